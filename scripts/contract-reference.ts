@@ -9,7 +9,10 @@ const ROOT = new URL('../', import.meta.url)
 
 /** What is told of files that are no contracts of their own: the types that all of them use, and the two services that the kernel itself provides. */
 const KERNEL = [
-  { file: 'core/kernel/src/token.ts', names: ['Principal', 'Use', 'Series', 'Waterfall', 'Bail', 'SlotChange', 'SlotView'] },
+  {
+    file: 'core/kernel/src/token.ts',
+    names: ['Principal', 'CallContext', 'Series', 'Waterfall', 'Bail', 'SlotChange', 'SlotView'],
+  },
   { file: 'core/kernel/loading/runtime.ts', names: ['RuntimeModule', 'RuntimeItem', 'RuntimeCall', 'Runtime'] },
   { file: 'core/kernel/src/events.ts', names: ['Topic', 'BusEvent', 'EventFilter', 'Events'] },
   { file: 'core/kernel/src/report.ts', names: ['PluginReport', 'HostState', 'HostReport', 'HostHooks', 'Host'] },
@@ -25,7 +28,7 @@ plugin](../guides/write-a-plugin.md) shows how to use them. The [API report](api
 bare signatures.
 
 - A method with \`?\` is optional.
-- The last argument of each method is the call context, [\`Use\`](#what-all-contracts-use).
+- The last argument of each method is the call context, [\`CallContext\`](#what-all-contracts-use).
 - Every slot has the hook \`changed\` (\`Tools.changed\`) with the names that were added and removed.
 - Errors have the \`code\` that is named here. A method of an isolated plugin throws \`PLUGIN_GONE\` if its process ended.
 `

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHost } from '@svc/core'
 import { Http } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { DEFAULTS } from '../cli/src/curated.ts'
 
 interface Schema {
@@ -101,7 +101,7 @@ export async function httpReference(): Promise<string> {
       from: [new URL('../cli/', import.meta.url).href],
       log: { destination: { write() {} } },
     })
-    const address = await host.service(Http).address(testUse())
+    const address = await host.service(Http).address(testContext())
     const { paths } = (await (await fetch(new URL('/openapi.json', address!.url))).json()) as OpenApi
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => section(method, path, operation))

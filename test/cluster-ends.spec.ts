@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { breath, until } from './support/breath.ts'
@@ -11,7 +11,7 @@ import { inNewHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 import { startTwo, configure, workersOf, get, post, EACH, metric, clientTo, outcomeOf } from './support/two-workers.ts'
 
-const use = () => systemUse(AbortSignal.timeout(30_000))
+const ctx = () => systemContext(AbortSignal.timeout(30_000))
 
 describe('workers of one server that has them to itself', () => {
   const it = sideBySideIn<string>(run =>
@@ -39,7 +39,7 @@ describe('workers of one server that has them to itself', () => {
     expect(await seen()).to.deep.equal(EACH.map(() => 7))
     await chat(4)
     using server = await reachServer(home)
-    expect((await server.control.reload(use())).problems).to.deep.equal([])
+    expect((await server.control.reload(ctx())).problems).to.deep.equal([])
     expect(await seen()).to.deep.equal(EACH.map(() => 11))
     await chat(2)
     expect(await seen()).to.deep.equal(EACH.map(() => 13))

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { askOn, openSilent } from './support/ask-once.ts'
@@ -10,7 +10,7 @@ const portOf = (url: string) => Number(new URL(url).port)
 
 async function workerOf(home: string): Promise<number> {
   using server = await reachServer(home)
-  const { workers } = await server.control.info(systemUse(AbortSignal.timeout(60_000)))
+  const { workers } = await server.control.info(systemContext(AbortSignal.timeout(60_000)))
   return workers.find(one => one.state === 'ready')!.pid
 }
 

@@ -36,7 +36,7 @@ describe('the workflows of the examples', function () {
   const text = (name: string) => readFile(join(room.folder, name), 'utf8')
 
   it('are all run here, and none has anything wrong with it', async () => {
-    const all = await room.workflows.list(room.use)
+    const all = await room.workflows.list(room.ctx)
     expect(all.flatMap(({ name, problems = [] }) => problems.map(problem => ({ name, ...problem })))).to.deep.equal([])
     expect(all.map(({ name }) => `${name}.yaml`).sort()).to.deep.equal(readdirSync(join(EXAMPLE, 'workflows')).sort())
     expect(all).to.have.length(7)

@@ -67,8 +67,8 @@ describe('the examples', () => {
     await using service = await serve('custom-tool')
     const client = createClient(service.url, { keepAlive: false })
     const { body } = await client.post('/api/v1/chat', { message: '/tool roll_dice {"count": 2}' })
-    const [use] = (body as { tools_used: { tool: string; success: boolean }[] }).tools_used
-    expect(use).to.include({ tool: 'roll_dice', success: true })
+    const [ctx] = (body as { tools_used: { tool: string; success: boolean }[] }).tools_used
+    expect(ctx).to.include({ tool: 'roll_dice', success: true })
     expect((body as { response: string }).response).to.match(/\d \+ \d = \d/)
     const { tools_used } = (await client.post('/api/v1/chat', { message: '/tool roll_dice {"count": 11}' })).body as {
       tools_used: { success: boolean }[]

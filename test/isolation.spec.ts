@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configOf, type PluginEntry, planHost, type RunningHost, startHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { failureOf, testUse } from '@svc/testing'
+import { failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { describeInSandbox } from '../cli/src/isolate-with.ts'
 import { hostOptions } from '../cli/src/host-options.ts'
@@ -69,7 +69,7 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
   const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
   const start = (entry: PluginEntry) => startHost(hostOptions(configOf({ plugins: [...POLICY, entry as never] }), home))
   const later = async (host: RunningHost) => {
-    const { content } = await host.slot(Tools).get('greet')!.call({ later: true }, testUse())
+    const { content } = await host.slot(Tools).get('greet')!.call({ later: true }, testContext())
     return content[0]?.type === 'text' && content[0].text
   }
   const entry = (): PluginEntry => ({
@@ -80,13 +80,13 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
 
   it('run from a set in the home, of which they see their own code and nothing else', async () => {
     await using host = await start(entry())
-    const { content } = await host.slot(Tools).get('greet')!.call({}, testUse())
+    const { content } = await host.slot(Tools).get('greet')!.call({}, testContext())
     expect(content[0])
       .to.have.property('text')
       .that.matches(/^hello from \d+$/)
     expect(await later(host)).to.equal('LATER')
     for (const file of [join(home, 'key'), join(home, 'svc-plugins.lock'), join(home, 'plugins', 'sets', 'a0', 'x')]) {
-      const error = await failureOf(host.slot(Tools).get('greet')!.call({ path: file }, testUse()))
+      const error = await failureOf(host.slot(Tools).get('greet')!.call({ path: file }, testContext()))
       expect(error.code, file).to.match(/ERR_ACCESS_DENIED|ENOENT/)
     }
     const report = host.report().plugins.find(one => one.name === 'svc-plugin-greet')

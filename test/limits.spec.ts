@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { breath, until } from './support/breath.ts'
@@ -165,7 +165,7 @@ describe('what holds over the workers of a server with four of them', () => {
 
     it('all through a reload: the old workers, which end them, count too', async () => {
       using server = await reachServer(service.home)
-      expect((await server.control.reload(systemUse(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
+      expect((await server.control.reload(systemContext(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
       expect((await openMany(service.url, 12)).opened).to.deep.equal([])
       await Promise.all(open.map(one => one.leave()))
       expect(await openUntil(service.url, 4)).to.equal(4)

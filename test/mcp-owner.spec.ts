@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { codeOf, systemUse } from '@svc/core'
+import { codeOf, systemContext } from '@svc/core'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
@@ -17,7 +17,7 @@ const DOOR = fileURLToPath(new URL('./support/mcp-door.ts', import.meta.url))
 const LIMIT_MS = 30_000
 /** So long a dead worker's lease lasts where nobody frees it. */
 const LEASE_MS = 30_000
-const use = () => systemUse(AbortSignal.timeout(30_000))
+const ctx = () => systemContext(AbortSignal.timeout(30_000))
 
 interface Seen {
   readonly worker: number
@@ -172,7 +172,7 @@ describe('a tool server behind several workers', () => {
     const before = await processes(service, 2)
     const slow = call(service, 'sleep', { ms: 500 })
     using server = await reachServer(home)
-    expect((await server.control.reload(use())).problems).to.deep.equal([])
+    expect((await server.control.reload(ctx())).problems).to.deep.equal([])
     const said = await echoes(service)
     expect(said.map(textOf), JSON.stringify(said)).to.deep.equal(UP_TO_8)
     expect(textOf(await slow)).to.equal('slept')

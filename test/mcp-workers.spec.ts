@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { breath } from './support/breath.ts'
@@ -181,7 +181,7 @@ describe('sessions of the tool protocol, with four workers', () => {
       },
     })
     using server = await reachServer(home)
-    const reloading = server.control.reload(systemUse(AbortSignal.timeout(50_000)))
+    const reloading = server.control.reload(systemContext(AbortSignal.timeout(50_000)))
     expect((await stream.rest()).text).to.match(/retry: \d+\n\n$/)
     expect((await listening.rest()).text).to.match(/retry: \d+\nevent: message\ndata: .*"resultType":"complete"/)
     const again = await session.open()

@@ -52,7 +52,7 @@ describe('an outage of a provider, seen from outside', () => {
         const { status, provider } = events.at(-1)!.data as { status: string; provider: string }
         return [status, provider, replyOf(events)]
       }
-      const figures = async () =>
+      const metrics = async () =>
         (await client.get('/metrics')).text.split('\n').filter(line => /^svc_model_.*_total|^svc_model_breaker/.test(line))
 
       expect(await chat()).to.deep.equal([200, 'main', 'main'])
@@ -63,7 +63,7 @@ describe('an outage of a provider, seen from outside', () => {
       // a retry; then the third failure opens the breaker, and what comes after it is let through to nobody
       expect(main.received).to.have.lengthOf(4)
       const model = 'provider="main",model="m"'
-      expect(await figures()).to.include.members([
+      expect(await metrics()).to.include.members([
         `svc_model_calls_total{${model},outcome="overloaded"} 3`,
         `svc_model_retries_total{${model}} 1`,
         `svc_model_fallbacks_total{${model}} 3`,

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer, type ReloadResult } from '@svc/runtime'
 import { expect } from 'chai'
 import { askOnce } from './support/ask-once.ts'
@@ -12,11 +12,11 @@ import { inNewHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 import { configureFew } from './support/tides.ts'
 
-const use = () => systemUse(AbortSignal.timeout(60_000))
+const ctx = () => systemContext(AbortSignal.timeout(60_000))
 
 async function reload(home: string): Promise<ReloadResult> {
   using server = await reachServer(home)
-  return await server.control.reload(use())
+  return await server.control.reload(ctx())
 }
 
 /** With few plugins: a worker starts in three quarters of the time. The first two tests have all. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConfigTree } from '@svc/core'
 import { Chat, MetricSources, type Provider, Providers, type TurnEvent, type TurnReply } from '@svc/core/contracts'
-import { gather, item, testHost, testUse } from '@svc/testing'
+import { gather, item, testHost, testContext } from '@svc/testing'
 import { createUpstream } from '@svc/provider-http'
 import { expect } from 'chai'
 import { type Answerer, type FakeUpstream, openUpstream } from './support/upstream.ts'
@@ -18,7 +18,7 @@ function httpProvider(name: string, { url }: FakeUpstream): Provider & AsyncDisp
     features: { tool_calling: false, streaming: true, vision: false },
     models: async () => ({ models: [{ id: 'm' }], open: false }),
     countTokens: async () => 1,
-    chat: (request, use) =>
+    chat: (request, ctx) =>
       upstream.stream(
         '/chat',
         { model: request.model },
@@ -26,7 +26,7 @@ function httpProvider(name: string, { url }: FakeUpstream): Provider & AsyncDisp
           frame: (data, _event, emit) => emit({ type: 'text', text: data }),
           end: emit => emit({ type: 'finish', reason: 'stop' }),
         },
-        use
+        ctx
       ),
     probe: async () => undefined,
     [Symbol.asyncDispose]: () => upstream.close(),
@@ -62,14 +62,14 @@ async function openScene(policy: ConfigTree): Promise<Scene> {
   })
   const chat = host.service(Chat)
   let turns = 0
-  const use = () => testUse({ requestId: `turn-${turns++}` })
+  const ctx = () => testContext({ requestId: `turn-${turns++}` })
   return {
     main,
     spare,
-    reply: () => chat.reply({ message: 'hi' }, use()),
-    stream: () => gather(chat.stream({ message: 'hi' }, use())),
+    reply: () => chat.reply({ message: 'hi' }, ctx()),
+    stream: () => gather(chat.stream({ message: 'hi' }, ctx())),
     async metrics() {
-      const families = (await host.slot(MetricSources).get('chat-policy')?.read(testUse())) ?? []
+      const families = (await host.slot(MetricSources).get('chat-policy')?.read(testContext())) ?? []
       return families.flatMap(({ name, values }) =>
         values.map(({ labels, value }) => `${name}{${Object.values(labels).join(' ')}} ${value}`)
       )

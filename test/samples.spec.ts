@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
-import { type Plugin, type ServiceToken, startHost, systemUse, type Use } from '@svc/core'
+import { type Plugin, type ServiceToken, startHost, systemContext, type CallContext } from '@svc/core'
 import { TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
 import { noBubblewrap } from '@svc/testing'
 import { expect } from 'chai'
@@ -76,7 +76,7 @@ describe('the guides for plugins', () => {
   it('has a service whose slot and hook another plugin joins', async () => {
     const load = async <T>(name: string) => (await import(pathToFileURL(plugins.at(name)).href)) as T
     interface Greets {
-      greet(language: string, name: string, use: Use): Promise<string>
+      greet(language: string, name: string, ctx: CallContext): Promise<string>
     }
     const { default: greeter, Greeter } = await load<{ default: Plugin; Greeter: ServiceToken<Greets> }>('greeter.ts')
     const { default: french } = await load<{ default: Plugin }>('french.ts')
@@ -86,7 +86,7 @@ describe('the guides for plugins', () => {
     ]
     await using host = await startHost({ plugins: both, log: { destination: { write() {} } } })
     const greet = (language: string, name: string) =>
-      host.service(Greeter).greet(language, name, systemUse(new AbortController().signal))
+      host.service(Greeter).greet(language, name, systemContext(new AbortController().signal))
     expect(await greet('fr', 'Zoé')).to.equal('Bonjour Zoé')
     expect(await greet('en', 'world')).to.equal('Hello, world!')
     expect(await greet('en', 'you')).to.equal('Hello you')

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect } from 'chai'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from './support/crash-loop.ts'
 import { coverReadOnly, removeDisk, smallDisk } from '../plugins/storage/sqlite/test/trouble-support.ts'
@@ -80,10 +80,10 @@ describe('the store of a running server', () => {
   it('has its server back when whoever paused it leaves without a word', async home => {
     await using service = await startService({ home, env })
     const server = await reachServer(home)
-    const use = systemUse(new AbortController().signal)
-    const pause = server.control.pause(use)[Symbol.asyncIterator]()
+    const ctx = systemContext(new AbortController().signal)
+    const pause = server.control.pause(ctx)[Symbol.asyncIterator]()
     expect(await pause.next()).to.deep.equal({ done: false, value: 'paused' })
-    expect((await server.control.info(use)).workers).to.deep.equal([])
+    expect((await server.control.info(ctx)).workers).to.deep.equal([])
     expect(
       await fetch(service.url).then(
         () => 'served',

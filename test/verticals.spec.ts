@@ -133,10 +133,10 @@ describe('the verticals', function () {
   after(() => room.close())
 
   it('bring teams of all six formations and workflows that have nothing wrong with them', async () => {
-    const teams = await room.host.service(Teams).list(room.use)
+    const teams = await room.host.service(Teams).list(room.ctx)
     expect(teams.filter(({ problems }) => problems)).to.deep.equal([])
     expect(new Set(teams.map(({ formation }) => formation)).size).to.equal(6)
-    const workflows = await room.workflows.list(room.use)
+    const workflows = await room.workflows.list(room.ctx)
     expect(workflows.flatMap(({ name, problems = [] }) => problems.map(problem => ({ name, ...problem })))).to.deep.equal([])
     expect(new Set(PLAYS.map(([name]) => name))).to.deep.equal(new Set(room.host.slot(WorkflowDefinitions).names()))
   })
@@ -151,7 +151,7 @@ describe('the verticals', function () {
         for (const phrase of words) {
           const taskType = phrase.replaceAll('*', '')
           const asked = { taskType, complexity: 'high', vertical }
-          const [entry] = await room.host.service(Recommend).recommend(asked, room.use)
+          const [entry] = await room.host.service(Recommend).recommend(asked, room.ctx)
           expect(entry?.workflow?.name ?? undefined, phrase).to.equal(workflow ?? entry?.workflow?.name ?? undefined)
           expect(entry?.team?.name ?? undefined, phrase).to.equal(team ?? entry?.team?.name ?? undefined)
           if (entry?.team) expect(entry.team.source).to.equal(`@svc/plugin-vertical-${vertical}`)
@@ -160,7 +160,7 @@ describe('the verticals', function () {
 
   it('recommend for a task the vertical that it is of first', async () => {
     const first = async (taskType: string) =>
-      (await room.host.service(Recommend).recommend({ taskType, complexity: 'medium' }, room.use))[0]?.vertical
+      (await room.host.service(Recommend).recommend({ taskType, complexity: 'medium' }, room.ctx))[0]?.vertical
     expect(await first('code_review')).to.equal('coding')
     expect(await first('fix_bug')).to.equal('coding')
     expect(await first('market research')).to.equal('research')
@@ -185,7 +185,7 @@ describe('the verticals', function () {
   it('have teams that all answer', async () => {
     const teams = room.host.service(Teams)
     for (const name of room.host.slot(TeamDefinitions).names()) {
-      const { id } = await teams.start(name, 'Look at the sum of the cart', room.use)
+      const { id } = await teams.start(name, 'Look at the sum of the cart', room.ctx)
       const run = await room.ended(id)
       expect(run.error, name).to.equal(undefined)
       expect((run.result as { answer: unknown }).answer, name).to.be.a('string')

@@ -7,10 +7,10 @@ import type { RunningHost } from '@svc/core'
 import { Checks, MetricSources, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { inNewHome } from './support/service.ts'
-import { openWorkflowHost, workflowUse } from './support/workflow-host.ts'
+import { openWorkflowHost, workflowContext } from './support/workflow-host.ts'
 
 const PLACE = fileURLToPath(new URL('support/workflow-place.ts', import.meta.url))
-const use = workflowUse()
+const ctx = workflowContext()
 const RUNS = 1_000
 const times = (count: number) => Array.from({ length: count }, (_, at) => at)
 
@@ -25,9 +25,9 @@ const DEFINITIONS: readonly WorkflowDefinition[] = [
   },
 ]
 
-const standOf = async (host: RunningHost) => (await host.slot(Checks).get('workflows')!.status!(use)).detail!
-const figureOf = async (host: RunningHost, name: string) =>
-  (await host.slot(MetricSources).get('workflows')!.read(use)).find(one => one.name === name)!.values[0]!.value
+const standOf = async (host: RunningHost) => (await host.slot(Checks).get('workflows')!.status!(ctx)).detail!
+const metricOf = async (host: RunningHost, name: string) =>
+  (await host.slot(MetricSources).get('workflows')!.read(ctx)).find(one => one.name === name)!.values[0]!.value
 
 describe('many runs', () => {
   it(`wait without being held in memory, ${RUNS} of them in one host, and all go on when they may`, () =>
@@ -37,21 +37,21 @@ describe('many runs', () => {
       {
         await using host = await openWorkflowHost(options)
         const service = host.service(Workflows)
-        const begun = times(RUNS).map(at => service.start({ workflow: at % 2 ? 'ask' : 'listen', input: { at } }, use))
+        const begun = times(RUNS).map(at => service.start({ workflow: at % 2 ? 'ask' : 'listen', input: { at } }, ctx))
         ids = (await Promise.all(begun)).map(({ id }) => id)
         // none is worked on, too, where those of one take wait already and the next are not taken yet
-        while ((await figureOf(host, 'svc_workflow_runs_waiting')) < RUNS) await new Promise(resolve => setTimeout(resolve, 50))
-        while ((await figureOf(host, 'svc_workflow_runs_active')) > 0) await new Promise(resolve => setTimeout(resolve, 50))
+        while ((await metricOf(host, 'svc_workflow_runs_waiting')) < RUNS) await new Promise(resolve => setTimeout(resolve, 50))
+        while ((await metricOf(host, 'svc_workflow_runs_active')) > 0) await new Promise(resolve => setTimeout(resolve, 50))
         expect(await standOf(host)).to.deep.equal({ runs_here: 0, runs_open: RUNS, runs_waiting: RUNS })
       }
       await using host = await openWorkflowHost(options)
       const service = host.service(Workflows)
       expect(await standOf(host)).to.deep.equal({ runs_here: 0, runs_open: RUNS, runs_waiting: RUNS })
-      expect(await figureOf(host, 'svc_workflow_runs_waiting')).to.equal(RUNS)
+      expect(await metricOf(host, 'svc_workflow_runs_waiting')).to.equal(RUNS)
       const tell = (id: string, at: number) =>
-        at % 2 ? service.answer(id, { step: 'wait', value: true }, use) : service.signal(id, { name: 'go', data: at }, use)
+        at % 2 ? service.answer(id, { step: 'wait', value: true }, ctx) : service.signal(id, { name: 'go', data: at }, ctx)
       await Promise.all(ids.map(tell))
-      const runs = await Promise.all(ids.map(id => service.settled(id, 60_000, use)))
+      const runs = await Promise.all(ids.map(id => service.settled(id, 60_000, ctx)))
       expect(runs.map(({ status, result }) => [status, result])).to.deep.equal(times(RUNS).map(at => ['completed', at]))
       expect(await standOf(host)).to.include({ runs_open: 0, runs_waiting: 0 })
     })).timeout(60_000)

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { breath } from './support/breath.ts'
@@ -61,7 +61,7 @@ describe('runs over two workers', () => {
         while (under.way && ids.length < MOST) ids.push(await beginRun(url, 'work'))
       })()
       using server = await reachServer(home)
-      expect((await server.control.reload(systemUse(AbortSignal.timeout(50_000)))).problems).to.deep.equal([])
+      expect((await server.control.reload(systemContext(AbortSignal.timeout(50_000)))).problems).to.deep.equal([])
       under.way = false
       await loading
       await writeFile(join(home, GO), '')

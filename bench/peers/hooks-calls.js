@@ -3,14 +3,14 @@ import { AsyncSeriesHook } from 'tapable'
 
 const [kind, count] = process.argv.slice(2)
 const taps = Number(count)
-const use = { signal: new AbortController().signal }
+const ctx = { signal: new AbortController().signal }
 const look = async () => {}
 
 /** Tapable itself: it counts nothing and limits no time. */
 async function tapable() {
-  const hook = new AsyncSeriesHook(['value', 'use'])
+  const hook = new AsyncSeriesHook(['value', 'ctx'])
   for (let at = 0; at < taps; at++) hook.tapPromise(`tap-${at}`, look)
-  return () => hook.promise(1, use)
+  return () => hook.promise(1, ctx)
 }
 
 /** A host in which one plugin has the hook and others tap it. */
@@ -21,7 +21,7 @@ async function ours() {
   const owner = definePlugin({
     provides: Looked,
     setup({ hooks }) {
-      call = () => hooks.look(1, use)
+      call = () => hooks.look(1, ctx)
       return {}
     },
   })

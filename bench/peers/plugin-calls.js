@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { Host, startHost, systemUse } from '@svc/core'
+import { Host, startHost, systemContext } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/runtime/isolation'
 
@@ -14,7 +14,7 @@ const FOLDERS = {
 const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
 const BESIDE = { process: POLICY, quickjs: ['@svc/plugin-sandbox-quickjs'] }
 const quiet = { from: [import.meta.url], log: { destination: { write() {} } } }
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const ARGS = { text: 'x'.repeat(100) }
 const TOKENS = [Host, ...Object.values(contracts).filter(one => one?.what === 'slot' || one?.what === 'service')]
 
@@ -31,7 +31,7 @@ async function toolOf(isolation) {
   const entry = { use: FOLDERS[isolation], ...(isolation === 'quickjs' ? {} : { isolation }) }
   const host = await startHost({ plugins: [...(BESIDE[isolation] ?? []), entry], isolate: isolated, ...quiet })
   const tool = host.slot(contracts.Tools).get('echo')
-  return { call: () => tool.call(ARGS, use), end: () => host.close() }
+  return { call: () => tool.call(ARGS, ctx), end: () => host.close() }
 }
 
 async function bare() {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { startChild } from '@svc/worker-pool/processes'
-import { startHost, systemUse } from '@svc/core'
+import { startHost, systemContext } from '@svc/core'
 import { ProcessSandbox } from '@svc/core/contracts'
 
 const ECHO = fileURLToPath(new URL('process-echo.js', import.meta.url))
@@ -14,7 +14,7 @@ const host = await startHost({
   log: { destination: { write() {} } },
 })
 const sandbox = host.service(ProcessSandbox)
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const NODE = process.execPath
 
 /** The recipe of bubblewrap's own documentation, and nothing more. */
@@ -34,9 +34,9 @@ const BWRAP = [
 const by = {
   async ours() {
     const limits = { networkAccess: false, filesystemReadonly: true, allowedPaths: [], memoryBytes: 512 * 1024 * 1024 }
-    const { id, file, args, env } = await sandbox.wrap({ command: NODE, args: [ECHO], env: {}, limits }, use)
+    const { id, file, args, env } = await sandbox.wrap({ command: NODE, args: [ECHO], env: {}, limits }, ctx)
     const child = await startChild({ file, args, env, contained: true })
-    return { child, end: async () => [await child.end({ politeMs: 10_000 }), await sandbox.release(id, use)] }
+    return { child, end: async () => [await child.end({ politeMs: 10_000 }), await sandbox.release(id, ctx)] }
   },
   bwrap: async () => byHand('bwrap', BWRAP),
   bare: async () => byHand(NODE, [ECHO]),

@@ -1,4 +1,4 @@
-import { startHost, systemUse } from '@svc/core'
+import { startHost, systemContext } from '@svc/core'
 import { ScriptSandbox } from '@svc/core/contracts'
 import { serveCalls } from './quickjs-calls.js'
 
@@ -8,9 +8,9 @@ const host = await startHost({
   log: { destination: { write() {} } },
 })
 const sandbox = host.service(ScriptSandbox)
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 let tenants = 0
 serveCalls(async (code, fresh) => {
-  const { value } = await sandbox.run({ code, tenant: fresh ? `t${tenants++}` : 'kept' }, use)
+  const { value } = await sandbox.run({ code, tenant: fresh ? `t${tenants++}` : 'kept' }, ctx)
   return value
 })

@@ -1,4 +1,4 @@
-import { definePlugin, startHost, systemUse } from '@svc/core'
+import { definePlugin, startHost, systemContext } from '@svc/core'
 import { Store, WorkflowDefinitions, WorkflowNodes, Workflows } from '@svc/core/contracts'
 import { serveRuns, STEPS, work } from './workflow-runs.js'
 
@@ -33,12 +33,12 @@ const host = await startHost({
   config: kind === 'sqlite' ? { store: { path: `${folder}/svc.db` } } : {},
   log: { destination: { write() {} } },
 })
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const workflows = host.service(Workflows)
 
 async function run(workflow) {
-  const { id } = await workflows.start({ workflow }, use)
-  const { status, result } = await workflows.settled(id, 60_000, use)
+  const { id } = await workflows.start({ workflow }, ctx)
+  const { status, result } = await workflows.settled(id, 60_000, ctx)
   if (status !== 'completed') throw new Error(status)
   return result
 }
@@ -46,11 +46,11 @@ async function run(workflow) {
 /** Stores copies of a run that has ended, with its log. */
 async function fill({ count }) {
   const store = host.service(Store)
-  const { id } = await workflows.start({ workflow: 'sequence' }, use)
-  await workflows.settled(id, 60_000, use)
-  const { value } = await store.get('workflow_runs', id, use)
-  const log = (await store.read('workflow_log', id, { limit: 1_000 }, use)).map(entry => entry.value)
-  for (let made = 0; made < count; made += 200) await store.batch(copies(value, log, Math.min(200, count - made)), {}, use)
+  const { id } = await workflows.start({ workflow: 'sequence' }, ctx)
+  await workflows.settled(id, 60_000, ctx)
+  const { value } = await store.get('workflow_runs', id, ctx)
+  const log = (await store.read('workflow_log', id, { limit: 1_000 }, ctx)).map(entry => entry.value)
+  for (let made = 0; made < count; made += 200) await store.batch(copies(value, log, Math.min(200, count - made)), {}, ctx)
 }
 
 const copies = (value, log, count) =>

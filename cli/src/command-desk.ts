@@ -1,4 +1,4 @@
-import { defineService, type Use } from '@svc/core'
+import { defineService, type CallContext } from '@svc/core'
 
 /** What is done with the commands of an isolated plugin: they are described where no command is named. Plain data. */
 export interface CommandInput {
@@ -18,9 +18,9 @@ export interface CommandFailure {
 /** What an isolated command asks of svc. */
 export interface CommandDesk {
   /** What the configuration has under these keys, within the section of the plugin. */
-  setting(keys: readonly string[], use: Use): Promise<unknown>
+  setting(keys: readonly string[], ctx: CallContext): Promise<unknown>
   /** Answers at Ctrl-C. */
-  interrupted(use: Use): Promise<void>
+  interrupted(ctx: CallContext): Promise<void>
 }
 
 export const CommandDesk = defineService<CommandDesk>('desk', { api: 1, methods: { setting: 'call', interrupted: 'call' } })

@@ -3,7 +3,7 @@ import { Transform } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Config, type Manifest, startHost, svcError, systemUse, type Use, within } from '@svc/core'
+import { type Config, type Manifest, startHost, svcError, systemContext, type CallContext, withTimeout } from '@svc/core'
 import { type CommandContext, Isolation } from '@svc/core/contracts'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/runtime/isolation'
 import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
@@ -39,9 +39,13 @@ export function describeInProcess(
 ): Promise<CommandFacts> {
   const { plugin, version } = commands
   const task = { input: { plugin, version } satisfies CommandInput }
-  return within(limitMs, signal => inProcess(commands, config, task, systemUse(signal, 'describe')) as Promise<CommandFacts>, {
-    late: () => importTimeout(plugin, limitMs),
-  })
+  return withTimeout(
+    limitMs,
+    signal => inProcess(commands, config, task, systemContext(signal, 'describe')) as Promise<CommandFacts>,
+    {
+      late: () => importTimeout(plugin, limitMs),
+    }
+  )
 }
 
 /** What an isolated command runs with. */
@@ -91,7 +95,7 @@ export async function runInProcess(
       commands,
       config,
       task,
-      systemUse(new AbortController().signal, `svc ${id.replaceAll(':', ' ')}`)
+      systemContext(new AbortController().signal, `svc ${id.replaceAll(':', ' ')}`)
     )
     const { failed } = Object(code) as { failed?: CommandFailure }
     if (failed !== undefined) throw asThrown(failed)
@@ -125,7 +129,7 @@ async function inProcess(
   { plugin, folder, target, permissions }: CommandProcess,
   { isolation = {} }: Config['value'],
   task: Pick<IsolatedTask, 'input' | 'offer' | 'stdin' | 'onOutput' | 'onExit'>,
-  use: Use
+  ctx: CallContext
 ): Promise<unknown> {
   const ref: IsolatedRef = {
     name: plugin,
@@ -133,7 +137,7 @@ async function inProcess(
     ...(permissions ? { held: { folder, permissions } } : {}),
   }
   const whole = { ...task, program: PROGRAM, hostFolders: [OWN_FOLDER] }
-  if (!permissions) return runIsolated(ref, undefined, whole, use)
+  if (!permissions) return runIsolated(ref, undefined, whole, ctx)
   await using host = await startHost({ plugins: POLICY, from: [OURS], config: { isolation: isolation as Config['value'] } })
-  return await runIsolated(ref, host.service(Isolation), whole, use)
+  return await runIsolated(ref, host.service(Isolation), whole, ctx)
 }

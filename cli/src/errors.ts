@@ -146,7 +146,7 @@ export const pluginForeign = (path: string, reason: string) =>
     hint: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
   })
 
-export const figuresUntold = (why?: { readonly code: string; readonly message: string }): SvcError =>
+export const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
   svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
     hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
   })

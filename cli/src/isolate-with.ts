@@ -7,7 +7,7 @@ import {
   type Isolate,
   type Manifest,
   startHost,
-  systemUse,
+  systemContext,
 } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { type IsolatedName, Isolation } from '@svc/core/contracts'
@@ -57,7 +57,7 @@ export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: Co
   const { describeIsolated } = await import('@svc/runtime/isolation')
   const config = { isolation: isolation as ConfigTree }
   await using host = await startHost({ plugins: POLICY, from: [OURS], config })
-  return await describeIsolated(ref, host.service(Isolation), {}, systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe'))
+  return await describeIsolated(ref, host.service(Isolation), {}, systemContext(AbortSignal.timeout(DESCRIBE_MS), 'describe'))
 }
 
 const DESCRIBE_MS = 60_000

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
+import { codeOf, messageOf, svcError, systemContext } from '@svc/core'
 import type { TaskRun } from '@svc/runtime/isolation'
 import type { CommandContext } from '@svc/core/contracts'
 import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
@@ -18,9 +18,9 @@ export const run: TaskRun = async (module, input, channel) => {
   if (command === undefined) return describeCommands({ plugin, version, target })
   const found = (await commandClass({ plugin, target }, command.id)) as unknown as RunnableCommand
   const desk = channel.reach('desk', CommandDesk)
-  const use = systemUse(channel.signal)
+  const ctx = systemContext(channel.signal)
   const interrupted = new AbortController()
-  desk.interrupted(use).then(
+  desk.interrupted(ctx).then(
     () => interrupted.abort(svcError('INTERRUPTED', 'interrupted')),
     () => {}
   )
@@ -30,7 +30,7 @@ export const run: TaskRun = async (module, input, channel) => {
     cwd: command.cwd,
     print: line => void process.stdout.write(`${line}\n`),
     note: line => void process.stderr.write(`${line}\n`),
-    setting: (...keys) => desk.setting(keys, use),
+    setting: (...keys) => desk.setting(keys, ctx),
     host: () => Promise.reject(notHere(command.id, 'the host')),
     server: () => Promise.reject(notHere(command.id, 'a server')),
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),

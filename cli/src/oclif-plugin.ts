@@ -118,8 +118,8 @@ function loadable(id: string, plugin: string, facts: CommandFacts[string], load:
 
 /** Behind its wall where it has one: what is installed was described then, and is not described again. */
 async function describe(source: CommandSource): Promise<CommandFacts> {
-  const { within } = await import('@svc/core')
-  if (source.permissions === undefined) return within(DESCRIBE_MS, () => describeCommands(source))
+  const { withTimeout } = await import('@svc/core')
+  if (source.permissions === undefined) return withTimeout(DESCRIBE_MS, () => describeCommands(source))
   const { describeInProcess } = await import('./command-process.ts')
   return describeInProcess(source, {}, DESCRIBE_MS)
 }

@@ -24,7 +24,7 @@ export { commandBroken } from './errors.ts'
 export { withCompletion } from './completion.ts'
 // What a server counts
 export { type Metrics, type Series } from './metrics-text.ts'
-export { readFigures } from './server-figures.ts'
+export { readServerMetrics } from './server-metrics.ts'
 // The program's own files
 export { type Imports, noteImports } from './imports.ts'
 export { PACKAGE_FOLDER, RUNS_SOURCES } from './package-folder.ts'

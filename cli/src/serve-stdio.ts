@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import { type LogOptions, type RunningHost, systemUse } from '@svc/core'
+import { type LogOptions, type RunningHost, systemContext } from '@svc/core'
 import { type Pipe, Pipes } from '@svc/core/contracts'
 import { ensureHome } from '@svc/runtime'
 import { pipeMissing } from './errors.ts'
@@ -34,7 +34,7 @@ export async function serveStdio(options: ServeOptions): Promise<number> {
 async function serveHere(options: ServeOptions, output: Writable, log: LogOptions, signal: AbortSignal): Promise<void> {
   const config = await findSettings(options)
   await using inner = await startInnerHost(config, ensureHome(), { destination: log.destination! }, ['mcp.server'])
-  await pipeOf(inner.host).serve(process.stdin, output, systemUse(signal, 'stdio'))
+  await pipeOf(inner.host).serve(process.stdin, output, systemContext(signal, 'stdio'))
 }
 
 function pipeOf(host: RunningHost): Pipe {

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
-import { codeOf, svcHome, systemUse, type PluginReport } from '@svc/core'
+import { codeOf, svcHome, systemContext, type PluginReport } from '@svc/core'
 import { reachServer, type ServerInfo } from '@svc/runtime'
 import { urlInvalid } from './errors.ts'
 import { type Summary, summaryOf } from './metrics-summary.ts'
-import { answers, type Figures, readFigures } from './server-figures.ts'
+import { answers, type ServerMetrics, readServerMetrics } from './server-metrics.ts'
 import { hasApi } from './which-server.ts'
 
 /** Which server is asked. */
@@ -13,7 +13,7 @@ export interface Asked {
 }
 
 /** Everything that is known of a running server. */
-export interface ServerStatus extends Figures {
+export interface ServerStatus extends ServerMetrics {
   readonly url: string
   /** What its supervisor tells; absent for a server of another home or machine. */
   readonly info: ServerInfo | undefined
@@ -22,7 +22,7 @@ export interface ServerStatus extends Figures {
 }
 
 const ASK_MS = 10_000
-const NOTHING: Figures = { health: undefined, status: undefined, metrics: undefined, untold: [] }
+const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, untold: [] }
 
 /** Asks the server that was named, else the one of this home. Throws SERVER_NONE, SERVER_AMBIGUOUS, SERVER_UNREACHABLE, URL_INVALID. */
 export async function readStatus({ url, port }: Asked): Promise<ServerStatus> {
@@ -49,15 +49,15 @@ function checkedUrl(url: string): string {
 }
 
 async function ofUrl(url: string): Promise<ServerStatus> {
-  return statusOf(url, undefined, [], await readFigures({ url: checkedUrl(url), trusted: false }))
+  return statusOf(url, undefined, [], await readServerMetrics({ url: checkedUrl(url), trusted: false }))
 }
 
 async function ofHome(port: number | undefined): Promise<ServerStatus> {
   using server = await reachServer(svcHome(), { port, fits: hasApi })
   const { info, control } = server
-  const { plugins } = await control.report(systemUse(AbortSignal.timeout(ASK_MS)))
-  const figures = info.url === '' ? NOTHING : await readFigures({ url: info.url, trusted: isHere(info.url) })
-  return statusOf(info.url, info, plugins, figures)
+  const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
+  const metrics = info.url === '' ? NOTHING : await readServerMetrics({ url: info.url, trusted: isHere(info.url) })
+  return statusOf(info.url, info, plugins, metrics)
 }
 
 /** An address that a process of this home has bound is this machine's; a name may lead elsewhere by now. */
@@ -70,8 +70,8 @@ const statusOf = (
   url: string,
   info: ServerInfo | undefined,
   plugins: readonly PluginReport[],
-  figures: Figures
-): ServerStatus => ({ url, info, plugins, ...figures, summary: figures.metrics ? summaryOf(figures.metrics) : undefined })
+  metrics: ServerMetrics
+): ServerStatus => ({ url, info, plugins, ...metrics, summary: metrics.metrics ? summaryOf(metrics.metrics) : undefined })
 
 /** Whether nothing is wrong that somebody must look after. */
 export const isGood = ({ url, health, status }: ServerStatus): boolean =>

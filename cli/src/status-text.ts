@@ -19,7 +19,7 @@ const word = (health: string) => paint(COLOURS[health] ?? 'gray', health)
 
 /** A status as a person reads it, in 80 columns. With `recent`, what happens now: counts a second, and the times of those. */
 export function statusText(status: ServerStatus, recent?: Recent): string {
-  const blocks = [head(status), facts(status, recent), workers(status), ...figures(status, recent), untold(status)]
+  const blocks = [head(status), facts(status, recent), workers(status), ...metrics(status, recent), untold(status)]
   return blocks.filter(block => block !== '').join('\n\n')
 }
 
@@ -101,9 +101,9 @@ function workers({ info }: ServerStatus): string {
   return block(['WORKER', 'STATE', 'GENERATION', 'UP'], rows ?? [])
 }
 
-function figures(status: ServerStatus, recent: Recent | undefined): string[] {
+function metrics(status: ServerStatus, recent: Recent | undefined): string[] {
   const { summary } = status
-  if (!summary) return [providersTold(status)]
+  if (!summary) return [describeProviders(status)]
   return [routes(summary, recent), providers(status, summary, recent), plugins(status, summary, recent)]
 }
 
@@ -149,7 +149,7 @@ const stateOf = (told: { readonly healthy: boolean } | undefined) =>
 const workCells = ({ calls, errors, ms }: Worked) => [counted(calls), counted(errors), calls > 0 ? milliseconds(ms / calls) : '']
 
 /** Without metrics the status record still has the requests of each. */
-function providersTold({ status }: ServerStatus): string {
+function describeProviders({ status }: ServerStatus): string {
   const all = Object.entries(status?.providers ?? {})
   const rows = all.map(([name, one]) => [clipped(name, PROVIDER), stateOf(one), counted(one.requests ?? 0)])
   return block(['PROVIDER', 'STATE', 'REQUESTS'], rows, at => all[at]?.[1].healthy === false)

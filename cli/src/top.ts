@@ -4,7 +4,7 @@ import { grownSince, type Metrics } from './metrics-text.ts'
 import { type Asked, readStatus } from './server-status.ts'
 import { untilEnded } from './status.ts'
 import { type Look, lookAgain } from './status-watch.ts'
-import { figuresUntold } from './errors.ts'
+import { metricsUnavailable } from './errors.ts'
 import { type PluginUsage, usageOf } from './usage.ts'
 import { type Recent, usageTable } from './usage-table.ts'
 
@@ -29,7 +29,7 @@ export async function top(options: TopOptions): Promise<number> {
 
 async function once(options: TopOptions): Promise<number> {
   const { metrics, untold } = await readStatus(options)
-  if (metrics === undefined) throw figuresUntold(untold.find(one => one.path === '/metrics'))
+  if (metrics === undefined) throw metricsUnavailable(untold.find(one => one.path === '/metrics'))
   const all = sorted(usageOf(metrics), options.sort)
   process.stdout.write(
     `${options.json ? JSON.stringify({ plugins: all.map(wire) }, null, 2) : usageTable(all, { width: width() })}\n`
@@ -43,7 +43,7 @@ const width = () => (process.stdout.isTTY ? process.stdout.columns || 80 : Infin
 function pictureOf({ sort }: TopOptions, now: Look, before: Look | undefined): string {
   if (now.status === undefined) return errorPage(now.error)
   const { metrics, untold } = now.status
-  if (metrics === undefined) return errorPage(figuresUntold(untold.find(one => one.path === '/metrics')))
+  if (metrics === undefined) return errorPage(metricsUnavailable(untold.find(one => one.path === '/metrics')))
   const recent = recentOf(now.at, metrics, before)
   return usageTable(sorted(usageOf(metrics), sort), { width: width(), ...(recent ? { recent } : {}) })
 }

@@ -8,7 +8,7 @@ import {
   mergeConfig,
   type RunningHost,
   startHost,
-  systemUse,
+  systemContext,
   StartFailed,
   type SvcError,
 } from '@svc/core'
@@ -186,7 +186,7 @@ const CLOSE_MS = 15_000
 /** A host without the http plugin listens nowhere. */
 function addressOf(host: RunningHost) {
   const serves = host.report().plugins.some(plugin => plugin.provides === Http.name && plugin.state === 'running')
-  return serves ? host.service(Http).address(systemUse(AbortSignal.timeout(CLOSE_MS))) : undefined
+  return serves ? host.service(Http).address(systemContext(AbortSignal.timeout(CLOSE_MS))) : undefined
 }
 
 const RELEASE_MS = 10_000
@@ -203,9 +203,9 @@ async function deadHolders(serverId: string, home: string): Promise<string[]> {
 async function releaseHolders(host: RunningHost, holders: readonly string[], signal: AbortSignal): Promise<void> {
   const stores = host.report().plugins.some(plugin => plugin.provides === Store.name && plugin.state === 'running')
   if (!stores) return
-  const use = systemUse(AbortSignal.any([signal, AbortSignal.timeout(RELEASE_MS)]), 'dead workers')
+  const ctx = systemContext(AbortSignal.any([signal, AbortSignal.timeout(RELEASE_MS)]), 'dead workers')
   const failed = (err: unknown) => host.log.warn({ err }, 'what dead workers held is free only when it runs out')
-  await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, use))).catch(failed)
+  await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, ctx))).catch(failed)
 }
 
 /** Without this process: the system may have given it the id of a dead one. */

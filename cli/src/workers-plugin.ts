@@ -1,6 +1,6 @@
-import { definePlugin, Host, type SlotView, type Use, within, type SvcError, svcError } from '@svc/core'
+import { definePlugin, Host, type SlotView, type CallContext, withTimeout, type SvcError, svcError } from '@svc/core'
 import {
-  type Figures,
+  type WorkerMetrics,
   type Json,
   Listeners,
   type PeerAnswer,
@@ -26,41 +26,41 @@ export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' 
     provides: Peers,
     setup(scope, { answers, store }) {
       const { hooks, log } = scope
-      const release = (holder: string, use: Use) =>
+      const release = (holder: string, ctx: CallContext) =>
         store
-          ?.releaseHolder(holder, use)
+          ?.releaseHolder(holder, ctx)
           .catch((err: unknown) => log.warn({ err, holder }, 'its leases are free only when they run out'))
       const join = () =>
         line.join({
-          told: (news, use) => hooks.told(news as PeerMessage, use),
-          figures: use => hooks.figures({}, use),
-          inherit: (figures, use) => hooks.inherit(figures as Figures, use),
-          wanted: (name, use) => hooks.wanted({ name }, use),
-          answer: (topic, message, use) => answerOf(answers, topic).answer(message as Json, use),
-          async gone(pid, use) {
+          told: (news, ctx) => hooks.told(news as PeerMessage, ctx),
+          metrics: ctx => hooks.metrics({}, ctx),
+          inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),
+          wanted: (name, ctx) => hooks.wanted({ name }, ctx),
+          answer: (topic, message, ctx) => answerOf(answers, topic).answer(message as Json, ctx),
+          async gone(pid, ctx) {
             const holder = `${serverId}/${pid}/`
-            await release(holder, use)
-            await hooks.gone({ holder }, use)
+            await release(holder, ctx)
+            await hooks.gone({ holder }, ctx)
           },
         })
-      const ready = async (use: Use) => {
-        if (workers > 1 && store) await checkShared(store, workers, use)
+      const ready = async (ctx: CallContext) => {
+        if (workers > 1 && store) await checkShared(store, workers, ctx)
         await join()
         return undefined
       }
       scope.add(Listeners, 'supervisor', { listen })
-      scope.tap(Host.hooks.ready, (_, use) => ready(use), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
+      scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return {
-        async tell(topic, message, use) {
-          await hooks.told({ topic, message }, use)
-          await line.tell({ topic, message }, use)
+        async tell(topic, message, ctx) {
+          await hooks.told({ topic, message }, ctx)
+          await line.tell({ topic, message }, ctx)
         },
-        figures: async use => (await line.figures(use)) as readonly Figures[],
-        enter: (name, limit, use) => line.enter(name, limit, use),
-        leave: (name, use) => line.vacate(name, use),
+        metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
+        enter: (name, limit, ctx) => line.enter(name, limit, ctx),
+        leave: (name, ctx) => line.vacate(name, ctx),
         self: () => line.self(),
-        ask: (worker, topic, message, use) => line.ask(worker, topic, message, use) as AsyncIterable<Json>,
+        ask: (worker, topic, message, ctx) => line.ask(worker, topic, message, ctx) as AsyncIterable<Json>,
       }
     },
   })
@@ -72,8 +72,8 @@ function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
 }
 
 /** Throws MEMORY_NOT_SHARED. A store that is in trouble just now says nothing of this, and its health check says that. */
-async function checkShared(store: Store, workers: number, use: Use): Promise<void> {
-  const probed = await within(PROBE_MS, signal => store.probe({ ...use, signal }), use).catch(() => undefined)
+async function checkShared(store: Store, workers: number, ctx: CallContext): Promise<void> {
+  const probed = await withTimeout(PROBE_MS, signal => store.probe({ ...ctx, signal }), ctx).catch(() => undefined)
   if (probed?.shared === false) throw memoryNotShared(probed.kind, workers)
 }
 

@@ -34,7 +34,7 @@ const reportOf = (place: Place, version = '1.0.0') =>
       'commands.js': `import { appendFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { Args, Flags, SERVER_FLAGS, SvcCommand, table, usageError } from '@svc/cli/command'
-import { svcError, systemUse } from '@svc/core'
+import { svcError, systemContext } from '@svc/core'
 import { Selection } from '@svc/core/contracts'
 
 appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
@@ -117,7 +117,7 @@ class Ask extends SvcCommand {
     const server = await this.server(flags)
     if (server === undefined) {
       const host = await this.host({ settings: { selection: { mode: 'plan' } }, debug: flags.debug })
-      return this.print('own host: ' + (await host.service(Selection).effective(systemUse(this.signal))).mode)
+      return this.print('own host: ' + (await host.service(Selection).effective(systemContext(this.signal))).mode)
     }
     const { providers } = await server.request('GET', '/api/v1/providers')
     this.print(table([['server', server.url], ['providers', providers.map(one => one.name).join(' ')]]))

@@ -4,14 +4,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { KEEP_COMPILED_CODE } from '../src/small-heap.ts'
 import { makePlace } from './support/svc.ts'
 
-const use = () => systemUse(AbortSignal.timeout(10_000))
+const ctx = () => systemContext(AbortSignal.timeout(10_000))
 
 async function stream(url: string, message: string): Promise<Response> {
   return fetch(`${url}/api/v1/chat/stream`, {
@@ -96,7 +96,7 @@ describe('svc serve', () => {
     const [found, ...others] = await findServers(place.home)
     expect(others).to.deep.equal([])
     expect(found?.info).to.include({ url: server.url, pid: server.process.pid })
-    await found?.control.stop(use())
+    await found?.control.stop(ctx())
     const [code] = await once(server.process, 'exit')
     expect(code).to.equal(0)
     found?.[Symbol.dispose]()
@@ -121,7 +121,7 @@ describe('svc serve', () => {
     process.kill(worker?.pid ?? 0, 'SIGKILL')
     await server.said(/worker \d+ is ready/)
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
-    const next = await found?.control.info(use())
+    const next = await found?.control.info(ctx())
     expect(next?.workers.map(one => one.pid))
       .to.have.length(1)
       .and.not.include(worker?.pid)

@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { findServers, reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
@@ -30,7 +30,7 @@ describe('svc serve with a store that each process has for itself', () => {
     await place.write('svc.config.yaml', `${IN_MEMORY}server: { workers: 2 }\n`)
     {
       using found = await reachServer(place.home)
-      const { problems } = await found.control.reload(systemUse(AbortSignal.timeout(30_000)))
+      const { problems } = await found.control.reload(systemContext(AbortSignal.timeout(30_000)))
       expect(problems.map(one => one.code)).to.deep.equal(['MEMORY_NOT_SHARED'])
     }
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)

@@ -1,4 +1,4 @@
-import { definePlugin, startHost, systemUse } from '@svc/core'
+import { definePlugin, startHost, systemContext } from '@svc/core'
 import { Chat } from '@svc/core/contracts'
 
 // A plugin of the program's own, written where it is used.
@@ -20,8 +20,8 @@ await using host = await startHost({
   config: { providers: { local: {} } },
 })
 
-const use = systemUse(AbortSignal.timeout(10_000), 'embed')
-for await (const event of host.service(Chat).stream({ message: process.argv[2] ?? 'Tell me something' }, use)) {
+const ctx = systemContext(AbortSignal.timeout(10_000), 'embed')
+for await (const event of host.service(Chat).stream({ message: process.argv[2] ?? 'Tell me something' }, ctx)) {
   if (event.type === 'token') process.stdout.write(event.content)
 }
 process.stdout.write('\n')

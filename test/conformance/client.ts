@@ -40,11 +40,11 @@ export async function play({ url, name, context }: Scenario): Promise<void> {
 }
 
 async function run(options: HttpOptions, context: Scenario['context']): Promise<void> {
-  const use = { signal: AbortSignal.timeout(WAIT_MS) }
+  const ctx = { signal: AbortSignal.timeout(WAIT_MS) }
   await using client = createMcpClient(options)
-  const { tools } = await client.listTools(use)
+  const { tools } = await client.listTools(ctx)
   const calls = context.toolCalls ?? tools.map(tool => ({ name: tool.name, arguments: sampleOf(tool, tools[0]!) }))
-  for (const one of calls) await call(client, one.name, one.arguments, { can: CAN }, use)
+  for (const one of calls) await call(client, one.name, one.arguments, { can: CAN }, ctx)
 }
 
 async function call(
@@ -52,12 +52,12 @@ async function call(
   name: string,
   args: Arguments,
   dialog: ToolDialog,
-  use: { signal: AbortSignal }
+  ctx: { signal: AbortSignal }
 ): Promise<void> {
-  for await (const step of client.call(name, args, { dialog }, use)) {
+  for await (const step of client.call(name, args, { dialog }, ctx)) {
     if (step.type !== 'input') continue
     const answers = Object.fromEntries(Object.entries(step.requests).map(([key, { method }]) => [key, ANSWERS[method]!]))
-    return call(client, name, args, { can: CAN, answers, ...(step.state !== undefined && { state: step.state }) }, use)
+    return call(client, name, args, { can: CAN, answers, ...(step.state !== undefined && { state: step.state }) }, ctx)
   }
 }
 

@@ -1,4 +1,4 @@
-import { type RunningHost, systemUse } from '@svc/core'
+import { type RunningHost, systemContext } from '@svc/core'
 import { AuthSchemes, Store } from '@svc/core/contracts'
 import { authKit, type AuthSubject, testHost } from '@svc/testing'
 import { inSandbox, packageOf, WHERE } from '../support/in-sandbox.ts'
@@ -7,7 +7,7 @@ import { AUDIENCE, type Issuer, startIssuer } from '../../plugins/api/auth-oidc/
 
 const KEY = 'the-key-of-the-house'
 const DAY = 86_400_000
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 
 /** Runs the kit on one scheme of a host that stays up for all its cases; each has credentials of its own. */
 function proved(
@@ -43,14 +43,14 @@ proved(
   async () => testHost([packageOf('store-memory'), ...(await inSandbox('auth-bearer'))], { strict: false }),
   async host => {
     const tokens = createTokens(host.service(Store))
-    await tokens.open(use)
-    const { token } = await tokens.make({ name: 'anna', scopes: ['chat'], ttlMs: DAY }, use)
-    const old = await tokens.make({ name: 'anna', scopes: ['chat'], ttlMs: -1 }, use)
+    await tokens.open(ctx)
+    const { token } = await tokens.make({ name: 'anna', scopes: ['chat'], ttlMs: DAY }, ctx)
+    const old = await tokens.make({ name: 'anna', scopes: ['chat'], ttlMs: -1 }, ctx)
     return {
       scheme: host.slot(AuthSchemes).get('bearer')!,
       good: { header: 'authorization', value: `Bearer ${token}`, id: 'token:anna', scopes: ['chat'] },
       bad: { expired: `Bearer ${old.token}` },
-      takeBack: () => tokens.revoke('anna', use),
+      takeBack: () => tokens.revoke('anna', ctx),
     }
   }
 )

@@ -1,4 +1,4 @@
-import { definePlugin, type Use } from '@svc/core'
+import { definePlugin, type CallContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { createMemoryStore, type MemoryStore } from '../../plugins/storage/memory/src/store.ts'
 
@@ -20,18 +20,18 @@ export default definePlugin({
 export const storeOf = (all: Store, id: string): Store =>
   eachMethod(
     () => all,
-    use => ({ ...use, principal: { ...use.principal, id } })
+    ctx => ({ ...ctx, principal: { ...ctx.principal, id } })
   )
 
 type Method = (...args: unknown[]) => unknown
 
 /** A store whose every method is that of the one chosen by its last argument. */
-function eachMethod(choose: (use: Use) => Store, asking = (use: Use): Use => use): Store {
+function eachMethod(choose: (ctx: CallContext) => Store, asking = (ctx: CallContext): CallContext => ctx): Store {
   const methods = Object.keys(Store.methods).map((name): [string, Method] => [
     name,
     (...args) => {
-      const use = args.at(-1) as Use
-      return (choose(use)[name as keyof Store] as Method)(...args.slice(0, -1), asking(use))
+      const ctx = args.at(-1) as CallContext
+      return (choose(ctx)[name as keyof Store] as Method)(...args.slice(0, -1), asking(ctx))
     },
   ])
   return Object.fromEntries(methods) as unknown as Store

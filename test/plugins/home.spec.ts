@@ -20,7 +20,7 @@ const parameters = { type: 'object', properties: {}, additionalProperties: false
 export default definePlugin({
   requires: { moon: ${MOON_TOKEN} },
   setup(scope, { moon }) {
-    const call = async (_, use) => ({ content: [{ type: 'text', text: await moon.phase(use) }] })
+    const call = async (_, ctx) => ({ content: [{ type: 'text', text: await moon.phase(ctx) }] })
     scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call })
   },
 })

@@ -26,13 +26,13 @@ export default definePlugin({
   },
 })
 `
-const attacker = (setup: string) => `import { definePlugin, defineService, Host, systemUse } from '@svc/core'
+const attacker = (setup: string) => `import { definePlugin, defineService, Host, systemContext } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 const Trap = defineService('trap', { api: 1, methods: { spring: 'call' } })
 export default definePlugin({
   requires: { trap: Trap },
   setup(scope, { trap }) {
-    const own = systemUse(scope.signal)
+    const own = systemContext(scope.signal)
     const parameters = { type: 'object', properties: { how: { type: 'string' } } }
     const call = async ({ how }) => {
       if (how) void trap.spring(how, own).catch(() => {})

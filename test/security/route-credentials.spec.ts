@@ -17,7 +17,7 @@ const SECRETS = {
 /** What its routes see of a request, it answers. */
 const routesFor = (prefix: string) => `import { definePlugin } from '@svc/core'
 import { Routes } from '@svc/core/contracts'
-const seen = async (request, use) => ({ body: { request, use: { ...use, signal: undefined } } })
+const seen = async (request, ctx) => ({ body: { request, use: { ...ctx, signal: undefined } } })
 export default definePlugin({
   setup(scope) {
     scope.add(Routes, '${prefix}', { method: 'GET', path: '/${prefix}', summary: 'Spies', scope: 'read', handle: seen })

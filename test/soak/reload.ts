@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { startReloadLoad } from '../support/reload-load.ts'
 import { newHome, startService } from '../support/service.ts'
@@ -29,7 +29,7 @@ function sizeOf(pid: number) {
 
 async function reload() {
   using server = await reachServer(home)
-  return await server.control.reload(systemUse(AbortSignal.timeout(300_000), 'soak'))
+  return await server.control.reload(systemContext(AbortSignal.timeout(300_000), 'soak'))
 }
 
 const sizes: ReturnType<typeof sizeOf>[] = []

@@ -1,7 +1,7 @@
 // The host's side of the channel of an isolated plugin, for test/support/channel-fuzz.ts: channel-fuzz-target.ts <socket path>.
 import { createServer, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { definePlugin, defineService, type Scope, startHost, systemUse, type Use } from '@svc/core'
+import { definePlugin, defineService, type Scope, startHost, systemContext, type CallContext } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 import { openChannel, socketTransport } from '@svc/runtime'
 import { HostBridge } from '../../core/runtime/isolation/contract.ts'
@@ -14,8 +14,8 @@ import { hostBridgeOf } from '../../core/runtime/isolation/host-bridge.ts'
 import type { TargetReport } from './channel-fuzz.ts'
 
 interface Echo {
-  echo(value: unknown, use: Use): Promise<unknown>
-  count(to: number, use: Use): AsyncIterable<number>
+  echo(value: unknown, ctx: CallContext): Promise<unknown>
+  count(to: number, ctx: CallContext): AsyncIterable<number>
 }
 const Echo = defineService<Echo>('echo', { api: 1, methods: { echo: 'call', count: 'stream' } })
 const echo: Echo = {
@@ -61,15 +61,15 @@ function serve(socket: Socket, scope: Scope): void {
     hostBridgeOf(plugin, scope, { channel, uses, contributions, budget, refused: async () => {} })
   )
   channel.offer<unknown>('given.echo', Echo, uses.guard(Echo, echo))
-  void ask(channel.reach('far', Echo), systemUse(channel.signal))
+  void ask(channel.reach('far', Echo), systemContext(channel.signal))
 }
 
 /** Calls and streams that the far side may answer as it likes. */
-async function ask(far: Echo, use: Use): Promise<void> {
+async function ask(far: Echo, ctx: CallContext): Promise<void> {
   const read = async () => {
-    for await (const item of far.count(10, use)) written(item)
+    for await (const item of far.count(10, ctx)) written(item)
   }
-  await Promise.allSettled([...Array.from({ length: 6 }, () => far.echo('x', use).then(written)), read(), read()])
+  await Promise.allSettled([...Array.from({ length: 6 }, () => far.echo('x', ctx).then(written)), read(), read()])
 }
 
 let scope: Scope | undefined

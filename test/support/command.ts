@@ -15,16 +15,16 @@ export interface CommandOptions {
 /** Runs a command of `svc` to its end. */
 export async function runSvc(args: readonly string[], { home, cwd = home, env = {}, share }: CommandOptions) {
   const command = { args, cwd, env: { PATH: process.env.PATH, ...COMPILED, ...env, SVC_HOME: home } }
-  if (share && mayShare(command)) return toldOf(await runShared(command))
+  if (share && mayShare(command)) return toPublicError(await runShared(command))
   const child = spawn(process.execPath, [...SVC, ...args], {
     ...command,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-  return toldOf({ code: code as number | null, out, err })
+  return toPublicError({ code: code as number | null, out, err })
 }
 
-const toldOf = ({ code, out, err }: { readonly code: number | null; readonly out: string; readonly err: string }) => ({
+const toPublicError = ({ code, out, err }: { readonly code: number | null; readonly out: string; readonly err: string }) => ({
   code,
   out,
   err,

@@ -9,18 +9,18 @@ export default definePlugin({
       method: 'GET',
       path: '/mcp-list',
       summary: 'How the tool servers stand, as this worker sees it',
-      handle: async (_, use) => ({ body: { worker: process.pid, servers: await clients.list(use) } }),
+      handle: async (_, ctx) => ({ body: { worker: process.pid, servers: await clients.list(ctx) } }),
     })
     scope.add(Routes, 'mcp-call', {
       method: 'POST',
       path: '/mcp-call',
       summary: 'Calls a tool of a tool server',
       body: { type: 'object' },
-      async handle({ body }, use) {
+      async handle({ body }, ctx) {
         const { server, tool, args = {} } = body as unknown as { server: string; tool: string; args?: Record<string, never> }
         try {
           let last: ToolStep | undefined
-          for await (const step of clients.call(server, tool, args, {}, use)) last = step
+          for await (const step of clients.call(server, tool, args, {}, ctx)) last = step
           return { body: { worker: process.pid, last } }
         } catch (error) {
           const { code, details } = error as { code?: string; details?: object }

@@ -1,21 +1,21 @@
-import { definePlugin, type Use } from '@svc/core'
+import { definePlugin, type CallContext } from '@svc/core'
 import { Chat, Http } from '@svc/core/contracts'
 
 /** Tells the log whose work it is that hooks are called for. */
 export default definePlugin({
   setup(scope) {
-    const saw = (hook: string, { principal, requestId }: Use) =>
+    const saw = (hook: string, { principal, requestId }: CallContext) =>
       scope.log.info({ hook, witnessed: principal.id, of: requestId }, 'seen')
-    scope.tap(Http.hooks.done, (_done, use) => saw('http.done', use))
-    scope.tap(Chat.hooks.turn, (turn, use) => {
-      saw('chat.turn', use)
+    scope.tap(Http.hooks.done, (_done, ctx) => saw('http.done', ctx))
+    scope.tap(Chat.hooks.turn, (turn, ctx) => {
+      saw('chat.turn', ctx)
       return turn
     })
-    scope.tap(Chat.hooks.modelDone, (_done, use) => saw('chat.modelDone', use))
-    scope.tap(Chat.hooks.toolCall, (_call, use) => {
-      saw('chat.toolCall', use)
+    scope.tap(Chat.hooks.modelDone, (_done, ctx) => saw('chat.modelDone', ctx))
+    scope.tap(Chat.hooks.toolCall, (_call, ctx) => {
+      saw('chat.toolCall', ctx)
       return undefined
     })
-    scope.tap(Chat.hooks.end, (_end, use) => saw('chat.end', use))
+    scope.tap(Chat.hooks.end, (_end, ctx) => saw('chat.end', ctx))
   },
 })

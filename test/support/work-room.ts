@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { ConfigTree } from '@svc/core'
 import { type Json, type Run, type Waiting, Workflows } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { pluginFolder } from './plugin-folder.ts'
 
 const run = promisify(execFile)
@@ -70,7 +70,7 @@ export interface RoomOptions {
 /** A host with models, tools, teams and workflows over a folder that is a git repository. */
 export async function openRoom({ files, change, plugins = [], config = () => ({}) }: RoomOptions) {
   const folder = await layOut(files, change)
-  const use = testUse()
+  const ctx = testContext()
   const host = await testHost([...PLUGINS, ...plugins].map(pluginFolder), {
     config: { providers: { local: {} }, tools: { files: { roots: [folder] } }, ...config(folder) },
   })
@@ -78,22 +78,22 @@ export async function openRoom({ files, change, plugins = [], config = () => ({}
   const reply = (id: string, { step, node, event, ask }: Waiting, answers: Answers) => {
     const data = answers[event ?? node]
     if (data === undefined) throw new Error(`the run waits at ${node}, and the test has no answer`)
-    return ask ? workflows.answer(id, { step, value: data }, use) : workflows.signal(id, { name: event!, data }, use)
+    return ask ? workflows.answer(id, { step, value: data }, ctx) : workflows.signal(id, { name: event!, data }, ctx)
   }
   /** Sees a run to its end: follows what happens, and answers. */
   const ended = async (id: string, answers: Answers = {}): Promise<Run> => {
-    for await (const { type } of workflows.events(id, 0, { ...use, signal: AbortSignal.timeout(ENDS_MS) })) {
+    for await (const { type } of workflows.events(id, 0, { ...ctx, signal: AbortSignal.timeout(ENDS_MS) })) {
       if (type !== 'node_waiting') continue
-      for (const waiting of (await workflows.get(id, use)).waiting)
+      for (const waiting of (await workflows.get(id, ctx)).waiting)
         if (waiting.ask !== undefined || waiting.event !== undefined) await reply(id, waiting, answers)
     }
-    return workflows.get(id, use)
+    return workflows.get(id, ctx)
   }
   const play = async (workflow: string, { answers = {}, ...more }: { input?: Json; parameters?: Json; answers?: Answers } = {}) =>
-    ended((await workflows.start({ workflow, ...more }, use)).id, answers)
+    ended((await workflows.start({ workflow, ...more }, ctx)).id, answers)
   const close = async () => {
     await host.close()
     await rm(folder, { recursive: true, force: true })
   }
-  return { host, folder, use, workflows, ended, play, close }
+  return { host, folder, ctx, workflows, ended, play, close }
 }

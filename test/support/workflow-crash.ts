@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import { type Store, type StoreOp, type WorkflowDefinition, type WorkflowNode, Workflows } from '@svc/core/contracts'
-import { openWorkflowHost, type Told, workflowUse } from './workflow-host.ts'
+import { openWorkflowHost, type Told, workflowContext } from './workflow-host.ts'
 import { INNER, TWELVE, UNDOES } from './workflow-twelve.ts'
 
 /**
@@ -9,7 +9,7 @@ import { INNER, TWELVE, UNDOES } from './workflow-twelve.ts'
  * Arguments: what it does, the store, the file of effects, the server that was killed before.
  */
 const [task = '', db = '', effects = '', dead] = process.argv.slice(2)
-const use = workflowUse()
+const ctx = workflowContext()
 const definitions = [INNER, TWELVE, UNDOES]
 const REQUESTS = [{ workflow: 'twelve', input: { list: [1, 2, 3] } }, { workflow: 'undoes' }]
 
@@ -63,16 +63,16 @@ class Writes {
 /** Answers what runs ask, until they have ended. */
 async function settled(service: Workflows, id: string): Promise<Told> {
   for (;;) {
-    const run = await service.settled(id, 20, use)
+    const run = await service.settled(id, 20, ctx)
     if (run.status !== 'running')
       return { id, workflow: run.workflow, status: run.status, result: run.result, ...(run.error ? { error: run.error } : {}) }
     const [asked] = run.waiting
     // two lives of this process may answer one question
-    if (asked?.ask) await service.answer(id, { step: asked.step, value: true }, use).catch(() => {})
+    if (asked?.ask) await service.answer(id, { step: asked.step, value: true }, ctx).catch(() => {})
   }
 }
 
-const runs = async (service: Workflows) => (await service.runs({ limit: 200 }, use)).runs
+const runs = async (service: Workflows) => (await service.runs({ limit: 200 }, ctx)).runs
 
 const tasks: Readonly<Record<string, () => Promise<void>>> = {
   async crash() {
@@ -81,13 +81,13 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const service = host.service(Workflows)
     const told: Record<string, number> = {}
     for (const request of REQUESTS) {
-      const whole = await service.start(request, use)
+      const whole = await service.start(request, ctx)
       await settled(service, whole.id)
       const most = writes.counts.get(whole.id)!
       const stops = Array.from({ length: 2 * most }, (_, at) => writes.plan(at >> 1, at % 2 === 1))
       // the order of writes beside each other differs: a run with fewer of them ends
       await Promise.all(
-        stops.map(async stop => Promise.race([stop, service.start(request, use).then(({ id }) => settled(service, id))]))
+        stops.map(async stop => Promise.race([stop, service.start(request, ctx).then(({ id }) => settled(service, id))]))
       )
       told[request.workflow] = most
     }
@@ -99,7 +99,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const nodes = { hold: holding() }
     const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, nodes })
     const service = host.service(Workflows)
-    const { id } = await service.start({ workflow: holds(dead === 'repeatable') }, use)
+    const { id } = await service.start({ workflow: holds(dead === 'repeatable') }, ctx)
     await once(process.stdin, 'data')
     await host.close()
     say(await settled(await openAgain(), id))

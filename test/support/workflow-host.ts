@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { definePlugin, type PluginRef, type RunningHost, startHost, svcError, systemUse, type Use } from '@svc/core'
+import { definePlugin, type PluginRef, type RunningHost, startHost, svcError, systemContext, type CallContext } from '@svc/core'
 import {
   Peers,
   type RunStatus,
@@ -40,13 +40,13 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
     provides: Store,
     async setup(scope) {
       const made = scope.use(createSqliteStore({ path: db }))
-      if (dead !== undefined) await made.releaseHolder(`${dead}/`, systemUse(scope.signal, 'test'))
+      if (dead !== undefined) await made.releaseHolder(`${dead}/`, systemContext(scope.signal, 'test'))
       return wrap(made)
     },
   })
   const peers = definePlugin({
     provides: Peers,
-    setup: scope => onlyWorker(message => scope.hooks.told(message, systemUse(scope.signal, 'test'))),
+    setup: scope => onlyWorker(message => scope.hooks.told(message, systemContext(scope.signal, 'test'))),
   })
   const parts = definePlugin({
     setup(scope) {
@@ -69,7 +69,7 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
 /** A worker that is the only one of its server. */
 const onlyWorker = (told: (message: { topic: string; message: never }) => Promise<unknown>) => ({
   tell: async (topic: string, message: unknown) => void (await told({ topic, message: message as never })),
-  figures: async () => [],
+  metrics: async () => [],
   enter: async () => true,
   leave: async () => {},
   self: async () => 'only',
@@ -117,7 +117,7 @@ export const callsIn = (file: string) =>
     return what === 'call' ? [{ run: run!, step: step! }] : []
   })
 
-export const workflowUse = (id = 'tester', signal: AbortSignal = new AbortController().signal): Use => ({
+export const workflowContext = (id = 'tester', signal: AbortSignal = new AbortController().signal): CallContext => ({
   signal,
   principal: { id, scopes: ['workflows'] },
   requestId: 'test',

@@ -1,12 +1,12 @@
 import { appendFileSync, readFileSync, writeSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { type WorkflowNode, Workflows } from '@svc/core/contracts'
-import { openWorkflowHost, workflowUse } from './workflow-host.ts'
+import { openWorkflowHost, workflowContext } from './workflow-host.ts'
 
 /** A process that works on runs of a workflow of which three may work at a time. Arguments: the store, the file of comings and goings, its name, its runs. */
 const [db = '', file = '', serverId = '', count = ''] = process.argv.slice(2)
 const PLACES = 3
-const use = workflowUse(serverId)
+const ctx = workflowContext(serverId)
 
 const comings = () =>
   readFileSync(file, 'utf8')
@@ -33,8 +33,8 @@ const workflow = {
 }
 const host = await openWorkflowHost({ db, effects: file, serverId, nodes: { stays } })
 const service = host.service(Workflows)
-const begun = await Promise.all(Array.from({ length: Number(count) }, () => service.start({ workflow }, use)))
-const ended = await Promise.all(begun.map(({ id }) => service.settled(id, 60_000, use)))
+const begun = await Promise.all(Array.from({ length: Number(count) }, () => service.start({ workflow }, ctx)))
+const ended = await Promise.all(begun.map(({ id }) => service.settled(id, 60_000, ctx)))
 await host.close()
 writeSync(1, JSON.stringify(ended.map(({ status }) => status)))
 process.exit()

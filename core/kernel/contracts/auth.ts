@@ -1,4 +1,4 @@
-import { defineSlot, type Use } from '@svc/core'
+import { defineSlot, type CallContext } from '@svc/core'
 import type { Route } from './http.ts'
 
 /** How OpenAPI describes a credential. */
@@ -24,17 +24,17 @@ export interface AuthScheme {
   /** What is doubtful about its credentials although they work, and what to do, without a word of them: `svc doctor` warns of it. */
   readonly doubt?: { readonly message: string; readonly hint: string }
   /** Called once before the server opens, where it will be asked: what it throws (no key in the environment, no such issuer) fails the start. */
-  prepare?(use: Use): Promise<void>
+  prepare?(ctx: CallContext): Promise<void>
   /** `expires`: Unix time in milliseconds after which the credential holds no more; absent where it has no end, or one that nobody knows. */
   authenticate(
     request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },
-    use: Use
+    ctx: CallContext
   ): Promise<{ readonly id: string; readonly scopes: readonly string[]; readonly expires?: number } | undefined>
   /**
    * For a scheme whose credentials can be taken back: yields once when it has begun to watch and each time that one was, until the signal aborts. Whoever has a
    * stream without an end open is then asked for again: `authenticate` must refuse by then what was taken back.
    */
-  changes?(use: Use): AsyncIterable<null>
+  changes?(ctx: CallContext): AsyncIterable<null>
 }
 /** Request headers that the server itself or every route needs: no credential scheme can take them away. */
 export const SERVER_HEADERS = {

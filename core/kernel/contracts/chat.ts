@@ -1,4 +1,4 @@
-import { type Bail, defineService, type JsonSchema, type Series, type Use, type Waterfall } from '@svc/core'
+import { type Bail, defineService, type JsonSchema, type Series, type CallContext, type Waterfall } from '@svc/core'
 import type { StoredMessage, TurnStatus } from './conversations.ts'
 import type { ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
 import type { Selected } from './selection.ts'
@@ -57,7 +57,7 @@ export interface ToolUse {
 }
 
 /** An error as it is told: code, message, facts. */
-export interface ErrorTold {
+export interface PublicError {
   readonly code: string
   readonly message: string
   readonly details: Readonly<Record<string, unknown>>
@@ -97,7 +97,7 @@ export type TurnEvent =
       readonly error: string | null
       readonly durationMs: number
     }
-  | { readonly type: 'error'; readonly error: ErrorTold }
+  | { readonly type: 'error'; readonly error: PublicError }
   | TurnEnd
 
 export interface TurnEnd {
@@ -221,11 +221,11 @@ export interface ToolAnswer {
  * same gives it the same.
  */
 export interface Chat {
-  stream(turn: TurnRequest, use: Use): AsyncIterable<TurnEvent>
+  stream(turn: TurnRequest, ctx: CallContext): AsyncIterable<TurnEvent>
   /** Throws what failed, before or after `start`. */
-  reply(turn: TurnRequest, use: Use): Promise<TurnReply>
+  reply(turn: TurnRequest, ctx: CallContext): Promise<TurnReply>
   /** Answers an `ask` event, whichever worker runs the turn; only the principal of the turn may. Throws QUESTION_UNKNOWN. */
-  answer(answer: ToolAnswer, use: Use): Promise<void>
+  answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
 }
 
 export const Chat = defineService<Chat, ChatHooks>('chat', {

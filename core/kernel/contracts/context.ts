@@ -1,4 +1,4 @@
-import { defineSlot, type Use } from '@svc/core'
+import { defineSlot, type CallContext } from '@svc/core'
 import type { ContentPart, InputRequest, ToolDialog } from './tool.ts'
 
 /** The content of a resource: text, or bytes in base64. */
@@ -25,11 +25,11 @@ export interface Resource {
   readonly uriTemplate?: string
   /** Bytes, where they are known. */
   readonly size?: number
-  read(uri: string, use: Use): Promise<readonly ResourceContent[]>
+  read(uri: string, ctx: CallContext): Promise<readonly ResourceContent[]>
   /** What may stand for a variable of `uriTemplate`; `known` are the variables that are settled. */
-  complete?(variable: string, begun: string, known: { readonly [name: string]: string }, use: Use): Promise<Completions>
+  complete?(variable: string, begun: string, known: { readonly [name: string]: string }, ctx: CallContext): Promise<Completions>
   /** Yields an address of this resource each time what is there has changed, until the signal. */
-  changes?(use: Use): AsyncIterable<string>
+  changes?(ctx: CallContext): AsyncIterable<string>
 }
 /** Resources by name, for those who read what others publish: tool protocol clients first of all. */
 export const Resources = defineSlot<Resource>('resources', {
@@ -57,8 +57,8 @@ export interface Prompt {
   readonly title?: string
   readonly description?: string
   readonly arguments?: readonly PromptArgument[]
-  get(args: { readonly [name: string]: string }, dialog: ToolDialog, use: Use): Promise<PromptAnswer>
-  complete?(argument: string, begun: string, known: { readonly [name: string]: string }, use: Use): Promise<Completions>
+  get(args: { readonly [name: string]: string }, dialog: ToolDialog, ctx: CallContext): Promise<PromptAnswer>
+  complete?(argument: string, begun: string, known: { readonly [name: string]: string }, ctx: CallContext): Promise<Completions>
 }
 /** Prompts by name. */
 export const Prompts = defineSlot<Prompt>('prompts', { api: 1, methods: { get: 'call', complete: 'call' } })

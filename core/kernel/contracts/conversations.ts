@@ -1,4 +1,4 @@
-import { defineService, type Use } from '@svc/core'
+import { defineService, type CallContext } from '@svc/core'
 import type { ModelMessage } from './provider.ts'
 
 /** `status` of a message that is not whole. */
@@ -53,18 +53,18 @@ export interface TurnWish {
  */
 export interface Conversations {
   /** Waits for its turn, in the order of asking. Each turn that began must be ended. */
-  begin(wish: TurnWish, use: Use): Promise<OpenTurn>
+  begin(wish: TurnWish, ctx: CallContext): Promise<OpenTurn>
   /** Keeps the messages of a turn, durably, in one piece; once a turn. Returns the conversation as it is then. */
-  append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary>
+  append(ticket: string, messages: readonly StoredMessage[], ctx: CallContext): Promise<ConversationSummary>
   /** Gives the turn back, whether or not anything was appended. */
-  end(ticket: string, use: Use): Promise<void>
-  get(conversationId: string, use: Use): Promise<Conversation>
+  end(ticket: string, ctx: CallContext): Promise<void>
+  get(conversationId: string, ctx: CallContext): Promise<Conversation>
   /** Newest first. `next` is the cursor of the following page. */
   list(
     query: { readonly limit: number; readonly cursor?: string },
-    use: Use
+    ctx: CallContext
   ): Promise<{ readonly conversations: readonly ConversationSummary[]; readonly next?: string }>
-  delete(conversationId: string, use: Use): Promise<void>
+  delete(conversationId: string, ctx: CallContext): Promise<void>
 }
 
 export const Conversations = defineService<Conversations>('conversations', {

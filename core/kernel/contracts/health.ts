@@ -1,4 +1,4 @@
-import { defineSlot, type Use } from '@svc/core'
+import { defineSlot, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 
 export type HealthWord = 'healthy' | 'degraded' | 'unhealthy'
@@ -13,14 +13,14 @@ export interface CheckReport {
 
 /** A part that can be asked how it is. Answers from a cache where probing costs; never a billed call. */
 export interface Check {
-  probe(use: Use): Promise<CheckReport>
+  probe(ctx: CallContext): Promise<CheckReport>
   /** The same for `/api/v1/status`, with figures in `detail` that are asked of all workers: no health check waits for these. Without it, `probe` is all there is. */
-  status?(use: Use): Promise<CheckReport>
+  status?(ctx: CallContext): Promise<CheckReport>
   /**
    * A look at everything, as long as it takes: for `svc doctor`. Without it, `probe` is all there is. Of what is kept on a disk, `detail` tells `path` and
    * `free_bytes`.
    */
-  examine?(use: Use): Promise<CheckReport>
+  examine?(ctx: CallContext): Promise<CheckReport>
 }
 
 /** Checks by the word under which `/health` shows them: `database`, `providers`, `cache`. */
@@ -28,7 +28,7 @@ export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'c
 
 /** What else `/health` tells to everybody, as members of its record: facts without detail. Answers at once. */
 export interface HealthFact {
-  facts(use: Use): Promise<{ readonly [member: string]: Json }>
+  facts(ctx: CallContext): Promise<{ readonly [member: string]: Json }>
 }
 /** More facts of the health record, by plugin. */
 export const HealthFacts = defineSlot<HealthFact>('health_facts', { api: 1, methods: { facts: 'call' } })

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { defineService, defineSlot, type JsonSchema, type Series, type Use } from '@svc/core'
-import type { ErrorTold } from './chat.ts'
+import { defineService, defineSlot, type JsonSchema, type Series, type CallContext } from '@svc/core'
+import type { PublicError } from './chat.ts'
 import type { Json } from './store.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -109,8 +109,8 @@ export interface Route {
   readonly endless?: boolean
   /** Who reads it learns how the server is used: what refuses an unknown path names it in `details.see`. */
   readonly guide?: boolean
-  handle?(request: RouteRequest, use: Use): Promise<RouteReply>
-  stream?(request: RouteRequest, use: Use): AsyncIterable<string>
+  handle?(request: RouteRequest, ctx: CallContext): Promise<RouteReply>
+  stream?(request: RouteRequest, ctx: CallContext): AsyncIterable<string>
 }
 
 /**
@@ -136,9 +136,9 @@ export interface Mount {
   /** Requests that open a stream without an end, by what a header of them holds: they count as streams of their principal. */
   readonly streams?: readonly { readonly method: HttpMethod; readonly header: string; readonly holds: string }[]
   /** Writes the answer itself. */
-  handle?(request: IncomingMessage, response: ServerResponse, use: Use): Promise<void>
+  handle?(request: IncomingMessage, response: ServerResponse, ctx: CallContext): Promise<void>
   /** Answers what the server writes, or else what writes the answer. */
-  answer?(request: IncomingMessage, use: Use): Promise<RouteReply | MountWriter>
+  answer?(request: IncomingMessage, ctx: CallContext): Promise<RouteReply | MountWriter>
 }
 /** Writes an answer that does not come in one piece. */
 export type MountWriter = (response: ServerResponse) => Promise<void>
@@ -177,7 +177,7 @@ export interface ErrorCode {
 }
 
 /** The figures of the server, since it began. */
-export interface HttpFigures {
+export interface HttpMetrics {
   readonly requestsTotal: number
   readonly requestsActive: number
 }
@@ -185,15 +185,15 @@ export interface HttpFigures {
 /** The HTTP server. */
 export interface Http {
   /** Where it listens, once it does. */
-  address(use: Use): Promise<{ readonly host: string; readonly port: number; readonly url: string } | undefined>
-  figures(use: Use): Promise<HttpFigures>
+  address(ctx: CallContext): Promise<{ readonly host: string; readonly port: number; readonly url: string } | undefined>
+  metrics(ctx: CallContext): Promise<HttpMetrics>
   /** How the API tells an error that must go out as part of an answer (an `error` event of a stream). */
-  explain(error: ErrorTold, use: Use): Promise<{ readonly status: number; readonly record: ErrorRecord }>
+  explain(error: PublicError, ctx: CallContext): Promise<{ readonly status: number; readonly record: ErrorRecord }>
   /** All codes the API tells errors with. */
-  codes(use: Use): Promise<readonly ErrorCode[]>
+  codes(ctx: CallContext): Promise<readonly ErrorCode[]>
 }
 export const Http = defineService<Http, HttpHooks>('http', {
   api: 1,
-  methods: { address: 'call', figures: 'call', explain: 'call', codes: 'call' },
+  methods: { address: 'call', metrics: 'call', explain: 'call', codes: 'call' },
   hooks: { done: 'series' },
 })

@@ -1,4 +1,4 @@
-import { defineService, type Manifest, type Use } from '@svc/core'
+import { defineService, type Manifest, type CallContext } from '@svc/core'
 
 /** A plugin that is to run in a process of its own. */
 export interface IsolationRequest {
@@ -41,7 +41,7 @@ export interface PreparedProcess {
 export type RefusalKind = 'env' | 'network' | 'read' | 'write' | 'process' | 'hooks'
 
 /** How one process of an isolated plugin stands. */
-export interface IsolationFigures {
+export interface IsolationUsage {
   /** Processor time of this process and all that it started, in milliseconds; 0 where the machine does not tell. */
   readonly cpuMs: number
   /** Its memory in bytes; 0 where the machine does not tell. */
@@ -56,17 +56,17 @@ export interface Isolation {
    * The command line for one process of a plugin. Starts nothing, but makes what holds it: call `release` when it has ended, or was never started. Throws
    * ISOLATION_UNAVAILABLE where this machine cannot hold it and the configuration does not say to go without, ISOLATION_PATH for a path that may not be shown.
    */
-  prepare(request: IsolationRequest, use: Use): Promise<PreparedProcess>
+  prepare(request: IsolationRequest, ctx: CallContext): Promise<PreparedProcess>
   /** Ends what still runs, removes what was made, and tells which limits it ran into, in words; none: an empty list. */
-  release(id: string, use: Use): Promise<readonly string[]>
+  release(id: string, ctx: CallContext): Promise<readonly string[]>
   /** The plugin reached for what it does not declare and did not get it: logged by name, counted. An unknown id is none. */
-  refused(id: string, what: { readonly kind: RefusalKind; readonly what: string }, use: Use): Promise<void>
+  refused(id: string, what: { readonly kind: RefusalKind; readonly what: string }, ctx: CallContext): Promise<void>
   /** How a process stands; `pid` is of the process that was started with the command line. */
-  look(id: string, pid: number, use: Use): Promise<IsolationFigures>
+  look(id: string, pid: number, ctx: CallContext): Promise<IsolationUsage>
   /** It has died too often here: no worker of this server brings it up any more, until the server is reloaded. Answers when all of them know. */
-  quarantine(who: IsolatedName, use: Use): Promise<void>
+  quarantine(who: IsolatedName, ctx: CallContext): Promise<void>
   /** Yields once, when a worker has said that; ends with the signal of `use`. */
-  quarantined(who: IsolatedName, use: Use): AsyncIterable<true>
+  quarantined(who: IsolatedName, ctx: CallContext): AsyncIterable<true>
 }
 
 /** The policy of isolated plugins. */

@@ -1,4 +1,4 @@
-import { defineService, type Use } from '@svc/core'
+import { defineService, type CallContext } from '@svc/core'
 
 /** How a counted request stands. */
 export interface Allowance {
@@ -16,11 +16,11 @@ export interface Allowance {
   readonly shown?: Pick<Allowance, 'limit' | 'remaining' | 'reset'>
 }
 
-/** Counts requests by `use.principal` (its address or its id, as configured), exactly, for all workers. Without a provider nothing is limited. */
+/** Counts requests by `ctx.principal` (its address or its id, as configured), exactly, for all workers. Without a provider nothing is limited. */
 export interface Limits {
   /** Counts one request, unless it is too many. Throws UNAVAILABLE when it cannot count. */
-  take(use: Use): Promise<Allowance>
+  take(ctx: CallContext): Promise<Allowance>
   /** Whether anything is limited at all; fixed once the host is ready. False: `take` need not be asked, and no header tells of limits. */
-  isActive(use: Use): Promise<boolean>
+  isActive(ctx: CallContext): Promise<boolean>
 }
 export const Limits = defineService<Limits>('limits', { api: 1, methods: { take: 'call', isActive: 'call' } })

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { defineSlot, type Use } from '@svc/core'
+import { defineSlot, type CallContext } from '@svc/core'
 
 /** An address of this machine; port 0 stands for any that is free. */
 export interface ListenAddress {
@@ -16,7 +16,7 @@ export interface Listener {
    * For a tap of `Host.hooks.ready`. Answers the port; connections come when this process is ready, until it drains. Throws what the system reports, such as
    * EADDRINUSE.
    */
-  listen(address: ListenAddress, take: (connection: Socket) => void, use: Use): Promise<number>
+  listen(address: ListenAddress, take: (connection: Socket) => void, ctx: CallContext): Promise<number>
 }
 /** What listens in place of this process, where something does; else a plugin listens itself. */
 export const Listeners = defineSlot<Listener>('listeners', { api: 1, methods: { listen: 'call' }, local: true })

@@ -1,4 +1,4 @@
-import { defineService, defineTopic, type Series, type Use } from '@svc/core'
+import { defineService, defineTopic, type Series, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 import type { Effect, ToolDialog, ToolStep } from './tool.ts'
 
@@ -91,9 +91,9 @@ export interface McpClientsHooks {
  * Errors: MCP_SERVER_UNKNOWN, MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`).
  */
 export interface McpClients {
-  list(use: Use): Promise<readonly McpServerInfo[]>
+  list(ctx: CallContext): Promise<readonly McpServerInfo[]>
   /** All tools of a server, those that may not be used too: connects it where that is needed, and answers those last seen where it cannot be reached. */
-  tools(server: string, use: Use): Promise<readonly McpTool[]>
+  tools(server: string, ctx: CallContext): Promise<readonly McpTool[]>
   /**
    * Calls a tool. Yields what the server tells, and ends with one `result` (`isError` in it where the tool says that it failed) or `input`; throws
    * MCP_CALL_FAILED otherwise. Never sent twice, unless it surely did not reach the server.
@@ -103,12 +103,12 @@ export interface McpClients {
     tool: string,
     args: { readonly [name: string]: Json | undefined },
     options: McpCallOptions,
-    use: Use
+    ctx: CallContext
   ): AsyncIterable<ToolStep>
   /** What the server offers now is what was meant: pins it, all tools or these. */
-  approve(server: string, tools: readonly string[] | undefined, use: Use): Promise<void>
+  approve(server: string, tools: readonly string[] | undefined, ctx: CallContext): Promise<void>
   /** Off lasts until it is switched on again; on also ends a quarantine. */
-  setEnabled(server: string, enabled: boolean, use: Use): Promise<void>
+  setEnabled(server: string, enabled: boolean, ctx: CallContext): Promise<void>
 }
 export const McpClients = defineService<McpClients, McpClientsHooks>('mcp_clients', {
   api: 1,

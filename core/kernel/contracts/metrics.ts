@@ -1,4 +1,4 @@
-import { defineSlot, type Use } from '@svc/core'
+import { defineSlot, type CallContext } from '@svc/core'
 
 export interface Sample {
   readonly labels: { readonly [label: string]: string | number }
@@ -19,7 +19,7 @@ export interface MetricFamily {
 
 /** Something that has figures: read when they are asked for, counted as the plugin likes. */
 export interface MetricSource {
-  read(use: Use): Promise<readonly MetricFamily[]>
+  read(ctx: CallContext): Promise<readonly MetricFamily[]>
 }
 
 /** Sources of metrics by plugin. */

@@ -1,4 +1,4 @@
-import { defineService, type Use } from '@svc/core'
+import { defineService, type CallContext } from '@svc/core'
 
 /** What a process in the sandbox may have. */
 export interface ProcessLimits {
@@ -83,11 +83,11 @@ export interface ProcessSandbox {
    * SANDBOX_UNAVAILABLE where this machine cannot hold what is asked, SANDBOX_PATH for a path that may not be shown, SANDBOX_COMMAND for a program that is
    * not there.
    */
-  wrap(request: ProcessRequest, use: Use): Promise<WrappedProcess>
+  wrap(request: ProcessRequest, ctx: CallContext): Promise<WrappedProcess>
   /** Ends what still runs in it, removes what was made for it, and tells which limits it ran into. An unknown id is none. */
-  release(id: string, use: Use): Promise<Released>
+  release(id: string, ctx: CallContext): Promise<Released>
   /** What this machine can hold: known by doing it, once; a machine that cannot is asked again. */
-  probe(use: Use): Promise<SandboxAbility>
+  probe(ctx: CallContext): Promise<SandboxAbility>
 }
 
 export const ProcessSandbox = defineService<ProcessSandbox>('process_sandbox', {

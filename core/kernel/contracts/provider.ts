@@ -1,4 +1,4 @@
-import { defineSlot, type JsonSchema, type Use } from '@svc/core'
+import { defineSlot, type JsonSchema, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 import type { ContentPart } from './tool.ts'
 
@@ -142,17 +142,17 @@ export interface ModelFailure {
 }
 
 /**
- * A source of models. `chat` fails with MODEL_FAILED and `ModelFailure` as details. When `use.signal` aborts, or the consumer stops, it closes the
+ * A source of models. `chat` fails with MODEL_FAILED and `ModelFailure` as details. When `ctx.signal` aborts, or the consumer stops, it closes the
  * upstream connection and ends.
  */
 export interface Provider {
   readonly features: ProviderFeatures
-  models(use: Use): Promise<ModelList>
+  models(ctx: CallContext): Promise<ModelList>
   /** Tokens the request would cost as input; where the exact count is unknown, an estimate that is not too low. */
-  countTokens(request: ModelRequest, use: Use): Promise<number>
-  chat(request: ModelRequest, use: Use): AsyncIterable<ModelEvent>
+  countTokens(request: ModelRequest, ctx: CallContext): Promise<number>
+  chat(request: ModelRequest, ctx: CallContext): AsyncIterable<ModelEvent>
   /** Whether it can be reached; never a billed call. Throws MODEL_FAILED with the reason, which readers of the status are told; what else it throws only the log is. */
-  probe(use: Use): Promise<void>
+  probe(ctx: CallContext): Promise<void>
 }
 
 /** Providers by the name of their entry in the configuration. */

@@ -1,4 +1,4 @@
-import { defineService, defineSlot, type Runtime, type Use } from '@svc/core'
+import { defineService, defineSlot, type Runtime, type CallContext } from '@svc/core'
 import type { Formation } from './team.ts'
 
 /** Which tasks are for a team, a workflow or both. */
@@ -76,7 +76,7 @@ export interface Recommendation {
 /** Recommends teams and workflows. Errors: INVALID_VALUE (`details: {field, reason, value?, allowed?}`). */
 export interface Recommend {
   /** One entry for each vertical that has something for the task; the surest first. */
-  recommend(request: RecommendRequest, use: Use): Promise<readonly Recommendation[]>
+  recommend(request: RecommendRequest, ctx: CallContext): Promise<readonly Recommendation[]>
 }
 
 export const Recommend = defineService<Recommend>('recommend', { api: 1, methods: { recommend: 'call' } })

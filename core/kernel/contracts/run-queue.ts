@@ -1,4 +1,4 @@
-import { defineService, type Use } from '@svc/core'
+import { defineService, type CallContext } from '@svc/core'
 import type { Fence } from './store.ts'
 
 /** A run that has work to do, and since when (Unix milliseconds; absent: not until it is woken). */
@@ -21,17 +21,17 @@ export interface RunClaim {
  */
 export interface RunQueue {
   /** Has a run worked on at its time, from now on; replaces what was said of it. With `claim`, this process takes it at once where its group has room. */
-  put(run: QueuedRun, options: { readonly claim: boolean }, use: Use): Promise<RunClaim | undefined>
+  put(run: QueuedRun, options: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined>
   /** Runs whose time has come, as this process may have them; the next one is taken when it is asked for. Ends with the signal. */
-  take(use: Use): AsyncIterable<RunClaim>
+  take(ctx: CallContext): AsyncIterable<RunClaim>
   /** The same for one run alone; ends when the queue knows it no more, too. */
-  takeOne(id: string, use: Use): AsyncIterable<RunClaim>
+  takeOne(id: string, ctx: CallContext): AsyncIterable<RunClaim>
   /** Holds a claim for longer; due every 10 s. Throws STORE_FENCED when it is another's. */
-  keep(claim: RunClaim, use: Use): Promise<void>
+  keep(claim: RunClaim, ctx: CallContext): Promise<void>
   /** Gives a claim back: to be worked on at `due`, when it is woken (`due` null), or never again (`ended`). */
-  leave(claim: RunClaim, how: { readonly due: number | null } | 'ended', use: Use): Promise<void>
+  leave(claim: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void>
   /** There is news for a run: if nobody works on it, it is due now. */
-  wake(id: string, use: Use): Promise<void>
+  wake(id: string, ctx: CallContext): Promise<void>
 }
 export const RunQueue = defineService<RunQueue>('run_queue', {
   api: 1,

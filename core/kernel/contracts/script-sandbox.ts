@@ -1,4 +1,4 @@
-import { defineService, type Runtime, type Use } from '@svc/core'
+import { defineService, type Runtime, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 
 /** What a script may do and take; what is absent is as the sandbox is configured, or not allowed. */
@@ -42,7 +42,7 @@ export interface ScriptResult {
  * As the runtime "quickjs" it also runs plugins' plain JavaScript (`open` and `call`).
  */
 export interface ScriptSandbox extends Runtime {
-  run(script: Script, use: Use): Promise<ScriptResult>
+  run(script: Script, ctx: CallContext): Promise<ScriptResult>
 }
 
 /** The sandbox for JavaScript. */

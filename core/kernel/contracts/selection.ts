@@ -1,4 +1,4 @@
-import { defineService, defineSlot, type Use } from '@svc/core'
+import { defineService, defineSlot, type CallContext } from '@svc/core'
 import type { ModelInfo } from './provider.ts'
 import type { Effect } from './tool.ts'
 
@@ -77,13 +77,15 @@ export interface SelectionWish {
  * Errors: PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE (unknown profile or mode, `details: {field, value, allowed, reason}`).
  */
 export interface Selection {
-  effective(use: Use): Promise<Effective>
-  profiles(use: Use): Promise<{ readonly profiles: readonly Profile[]; readonly active: string; readonly default: string }>
+  effective(ctx: CallContext): Promise<Effective>
+  profiles(
+    ctx: CallContext
+  ): Promise<{ readonly profiles: readonly Profile[]; readonly active: string; readonly default: string }>
   /** Who answers a turn that asks for this. A profile that is named wins over the override; its mode, where none is named, over the one in force. */
-  select(asked: SelectionWish, use: Use): Promise<Selected>
-  switchProfile(profile: string, use: Use): Promise<Effective>
-  switchModel(provider: string, model: string, use: Use): Promise<Effective>
-  switchMode(mode: string, use: Use): Promise<Effective>
+  select(asked: SelectionWish, ctx: CallContext): Promise<Selected>
+  switchProfile(profile: string, ctx: CallContext): Promise<Effective>
+  switchModel(provider: string, model: string, ctx: CallContext): Promise<Effective>
+  switchMode(mode: string, ctx: CallContext): Promise<Effective>
 }
 
 export const Selection = defineService<Selection>('selection', {

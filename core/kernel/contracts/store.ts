@@ -1,4 +1,4 @@
-import { defineService, type Use } from '@svc/core'
+import { defineService, type CallContext } from '@svc/core'
 
 /** A plain value as JSON has it; kept as `JSON.stringify` would write it: what is undefined is left out, NaN is null. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
@@ -165,31 +165,31 @@ export interface Store {
    * Declares a space and answers the schema version of what is stored: 0 for nothing yet (it is then of the declared version).
    * Lower than declared: the plugin migrates and ends with `migrated`. Higher: STORE_NEWER. New indexes are built here.
    */
-  open(space: Space, use: Use): Promise<{ readonly version: number }>
-  get(collection: string, key: string, use: Use): Promise<StoreRecord | undefined>
-  range(collection: string, query: RangeQuery, use: Use): Promise<RangePage>
-  read(log: string, id: string, query: LogQuery, use: Use): Promise<readonly LogEntry[]>
+  open(space: Space, ctx: CallContext): Promise<{ readonly version: number }>
+  get(collection: string, key: string, ctx: CallContext): Promise<StoreRecord | undefined>
+  range(collection: string, query: RangeQuery, ctx: CallContext): Promise<RangePage>
+  read(log: string, id: string, query: LogQuery, ctx: CallContext): Promise<readonly LogEntry[]>
   /** All of it or nothing, in this order, durable once answered. An abort after the commit began does not undo it. */
-  batch(ops: readonly StoreOp[], options: BatchOptions, use: Use): Promise<BatchResult>
-  acquire(lease: string, request: LeaseRequest, use: Use): Promise<Lease>
+  batch(ops: readonly StoreOp[], options: BatchOptions, ctx: CallContext): Promise<BatchResult>
+  acquire(lease: string, request: LeaseRequest, ctx: CallContext): Promise<Lease>
   /** Extends a lease that is still held. STORE_FENCED when it is not. */
-  renew(lease: Fence, ttlMs: number, use: Use): Promise<Lease>
+  renew(lease: Fence, ttlMs: number, ctx: CallContext): Promise<Lease>
   /** Gives it back; the next who waits gets it. Releasing a lost lease does nothing. */
-  release(lease: Fence, use: Use): Promise<void>
+  release(lease: Fence, ctx: CallContext): Promise<void>
   /** Gives back all leases of holders that begin with `holderPrefix`: for a process that died. */
-  releaseHolder(holderPrefix: string, use: Use): Promise<void>
+  releaseHolder(holderPrefix: string, ctx: CallContext): Promise<void>
   /**
    * Counts one hit under `key` in all of these windows, or in none if one is full: exact for all processes that share the store. Outlives every process;
    * needs no fsync, so that a power cut may forget the last hits. A store may forget the windows that were begun first when it has more than a million.
    */
-  count(key: string, windows: readonly CountWindow[], use: Use): Promise<Counted>
+  count(key: string, windows: readonly CountWindow[], ctx: CallContext): Promise<Counted>
   /**
    * Changes of a watched collection from now on, of all processes; may skip intermediate versions of one key, never the last. Ends with the signal;
    * a reader that falls too far behind gets STORE_UNAVAILABLE.
    */
-  watch(collection: string, use: Use): AsyncIterable<StoreChange>
+  watch(collection: string, ctx: CallContext): AsyncIterable<StoreChange>
   /** Writes and reads something: throws STORE_UNAVAILABLE with the reason. `shared` is false where each process has its own: then a server can have one worker only. */
-  probe(use: Use): Promise<{ readonly kind: string; readonly durable: boolean; readonly shared?: false }>
+  probe(ctx: CallContext): Promise<{ readonly kind: string; readonly durable: boolean; readonly shared?: false }>
 }
 
 export const Store = defineService<Store>('store', {

@@ -1,4 +1,4 @@
-import { defineService, defineSlot, type Use } from '@svc/core'
+import { defineService, defineSlot, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 import type { Body, Budget } from './workflow.ts'
 import type { Run, WorkflowProblem } from './workflow-run.ts'
@@ -54,11 +54,11 @@ export interface TeamInfo {
 
 /** Teams. A team's run is a run of a workflow, so it is stored, seen, cancelled and taken over like any. Errors: TEAM_UNKNOWN, TEAM_INVALID, and those of `Workflows`. */
 export interface Teams {
-  list(use: Use): Promise<readonly TeamInfo[]>
-  show(team: string, use: Use): Promise<{ readonly info: TeamInfo; readonly definition: TeamDefinition }>
+  list(ctx: CallContext): Promise<readonly TeamInfo[]>
+  show(team: string, ctx: CallContext): Promise<{ readonly info: TeamInfo; readonly definition: TeamDefinition }>
   /** What a team does with a task, as a body of a workflow. */
-  body(team: string, task: Json, use: Use): Promise<Body>
-  start(team: string, task: Json, use: Use): Promise<Run>
+  body(team: string, task: Json, ctx: CallContext): Promise<Body>
+  start(team: string, task: Json, ctx: CallContext): Promise<Run>
 }
 
 export const Teams = defineService<Teams>('teams', {

@@ -1,4 +1,4 @@
-import { defineSlot, type JsonSchema, type Use } from '@svc/core'
+import { defineSlot, type JsonSchema, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 
 /** What a tool does to the world: modes allow and deny by it. */
@@ -76,9 +76,9 @@ export interface Tool {
   readonly timeoutMs?: number
   /** True when a person is to be asked before each call: where nobody can be asked, the call is denied. */
   readonly asks?: boolean
-  call(args: { readonly [name: string]: Json | undefined }, use: Use): Promise<ToolResult>
+  call(args: { readonly [name: string]: Json | undefined }, ctx: CallContext): Promise<ToolResult>
   /** The same step by step, for callers that can take progress and be asked. Who has it does in `call` what goes without them. */
-  run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, use: Use): AsyncIterable<ToolStep>
+  run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep>
 }
 
 /** Tools by the name a model calls them by. */

@@ -1,5 +1,5 @@
-import { defineSlot, type JsonSchema, type Use } from '@svc/core'
-import type { ErrorTold } from './chat.ts'
+import { defineSlot, type JsonSchema, type CallContext } from '@svc/core'
+import type { PublicError } from './chat.ts'
 import type { Json } from './store.ts'
 import type { Body, Budget } from './workflow.ts'
 
@@ -16,7 +16,7 @@ export interface Question {
 /** What came of a child. */
 export type ChildOutcome =
   | { readonly status: 'completed'; readonly output: Json }
-  | { readonly status: 'failed'; readonly error: ErrorTold }
+  | { readonly status: 'failed'; readonly error: PublicError }
   | { readonly status: 'cancelled' }
 
 /** One piece of work for a node: a new one, or the same once its children have ended or what it waited for has come. */
@@ -127,7 +127,7 @@ export interface WorkflowNode {
   readonly names?: { readonly [setting: string]: 'tool' | 'tools' | 'profile' | 'mode' | 'team' | 'workflow' }
   /** Settings that hold what a named thing is called with, by the setting in `names` that has its name, as `{ arguments: 'name' }`: so that what cannot fit is told before a run. */
   readonly calledWith?: { readonly [setting: string]: string }
-  run(task: NodeTask, use: Use): AsyncIterable<NodeStep>
+  run(task: NodeTask, ctx: CallContext): AsyncIterable<NodeStep>
 }
 
 /** Types of nodes by the word that `type` has. */

@@ -1,5 +1,5 @@
-import { defineService, defineTopic, type Use } from '@svc/core'
-import type { ErrorTold } from './chat.ts'
+import { defineService, defineTopic, type CallContext } from '@svc/core'
+import type { PublicError } from './chat.ts'
 import type { Json } from './store.ts'
 import type { WorkflowDefinition } from './workflow.ts'
 import type { Question } from './workflow-node.ts'
@@ -58,7 +58,7 @@ export interface Run {
   readonly input: Json
   readonly parameters: Json
   readonly result?: Json
-  readonly error?: ErrorTold
+  readonly error?: PublicError
   readonly createdAt: number
   readonly updatedAt: number
   readonly finishedAt?: number
@@ -81,7 +81,7 @@ export interface RunStep {
   readonly input: Json
   readonly output?: Json
   readonly branch?: string
-  readonly error?: ErrorTold
+  readonly error?: PublicError
   readonly startedAt: number
   readonly finishedAt?: number
   readonly spent?: { readonly toolCalls: number; readonly tokens: number }
@@ -149,30 +149,30 @@ export interface WorkflowSource {
  * parameters that break their schema, a path outside the roots, an answer to a step that does not wait, a cancel or retry that is too late or too early).
  */
 export interface Workflows {
-  list(use: Use): Promise<readonly WorkflowInfo[]>
+  list(ctx: CallContext): Promise<readonly WorkflowInfo[]>
   /** The definition by its name or path, as it is now. */
-  show(workflow: string, use: Use): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
+  show(workflow: string, ctx: CallContext): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
   /** Everything that is wrong with a text, each with its line. */
-  validate(source: WorkflowSource, use: Use): Promise<readonly WorkflowProblem[]>
+  validate(source: WorkflowSource, ctx: CallContext): Promise<readonly WorkflowProblem[]>
   /** Begins a run; once answered it is stored, and goes on whatever becomes of the caller. */
-  start(request: RunRequest, use: Use): Promise<Run>
+  start(request: RunRequest, ctx: CallContext): Promise<Run>
   /** How a run stands once it has ended, or so many milliseconds from now; undefined: `workflows.sync_wait_ms`. */
-  settled(id: string, waitMs: number | undefined, use: Use): Promise<Run>
-  get(id: string, use: Use): Promise<Run>
-  runs(query: RunQuery, use: Use): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
-  steps(id: string, use: Use): Promise<readonly RunStep[]>
+  settled(id: string, waitMs: number | undefined, ctx: CallContext): Promise<Run>
+  get(id: string, ctx: CallContext): Promise<Run>
+  runs(query: RunQuery, ctx: CallContext): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
+  steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
   /** What has happened after the event `after` (0: from the beginning), and what happens, up to the run's end. */
-  events(id: string, after: number, use: Use): AsyncIterable<RunEvent>
+  events(id: string, after: number, ctx: CallContext): AsyncIterable<RunEvent>
   /** Wakes the steps that wait for an event of this name; kept for one that will, while the run lasts. */
-  signal(id: string, event: { readonly name: string; readonly data: Json }, use: Use): Promise<void>
+  signal(id: string, event: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void>
   /** Answers the question of a step: `true` or `false` (`approved` and `rejected` are taken as these), one of the choices, or what was asked for. */
-  answer(id: string, answer: { readonly step: string; readonly value: Json }, use: Use): Promise<void>
+  answer(id: string, answer: { readonly step: string; readonly value: Json }, ctx: CallContext): Promise<void>
   /** Ends a run: what runs is aborted, what is to be undone is. Answers once it has ended, or after 10 s. */
-  cancel(id: string, use: Use): Promise<Run>
+  cancel(id: string, ctx: CallContext): Promise<Run>
   /** A new run that takes over what one that failed or was cancelled has done, and begins with what was not done. */
-  retry(id: string, how: RetryRequest, use: Use): Promise<Run>
+  retry(id: string, how: RetryRequest, ctx: CallContext): Promise<Run>
   /** Works on a run in this process whenever nobody else does, until it has ended or the signal aborts: for a process that takes nothing else from the queue. */
-  work(id: string, use: Use): Promise<void>
+  work(id: string, ctx: CallContext): Promise<void>
 }
 
 export const Workflows = defineService<Workflows>('workflows', {

@@ -12,7 +12,7 @@ import { Events } from '../src/events.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
 import { sectionsTaken } from './runtime.ts'
 import type { Crossing } from '../src/scope.ts'
-import { within } from '../src/within.ts'
+import { withTimeout } from '../src/with-timeout.ts'
 import type { KernelConfig } from '../config/kernel.ts'
 import { cutSections, entriesOf, type ReservedSection, type PlannedPlugin, type Sections } from '../config/sections.ts'
 
@@ -114,7 +114,7 @@ const checkAll = ({ plannedPlugins, kernel }: Sections): Promise<PlannedPlugin[]
 async function checkOne({ name, plugin, config, instance, problems }: PlannedPlugin, kernel: KernelConfig): Promise<SvcError[]> {
   if (plugin.check === undefined || problems.length > 0) return []
   try {
-    const found = await within(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance))
+    const found = await withTimeout(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance))
     return (found ?? []).map(problem => Object.assign(problem, { plugin: name }))
   } catch (error) {
     return [checkFailed(name, error)]

@@ -7,7 +7,7 @@ import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
 import type { SvcError } from '../src/svc-error.ts'
 import type { Manifest, PackageInfo } from './manifest.ts'
 import { definePlugin, type Plugin, type Scope } from '../src/plugin.ts'
-import { type AnySlot, defineService, type ServiceToken, systemUse, type Use } from '../src/token.ts'
+import { type AnySlot, defineService, type ServiceToken, systemContext, type CallContext } from '../src/token.ts'
 
 /** A plugin's code that this process never runs itself, and what it may have. */
 export interface RuntimeModule {
@@ -36,10 +36,10 @@ export interface RuntimeCall {
 /** Runs plugins that never enter this process's engine: the service `runtime.<word>` for the manifest's `"runtime": "<word>"`. */
 export interface Runtime {
   /** Looks what a module contributes. */
-  open(module: RuntimeModule, use: Use): Promise<readonly RuntimeItem[]>
-  call(module: RuntimeModule, call: RuntimeCall, use: Use): Promise<unknown>
+  open(module: RuntimeModule, use: CallContext): Promise<readonly RuntimeItem[]>
+  call(module: RuntimeModule, call: RuntimeCall, use: CallContext): Promise<unknown>
   /** Runs a piece of code for other plugins; the host itself never asks for it. */
-  run(script: never, use: Use): Promise<unknown>
+  run(script: never, use: CallContext): Promise<unknown>
 }
 
 const runtimeToken = (word: string): ServiceToken<Runtime> =>
@@ -55,7 +55,7 @@ export async function runtimePlugin({ name, folder, main, manifest }: PackageInf
     requires: { runtime: runtimeToken(word) },
     async setup(scope: Scope, { runtime }: { runtime: Runtime }) {
       const module = { plugin: name, code, config: scope.config ?? null, permissions }
-      for (const item of await runtime.open(module, systemUse(scope.signal, name))) {
+      for (const item of await runtime.open(module, systemContext(scope.signal, name))) {
         scope.add(item.slot, item.name, { ...item.data, ...methodsOf(runtime, module, item) })
       }
     },
@@ -108,7 +108,7 @@ function methodsOf(runtime: Runtime, module: RuntimeModule, { slot, name, method
   const ask =
     (method: string) =>
     (...given: unknown[]) =>
-      runtime.call(module, { slot: slot.name, name, method, args: given.slice(0, -1) }, given.at(-1) as Use)
+      runtime.call(module, { slot: slot.name, name, method, args: given.slice(0, -1) }, given.at(-1) as CallContext)
   return Object.fromEntries(methods.map(method => [method, ask(method)]))
 }
 

@@ -1,7 +1,7 @@
 import type { AnySlot } from './token.ts'
 
 /** What the calls of one plugin's contributions to a slot have cost, method by method. */
-export interface CallFigures {
+export interface CallStats {
   readonly plugin: string
   readonly slot: string
   readonly method: string
@@ -10,49 +10,49 @@ export interface CallFigures {
   /** Of calls; how long a stream takes is its reader's matter. */
   readonly ms: number
 }
-type Figures = { calls: number; errors: number; ms: number }
+type Stats = { calls: number; errors: number; ms: number }
 type Method = (...args: unknown[]) => unknown
 
 export interface Counts {
   /** An item like the given one, whose calls are counted. */
   item(token: AnySlot, item: unknown, plugin: string): unknown
-  figures(): CallFigures[]
+  stats(): CallStats[]
 }
 
 /** Counts what plugins do in slots, as the hooks count what they do there. */
 export function createCounts(): Counts {
-  const all = new Map<string, CallFigures & Figures>()
-  const figuresOf = (plugin: string, slot: string, method: string) => {
+  const all = new Map<string, CallStats & Stats>()
+  const statsOf = (plugin: string, slot: string, method: string) => {
     const key = `${plugin} ${slot}.${method}`
     const there = all.get(key) ?? { plugin, slot, method, calls: 0, errors: 0, ms: 0 }
     all.set(key, there)
     return there
   }
   return {
-    figures: () => [...all.values()].map(one => ({ ...one })),
+    stats: () => [...all.values()].map(one => ({ ...one })),
     item({ name, methods, local }, item, plugin) {
       // what is handed over raw may be told by identity
       if (local || typeof item !== 'object' || item === null) return item
       const counted = Object.entries(methods).flatMap(([word, kind]): [string, Method][] => {
         const method: unknown = Reflect.get(item, word)
         if (typeof method !== 'function') return []
-        const figures = figuresOf(plugin, name, word)
-        return [[word, kind === 'call' ? timed(item, method as Method, figures) : begun(item, method as Method, figures)]]
+        const stats = statsOf(plugin, name, word)
+        return [[word, kind === 'call' ? timed(item, method as Method, stats) : begun(item, method as Method, stats)]]
       })
       return Object.freeze({ ...item, ...Object.fromEntries(counted) })
     },
   }
 }
 
-function timed(item: object, method: Method, figures: Figures): Method {
+function timed(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
     const start = performance.now()
-    const ended = () => void (figures.ms += performance.now() - start)
+    const ended = () => void (stats.ms += performance.now() - start)
     const failed = () => {
       ended()
-      figures.errors++
+      stats.errors++
     }
-    figures.calls++
+    stats.calls++
     try {
       const answer = Reflect.apply(method, item, args)
       // beside the caller's own way: what waits for the answer waits no longer for being counted
@@ -67,9 +67,9 @@ function timed(item: object, method: Method, figures: Figures): Method {
 }
 
 /** A stream: a look at each of its items would cost more than most of them. */
-function begun(item: object, method: Method, figures: Figures): Method {
+function begun(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
-    figures.calls++
+    stats.calls++
     return Reflect.apply(method, item, args)
   }
 }

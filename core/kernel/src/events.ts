@@ -1,4 +1,4 @@
-import { defineService, type Use } from './token.ts'
+import { defineService, type CallContext } from './token.ts'
 
 /** A kind of event: its category, its type, and, by its TypeScript type, what it carries: plain data. `const ToolCalled = defineTopic<ToolCalled>('TOOL', 'tool_called')` */
 export interface Topic<D extends object = object> {
@@ -34,9 +34,9 @@ export interface EventFilter {
  * loses events and holds up nobody. Events of other workers do not come here.
  */
 export interface Events {
-  publish<D extends object>(topic: Topic<D>, data: D, use: Use): Promise<void>
+  publish<D extends object>(topic: Topic<D>, data: D, ctx: CallContext): Promise<void>
   /** What happens from the first `next` on, until the signal. Of a reader that is 1000 behind the oldest are dropped and counted (`lost`). */
-  subscribe(filter: EventFilter, use: Use): AsyncIterable<BusEvent>
+  subscribe(filter: EventFilter, ctx: CallContext): AsyncIterable<BusEvent>
 }
 export const Events = defineService<Events>('events', { api: 1, methods: { publish: 'call', subscribe: 'stream' } })
 

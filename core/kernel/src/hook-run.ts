@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type * as Tapable from 'tapable'
 import { tapFailed, tapTimeout } from './errors.ts'
 import type { Log } from './log.ts'
-import type { HookKind, Use } from './token.ts'
+import type { HookKind, CallContext } from './token.ts'
 
 /** One tap of a hook. */
 export interface Tap {
@@ -13,10 +13,10 @@ export interface Tap {
   readonly limitMs: number
   /** From then on it is logged as slow. */
   readonly slowMs: number
-  readonly run: (value: unknown, use: Use) => unknown
-  readonly figures: { calls: number; errors: number; ms: number }
+  readonly run: (value: unknown, ctx: CallContext) => unknown
+  readonly stats: { calls: number; errors: number; ms: number }
 }
-export type Call = (value: unknown, use: Use) => Promise<unknown>
+export type Call = (value: unknown, ctx: CallContext) => Promise<unknown>
 
 /** How taps are run. */
 export interface Ways {
@@ -31,7 +31,7 @@ export interface Ways {
 interface Ours {
   readonly tap: Tap
 }
-type Arguments = [value: unknown, use: Use]
+type Arguments = [value: unknown, ctx: CallContext]
 
 const KINDS = {
   series: () => new (tapable().AsyncSeriesHook)<Arguments, Ours>(['value', 'use']),
@@ -48,7 +48,7 @@ export function compileHook(kind: HookKind, taps: readonly Tap[], ways: Ways): C
   hook.intercept({ register: info => ({ ...info, fn: wrapped(info.tap, kind, ways) }) })
   // tapAsync and not tapPromise: so a tap that answers at once costs no promise
   for (const tap of taps) hook.tapAsync({ name: tap.plugin, tap }, tap.run)
-  return (value, use) => hook.promise(value, use)
+  return (value, ctx) => hook.promise(value, ctx)
 }
 
 /** How tapable is answered. */
@@ -61,17 +61,17 @@ type Done = (error?: Error | null, answer?: unknown) => void
 let handedOn = 0
 
 function wrapped(tap: Tap, kind: HookKind, ways: Ways) {
-  return (value: unknown, use: Use, done: Done) => {
+  return (value: unknown, ctx: CallContext, done: Done) => {
     let began = 0
     if (ways.accounting) {
-      tap.figures.calls++
+      tap.stats.calls++
       began = handedOn || performance.now()
       handedOn = 0
     }
     const running = new RunningTap(tap, kind, ways, began, done)
     let answer: unknown
     try {
-      answer = tap.run(value, use)
+      answer = tap.run(value, ctx)
     } catch (error) {
       return running.fail(error)
     }
@@ -179,8 +179,8 @@ class RunningTap extends Waiting {
   fail(error: unknown) {
     if (this.#isOver) return
     this.#end()
-    const { plugin, hook, figures } = this.#tap
-    if (this.#ways.accounting) figures.errors++
+    const { plugin, hook, stats } = this.#tap
+    if (this.#ways.accounting) stats.errors++
     const failure = tapFailed(plugin, hook, error)
     if (this.#kind === 'series') {
       this.#ways.log.warn({ err: failure, plugin, hook }, 'a tap failed')
@@ -201,10 +201,10 @@ class RunningTap extends Waiting {
   }
 
   #count() {
-    const { plugin, hook, figures, slowMs } = this.#tap
+    const { plugin, hook, stats, slowMs } = this.#tap
     handedOn = performance.now()
     const ms = handedOn - this.#began
-    figures.ms += ms
+    stats.ms += ms
     if (ms > slowMs) this.#ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap was slow')
   }
 }

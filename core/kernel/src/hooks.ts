@@ -5,7 +5,7 @@ import type { TapOptions } from './plugin.ts'
 import type { AnyHook, HookKind } from './token.ts'
 
 /** What the taps of one plugin on one hook have cost. */
-export interface HookFigures {
+export interface HookStats {
   readonly plugin: string
   readonly hook: string
   readonly calls: number
@@ -26,7 +26,7 @@ export interface Hooks {
   tap(ref: AnyHook, plugin: string, order: number, run: AnyTap, options?: TapOptions): () => void
   /** How the owner calls one hook. */
   caller(ref: AnyHook, by?: string): Call
-  figures(): HookFigures[]
+  stats(): HookStats[]
   /** Hooks that still have taps. */
   tapped(): string[]
   [Symbol.dispose](): void
@@ -45,7 +45,7 @@ export interface HookOptions {
 /** Makes all hooks of a host: whoever taps first makes the point, before or after the owner's setup. */
 export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): Hooks {
   const points = new Map<string, Point>()
-  const figures = new Map<string, HookFigures & Tap['figures']>()
+  const stats = new Map<string, HookStats & Tap['stats']>()
   const watch = createWatch()
   const ways: Ways = { log, watch, accounting }
   const pointOf = ({ id, kind }: AnyHook, by: string) => {
@@ -57,7 +57,7 @@ export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): 
     tap(ref, plugin, order, run, options = {}) {
       const point = pointOf(ref, plugin)
       const key = `${plugin} ${ref.id}`
-      const count = figures.get(key) ?? made(figures, key, { plugin, hook: ref.id, calls: 0, errors: 0, ms: 0 })
+      const count = stats.get(key) ?? made(stats, key, { plugin, hook: ref.id, calls: 0, errors: 0, ms: 0 })
       const tap: Tap = {
         plugin,
         hook: ref.id,
@@ -66,7 +66,7 @@ export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): 
         limitMs: options.limitMs ?? limitMs,
         slowMs: options.limitMs === undefined ? slowMs : Math.max(slowMs, options.limitMs / 2),
         run,
-        figures: count,
+        stats: count,
       }
       changeTaps(point, [...point.taps, tap])
       const others = () => point.taps.filter(other => other !== tap)
@@ -74,13 +74,13 @@ export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): 
     },
     caller(ref, by = 'the program') {
       const point = pointOf(ref, by)
-      return (value, use) => {
+      return (value, ctx) => {
         if (point.taps.length === 0) return ref.kind === 'waterfall' ? Promise.resolve(value) : NOTHING
         point.call ??= compileHook(ref.kind, point.taps, ways)
-        return point.call(value, use)
+        return point.call(value, ctx)
       }
     },
-    figures: () => [...figures.values()].map(count => ({ ...count })),
+    stats: () => [...stats.values()].map(count => ({ ...count })),
     tapped: () => [...points].filter(([, point]) => point.taps.length > 0).map(([id]) => id),
     [Symbol.dispose]: () => watch.stop(),
   }

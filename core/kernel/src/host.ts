@@ -22,8 +22,8 @@ import { differenceOf } from './order.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type Crossing, type OwnedScope } from './scope.ts'
 import { createSlot, type Slot } from './slot.ts'
-import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemUse } from './token.ts'
-import { within } from './within.ts'
+import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
+import { withTimeout } from './with-timeout.ts'
 
 /** A host that runs, as the program that started it holds it: `await using host = await startHost(…)`. */
 export interface RunningHost extends AsyncDisposable {
@@ -79,7 +79,7 @@ class HostImpl implements RunningHost {
   #set: { plannedPlugin: OrderedPlugin; owned: OwnedScope; setupMs: number }[] = []
   #failed: PluginReport[]
   #ending = new AbortController()
-  #use = systemUse(this.#ending.signal)
+  #ctx = systemContext(this.#ending.signal)
   #state: HostState = 'starting'
   #startedAt: number
   #closing: Promise<void> | undefined
@@ -119,7 +119,7 @@ class HostImpl implements RunningHost {
   async ready(): Promise<void> {
     for (const one of this.#slots.values()) await one.flush()
     this.#state = 'running'
-    await this.#hooks.caller(Host.hooks.ready)({}, this.#use)
+    await this.#hooks.caller(Host.hooks.ready)({}, this.#ctx)
     // no warning: what a plugin adds may hang on its configuration
     for (const { name, absent } of this.report().plugins)
       if (absent) this.log.debug({ plugin: name, absent }, 'declares names in its manifest that it has not added')
@@ -139,7 +139,7 @@ class HostImpl implements RunningHost {
     const { serverId = '', version = '' } = this.#options
     const plugins = [...this.#set.map(one => runningReport(one.plannedPlugin, one.owned, one.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
-    const counted = { hooks: this.#hooks.figures(), calls: this.#counts?.figures() ?? [] }
+    const counted = { hooks: this.#hooks.stats(), calls: this.#counts?.stats() ?? [] }
     return { serverId, version, state: this.#state, successor, startedAt, plugins, ...counted }
   }
 
@@ -161,7 +161,7 @@ class HostImpl implements RunningHost {
     if (difference) throw contractMismatch(by, token.name, difference)
     if (there) return there
     const tell = this.#hooks.caller(token.changed)
-    const made = createSlot(token, change => tell(change, this.#use))
+    const made = createSlot(token, change => tell(change, this.#ctx))
     this.#slots.set(token.name, made)
     return made
   }
@@ -189,7 +189,7 @@ class HostImpl implements RunningHost {
   async #runSetup(plannedPlugin: OrderedPlugin, owned: OwnedScope, given: GivenParts): Promise<unknown> {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
-      return await within(
+      return await withTimeout(
         limit,
         () => this.#crossing.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
         {
@@ -233,7 +233,7 @@ class HostImpl implements RunningHost {
 
   #tellClosing({ limitMs }: CloseOptions) {
     const how = { successor: this.#successor, ...(limitMs === undefined ? {} : { limitMs }) }
-    return this.#hooks.caller(Host.hooks.closing)(how, this.#use)
+    return this.#hooks.caller(Host.hooks.closing)(how, this.#ctx)
   }
 
   async #closeOnce(options: CloseOptions): Promise<void> {

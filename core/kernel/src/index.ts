@@ -29,9 +29,9 @@ export {
   type SlotToken,
   type SlotView,
   SYSTEM,
-  systemUse,
+  systemContext,
   type TapFunction,
-  type Use,
+  type CallContext,
   type Waterfall,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
@@ -42,7 +42,7 @@ export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, 
 export { nearest } from '../config/nearest.ts'
 export { timestamp } from './timestamp.ts'
 export { createTogether, type Together } from './together.ts'
-export { within, type WithinOptions } from './within.ts'
+export { withTimeout, type WithinOptions } from './with-timeout.ts'
 export type { Log, LogLevel } from './log.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
@@ -82,8 +82,8 @@ export { COMMANDS_MODULE, commandsOf } from '../loading/commands.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'
-export type { CallFigures } from './counted.ts'
-export type { HookFigures } from './hooks.ts'
+export type { CallStats } from './counted.ts'
+export type { HookStats } from './hooks.ts'
 export type { Crossing } from './scope.ts'
 export { KERNEL_SCHEMA } from '../config/kernel.ts'
 export type { ReservedSection } from '../config/sections.ts'

@@ -1,12 +1,12 @@
-import type { CallFigures } from './counted.ts'
+import type { CallStats } from './counted.ts'
 import type { SvcError } from './errors.ts'
-import type { HookFigures } from './hooks.ts'
+import type { HookStats } from './hooks.ts'
 import type { Found } from '../loading/load.ts'
 import { slotsOf } from '../loading/manifest.ts'
 import type { Standing } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
 import type { PlannedPlugin } from '../config/sections.ts'
-import { type Bail, defineService, type Series, type Use } from './token.ts'
+import { type Bail, defineService, type Series, type CallContext } from './token.ts'
 
 /** One plugin of a host, as it stands; how its own process stands, where it has one, is some seconds old. */
 export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
@@ -53,9 +53,9 @@ export interface HostReport {
   /** Unix milliseconds. */
   readonly startedAt: number
   readonly plugins: readonly PluginReport[]
-  readonly hooks: readonly HookFigures[]
+  readonly hooks: readonly HookStats[]
   /** What plugins do in slots. */
-  readonly calls: readonly CallFigures[]
+  readonly calls: readonly CallStats[]
 }
 
 export interface HostHooks {
@@ -70,7 +70,7 @@ export interface HostHooks {
 
 /** The host itself, as plugins see it. */
 export interface Host {
-  report(use: Use): Promise<HostReport>
+  report(ctx: CallContext): Promise<HostReport>
 }
 export const Host = defineService<Host, HostHooks>('host', {
   api: 1,

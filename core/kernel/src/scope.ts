@@ -13,8 +13,8 @@ import { declares, detailsOf, type Manifest } from '../loading/manifest.ts'
 import { matchesPattern } from './pattern.ts'
 import type { Scope, TapOptions } from './plugin.ts'
 import type { Slot } from './slot.ts'
-import type { AnyHook, AnyService, AnySlot, Use } from './token.ts'
-import { within } from './within.ts'
+import type { AnyHook, AnyService, AnySlot, CallContext } from './token.ts'
+import { withTimeout } from './with-timeout.ts'
 
 /** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
 export interface Crossing {
@@ -22,7 +22,7 @@ export interface Crossing {
   setup<T>(by: string, work: () => T): T
   service(token: AnyService, implementation: unknown, by: string): unknown
   item(token: AnySlot, item: unknown, by: string, name: string): unknown
-  tap(ref: AnyHook, tap: (value: unknown, use: Use) => unknown, by: string): (value: unknown, use: Use) => unknown
+  tap(ref: AnyHook, tap: (value: unknown, ctx: CallContext) => unknown, by: string): (value: unknown, ctx: CallContext) => unknown
 }
 
 /** What a scope stands on. */
@@ -95,7 +95,7 @@ export function createScope(parts: ScopeParts): OwnedScope {
     },
     tap(ref, run, options?: TapOptions) {
       open(`tapped ${ref.id}`)
-      const crossed = parts.crossing.tap(ref, run as (value: unknown, use: Use) => unknown, name)
+      const crossed = parts.crossing.tap(ref, run as (value: unknown, ctx: CallContext) => unknown, name)
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
     use(thing) {
@@ -166,7 +166,7 @@ async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<U
   for (const undo of [...undos].reverse()) {
     undos.delete(undo)
     try {
-      await within(limit, () => undo())
+      await withTimeout(limit, () => undo())
     } catch (error) {
       failed.push(closeFailed(parts.name, 'an undo failed', error))
     }

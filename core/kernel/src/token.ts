@@ -9,7 +9,7 @@ export interface Principal {
 /**
  * The last argument of every method of a contract: the circumstances of a call. Plain but for the signal, so that it crosses a process.
  */
-export interface Use {
+export interface CallContext {
   /** Aborts when the caller no longer wants the answer. */
   readonly signal: AbortSignal
   readonly principal: Principal
@@ -74,9 +74,9 @@ export interface HookRef<H = HookType> extends AnyHook {
   readonly '~hook'?: H
 }
 /** What a tap of the hook `H` must be. */
-export type TapFunction<H> = (value: ValueOf<H>, use: Use) => AnswerOf<H> | Promise<AnswerOf<H>>
+export type TapFunction<H> = (value: ValueOf<H>, ctx: CallContext) => AnswerOf<H> | Promise<AnswerOf<H>>
 /** How the owner of the hooks `H` calls them. */
-export type HookCallers<H> = { readonly [K in keyof H]: (value: ValueOf<H[K]>, use: Use) => Promise<AnswerOf<H[K]>> }
+export type HookCallers<H> = { readonly [K in keyof H]: (value: ValueOf<H[K]>, ctx: CallContext) => Promise<AnswerOf<H[K]>> }
 
 interface AnyToken {
   readonly name: string
@@ -188,6 +188,6 @@ export function defineSlot<T>(name: string, shape: SlotShape<T>): SlotToken<T> {
 export const SYSTEM: Principal = Object.freeze({ id: 'system', scopes: Object.freeze(['*']) })
 
 /** The circumstances of work that no request asked for. */
-export function systemUse(signal: AbortSignal, requestId = 'system'): Use {
+export function systemContext(signal: AbortSignal, requestId = 'system'): CallContext {
   return { signal, principal: SYSTEM, requestId }
 }

@@ -1,7 +1,7 @@
 import { definePlugin, type RunningHost, startHost } from '@svc/core'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
-import { entry, Greeter, greeter, use, word, Words } from './support/kernel.ts'
+import { entry, Greeter, greeter, ctx, word, Words } from './support/kernel.ts'
 
 const never = new Promise<never>(() => {})
 const HURRY = { host: { setup_timeout_ms: 30, close_timeout_ms: 30, tap_timeout_ms: 30 } }
@@ -96,10 +96,10 @@ describe('two hosts in one process', () => {
     const a = await startHost({ plugins: [greeter(), says('a')] })
     await using b = await startHost({ plugins: [greeter(), says('b')] })
     expect(a.slot(Words).get('hi')?.text).to.equal('a')
-    expect(await a.service(Greeter).greet('x', use)).to.equal('hello x a')
+    expect(await a.service(Greeter).greet('x', ctx)).to.equal('hello x a')
     await a.close()
     expect(b.slot(Words).get('hi')?.text).to.equal('b')
-    expect(await b.service(Greeter).greet('x', use)).to.equal('hello x b')
+    expect(await b.service(Greeter).greet('x', ctx)).to.equal('hello x b')
     expect(a.report().serverId).to.not.equal(b.report().serverId)
   })
 })

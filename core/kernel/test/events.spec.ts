@@ -1,5 +1,5 @@
 import { definePlugin, defineTopic, Events, type BusEvent } from '@svc/core'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 
 const Rain = defineTopic<{ readonly mm: number }>('WEATHER', 'rain')
@@ -13,7 +13,7 @@ const bus = async () => {
 
 /** A reader that reads already, and what it has read. */
 async function reads(events: Events, filter: Parameters<Events['subscribe']>[0], signal = new AbortController().signal) {
-  const reader = events.subscribe(filter, testUse({ signal }))[Symbol.asyncIterator]()
+  const reader = events.subscribe(filter, testContext({ signal }))[Symbol.asyncIterator]()
   const first = reader.next()
   // the subscription stands once its first `next` has run
   await new Promise(resolve => setImmediate(resolve))
@@ -29,9 +29,9 @@ describe('the event bus', () => {
     const hail = await reads(one.events, { types: ['hail'] })
     const all = await reads(one.events, {})
     const before = Date.now()
-    await one.events.publish(Call, { tool: 't' }, testUse())
-    await one.events.publish(Rain, { mm: 3 }, testUse())
-    await one.events.publish(Hail, { mm: 1 }, testUse())
+    await one.events.publish(Call, { tool: 't' }, testContext())
+    await one.events.publish(Rain, { mm: 3 }, testContext())
+    await one.events.publish(Hail, { mm: 1 }, testContext())
     const { timestamp, ...event } = await weather.first
     expect(event).to.deep.equal({ category: 'WEATHER', type: 'rain', data: { mm: 3 }, lost: 0 })
     expect(timestamp).to.be.within(before, Date.now())
@@ -43,7 +43,7 @@ describe('the event bus', () => {
   it('waits for nobody: a reader that is too slow loses the oldest and is told how many', async () => {
     await using one = await bus()
     const slow = await reads(one.events, {})
-    for (let mm = 0; mm < 1_501; mm++) await one.events.publish(Rain, { mm }, testUse())
+    for (let mm = 0; mm < 1_501; mm++) await one.events.publish(Rain, { mm }, testContext())
     expect((await slow.first).data).to.deep.equal({ mm: 0 })
     const after = await slow.next()
     expect([after.data, after.lost]).to.deep.equal([{ mm: 501 }, 500])
@@ -53,15 +53,15 @@ describe('the event bus', () => {
   it('is not hurt by a reader that throws, and forgets one that has left', async () => {
     await using one = await bus()
     const throwing = (async () => {
-      for await (const _ of one.events.subscribe({}, testUse())) throw new Error('I cannot stand rain')
+      for await (const _ of one.events.subscribe({}, testContext())) throw new Error('I cannot stand rain')
     })()
     const other = await reads(one.events, {})
-    await one.events.publish(Rain, { mm: 1 }, testUse())
+    await one.events.publish(Rain, { mm: 1 }, testContext())
     expect(await throwing.catch((error: Error) => error.message)).to.equal('I cannot stand rain')
-    await one.events.publish(Rain, { mm: 2 }, testUse())
+    await one.events.publish(Rain, { mm: 2 }, testContext())
     expect([(await other.first).data, (await other.next()).data]).to.deep.equal([{ mm: 1 }, { mm: 2 }])
     await other.leave()
-    await one.events.publish(Rain, { mm: 3 }, testUse())
+    await one.events.publish(Rain, { mm: 3 }, testContext())
   })
 
   it('ends for a reader whose signal has aborted', async () => {
@@ -79,7 +79,7 @@ describe('the event bus', () => {
       requires: { events: Events },
       setup(scope, { events }) {
         void (async () => {
-          const reader = events.subscribe({ types: ['rain'] }, testUse({ signal: scope.signal }))[Symbol.asyncIterator]()
+          const reader = events.subscribe({ types: ['rain'] }, testContext({ signal: scope.signal }))[Symbol.asyncIterator]()
           const first = reader.next()
           setImmediate(listening.resolve)
           heard.resolve(((await first).value as BusEvent).data)
@@ -91,7 +91,7 @@ describe('the event bus', () => {
       requires: { events: Events },
       async setup(_, { events }) {
         await listening.promise
-        await events.publish(Rain, { mm: 7 }, testUse())
+        await events.publish(Rain, { mm: 7 }, testContext())
       },
     })
     await using _host = await testHost([], {

@@ -1,13 +1,13 @@
 import { definePlugin, Host, type Plugin, type Scope, startHost, svcError } from '@svc/core'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
-import { entry, Greeter, greeter, use } from './support/kernel.ts'
+import { entry, Greeter, greeter, ctx } from './support/kernel.ts'
 
 const taps = (name: string, setup: (scope: Scope) => void, more: Partial<Plugin> = {}) =>
   entry(name, definePlugin({ ...(more as object), setup }))
 const never = new Promise<never>(() => {})
 const { before, refuse, greeted } = Greeter.hooks
-const greet = (host: { service(token: typeof Greeter): Greeter }) => host.service(Greeter).greet('you', use)
+const greet = (host: { service(token: typeof Greeter): Greeter }) => host.service(Greeter).greet('you', ctx)
 const logTo = (lines: string[]) => ({ log: { destination: { write: (line: string) => void lines.push(line) } } })
 /** Taps a hook whose failures rise. */
 const TAPS = {
@@ -99,13 +99,13 @@ describe('a hook', () => {
     await using host = await startHost({ plugins })
     await greet(host)
     await greet(host)
-    const figures = host.report().hooks
-    expect(figures.map(({ ms: _ms, ...one }) => one)).to.deep.equal([
+    const stats = host.report().hooks
+    expect(stats.map(({ ms: _ms, ...one }) => one)).to.deep.equal([
       { plugin: 'my plugin', hook: 'greeter.before', calls: 2, errors: 0 },
       { plugin: 'my plugin', hook: 'greeter.greeted', calls: 2, errors: 2 },
       { plugin: 'b', hook: 'greeter.before', calls: 2, errors: 0 },
     ])
-    for (const { ms } of figures) expect(ms).to.be.greaterThan(0)
+    for (const { ms } of stats) expect(ms).to.be.greaterThan(0)
   })
 
   it('counts nothing where nothing shall be counted, and limits all the same', async () => {

@@ -2,7 +2,7 @@ import { rename, symlink } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type ConfigTree, definePlugin, importFrom, planHost, readManifest, startHost } from '@svc/core'
 import { expect } from 'chai'
-import { entry, folder, Greeter, greeter, packageFiles, problemOf, use, Words } from './support/kernel.ts'
+import { entry, folder, Greeter, greeter, packageFiles, problemOf, ctx, Words } from './support/kernel.ts'
 
 const SVC = { api: 1, kind: 'word', contributes: { words: ['*'] }, permissions: { env: ['WORD_KEY'] } }
 /** A plugin with its own copy of the types: it knows the tokens by name and api only. */
@@ -119,7 +119,7 @@ export default {
     await using dir = await folder(packageFiles('svc-plugin-copy', { api: 1, kind: 'x' }, code))
     await using host = await startHost({ plugins: ['svc-plugin-copy', greeter()], from: [dir.url] })
     expect((globalThis as { __greeted?: string }).__greeted).to.equal('hello copy!')
-    expect(await host.service(Greeter).greet('you', use)).to.equal('hello you!')
+    expect(await host.service(Greeter).greet('you', ctx)).to.equal('hello you!')
     delete (globalThis as { __greeted?: string }).__greeted
   })
 

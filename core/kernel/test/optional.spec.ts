@@ -1,10 +1,10 @@
-import { definePlugin, defineService, type PluginEntry, startHost, type Use } from '@svc/core'
+import { definePlugin, defineService, type PluginEntry, startHost, type CallContext } from '@svc/core'
 import { expect } from 'chai'
-import { entry, folder, Greeter, greeter, packageFiles, problemOf, use, word, Words } from './support/kernel.ts'
+import { entry, folder, Greeter, greeter, packageFiles, problemOf, ctx, word, Words } from './support/kernel.ts'
 
 interface Store {
-  open(use: Use): Promise<void>
-  shut(use: Use): Promise<void>
+  open(ctx: CallContext): Promise<void>
+  shut(ctx: CallContext): Promise<void>
 }
 const Store = defineService<Store>('store', { api: 1, methods: { open: 'call', shut: 'call' } })
 const never = new Promise<never>(() => {})
@@ -62,7 +62,7 @@ describe('a plugin that is optional and fails', () => {
         config: { ...HURRY, ...config },
         ...logTo(lines),
       })
-      expect(await host.service(Greeter).greet('you', use)).to.equal('hello you')
+      expect(await host.service(Greeter).greet('you', ctx)).to.equal('hello you')
       expect(host.slot(Words).names()).to.deep.equal(['hi'])
       const failed = host.report().plugins.filter(one => one.state === 'failed')
       expect(failed.map(one => [one.error?.code, one.optional])).to.deep.equal([[code, true]])

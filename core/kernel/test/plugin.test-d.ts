@@ -1,4 +1,4 @@
-import { definePlugin, defineService, defineSlot, type Scope, schema, type SlotView, type Use } from '@svc/core'
+import { definePlugin, defineService, defineSlot, type Scope, schema, type SlotView, type CallContext } from '@svc/core'
 import { expectTypeOf } from 'expect-type'
 import { Greeter, type Word, Words } from './support/kernel.ts'
 
@@ -55,9 +55,9 @@ definePlugin({
     expectTypeOf(scope.hooks.refuse).returns.toEqualTypeOf<Promise<string | undefined>>()
     expectTypeOf(scope.hooks.greeted).returns.toEqualTypeOf<Promise<void>>()
     return {
-      greet: async (name, use) => {
+      greet: async (name, ctx) => {
         // @ts-expect-error the hook passes text
-        await scope.hooks.before(5, use)
+        await scope.hooks.before(5, ctx)
         // @ts-expect-error use is compulsory
         await scope.hooks.before(name)
         return name
@@ -86,9 +86,9 @@ scope.add(Words, 'hi', { text: 5, say: async () => '' })
 scope.add(Greeter, 'hi', { greet: async () => '' })
 
 // A tap answers as the kind of its hook says.
-scope.tap(Greeter.hooks.before, (name, use) => {
+scope.tap(Greeter.hooks.before, (name, ctx) => {
   expectTypeOf(name).toEqualTypeOf<string>()
-  expectTypeOf(use).toEqualTypeOf<Use>()
+  expectTypeOf(ctx).toEqualTypeOf<CallContext>()
   return name
 })
 scope.tap(Greeter.hooks.refuse, async () => undefined)
@@ -109,8 +109,8 @@ scope.tap(Greeter.hooks.greeted, () => {}, { stage: 'early' })
 
 // The word of a method follows from its interface.
 interface Radio {
-  play(use: Use): Promise<void>
-  listen(use: Use): AsyncIterable<string>
+  play(ctx: CallContext): Promise<void>
+  listen(ctx: CallContext): AsyncIterable<string>
 }
 defineService<Radio>('radio', { api: 1, methods: { play: 'call', listen: 'stream' } })
 // @ts-expect-error listen is a stream
@@ -130,6 +130,7 @@ interface RadioHooks {
 // @ts-expect-error tuned is a series
 defineService<Radio, RadioHooks>('radio', { api: 1, methods: { play: 'call', listen: 'stream' }, hooks: { tuned: 'bail' } })
 // An optional method of an item stands in the table, data does not.
-defineSlot<{ readonly label: string; go?(use: Use): Promise<void> }>('things', { api: 1, methods: { go: 'call' } })
+defineSlot<{ readonly label: string; go?(ctx: CallContext): Promise<void> }>('things', { api: 1, methods: { go: 'call' } })
+type Labelled = { readonly label: string; go(ctx: CallContext): Promise<void> }
 // @ts-expect-error label is data
-defineSlot<{ readonly label: string; go(use: Use): Promise<void> }>('things', { api: 1, methods: { go: 'call', label: 'call' } })
+defineSlot<Labelled>('things', { api: 1, methods: { go: 'call', label: 'call' } })

@@ -1,13 +1,13 @@
-import { definePlugin, defineService, type PluginEntry, svcError, type Use } from '@svc/core'
+import { definePlugin, defineService, type PluginEntry, svcError, type CallContext } from '@svc/core'
 import { isolate } from '@svc/runtime/isolation'
 import { service, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
-import { entry, folder, problemOf, use, word, Words } from './support/kernel.ts'
+import { entry, folder, problemOf, ctx, word, Words } from './support/kernel.ts'
 
 interface Store {
-  open(use: Use): Promise<void>
-  shut(use: Use): Promise<void>
+  open(ctx: CallContext): Promise<void>
+  shut(ctx: CallContext): Promise<void>
 }
 const Store = defineService<Store>('store', { api: 1, methods: { open: 'call', shut: 'call' } })
 const never = new Promise<never>(() => {})
@@ -107,7 +107,7 @@ describe('a setup that never ends', () => {
   const store = entry('memory', definePlugin({ provides: Store, setup: stuck }))
 
   it('is told with what it waited for', async () => {
-    const error = await problemOf({ plugins: [waits(({ store }) => store.open(use)), store], config: HURRY })
+    const error = await problemOf({ plugins: [waits(({ store }) => store.open(ctx)), store], config: HURRY })
     expect(error).to.include({ code: 'SETUP_TIMEOUT', plugin: 'waiter' })
     expect(error.message).to.equal('its setup did not end within 30 ms; it was waiting for the answer of store.open')
     expect(error.details).to.deep.equal({ ms: 30, waited: 'the answer of store.open' })
@@ -115,7 +115,7 @@ describe('a setup that never ends', () => {
   })
 
   it('is told with what it waited for in a strict host, too', async () => {
-    const start = testHost([waits(({ store }) => store.open(use))], { give: [service(Store, stuck())], config: HURRY })
+    const start = testHost([waits(({ store }) => store.open(ctx))], { give: [service(Store, stuck())], config: HURRY })
     expect((await failureOf(start)).message).to.include('waiting for the answer of store.open')
   })
 

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { definePlugin, Host, type Scope, type SlotChange, type SlotView, startHost } from '@svc/core'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
-import { entry, use, type Word, word, Words } from './support/kernel.ts'
+import { entry, ctx, type Word, word, Words } from './support/kernel.ts'
 
 /** A host with one plugin that adds and one that looks on. */
 async function open(first: (scope: Scope) => void = () => {}) {
@@ -40,13 +40,13 @@ describe('a slot', () => {
         },
       })
     })
-    const say = (name: string) => house.view.get(name)!.say(use)
+    const say = (name: string) => house.view.get(name)!.say(ctx)
     expect(await say('good')).to.equal('good')
     await failureOf(say('bad'))
     expect(() => say('worse')).to.throw('no')
-    const [figures] = house.host.report().calls
-    expect(figures).to.include({ plugin: 'adder', slot: 'words', method: 'say', calls: 3, errors: 2 })
-    expect(figures?.ms).to.be.greaterThan(0)
+    const [stats] = house.host.report().calls
+    expect(stats).to.include({ plugin: 'adder', slot: 'words', method: 'say', calls: 3, errors: 2 })
+    expect(stats?.ms).to.be.greaterThan(0)
   })
 
   it('shows what is in it now, in the order it was added, and whose it is', async () => {

@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { defineService, defineSlot, definePlugin, type Series, type Use, type Waterfall } from '@svc/core'
+import { defineService, defineSlot, definePlugin, type Series, type CallContext, type Waterfall } from '@svc/core'
 import { item, service, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
-import { entry, use } from './support/kernel.ts'
+import { entry, ctx } from './support/kernel.ts'
 
 type Anything = { [key: string]: unknown }
 interface Far {
-  call(value: unknown, use: Use): Promise<unknown>
-  stream(value: unknown, use: Use): AsyncIterable<unknown>
+  call(value: unknown, ctx: CallContext): Promise<unknown>
+  stream(value: unknown, ctx: CallContext): AsyncIterable<unknown>
 }
 interface FarHooks {
   change: Waterfall<Anything>
@@ -21,7 +21,7 @@ const Far = defineService<Far, FarHooks>('far', {
 })
 interface Thing {
   readonly label: unknown
-  go(value: unknown, use: Use): Promise<unknown>
+  go(value: unknown, ctx: CallContext): Promise<unknown>
 }
 const Things = defineSlot<Thing>('things', { api: 1, methods: { go: 'call' } })
 
@@ -38,7 +38,7 @@ const read = async (stream: AsyncIterable<unknown>) => {
   return items
 }
 /** What a call of the cheating implementation fails with. */
-async function caught(far: Partial<Far>, call: (far: Far) => unknown = one => one.call({ list: [1] }, use)) {
+async function caught(far: Partial<Far>, call: (far: Far) => unknown = one => one.call({ list: [1] }, ctx)) {
   await using host = await open(far)
   return await failureOf((async () => call(host.service(Far)))())
 }
@@ -52,7 +52,7 @@ describe('a strict host names who cheats:', () => {
       where: 'far.call',
       message: 'far.call must answer with a Promise',
     })
-    const stream = await caught({ stream: (async () => 5) as never }, far => read(far.stream(1, use)))
+    const stream = await caught({ stream: (async () => 5) as never }, far => read(far.stream(1, ctx)))
     expect(stream).to.include({ code: 'NOT_OF_KIND', plugin: 'test:far', where: 'far.stream' })
     expect(stream.hint).to.include('AsyncIterable')
   })
@@ -67,7 +67,7 @@ describe('a strict host names who cheats:', () => {
   ]
   for (const [what, value, place] of UNPLAIN)
     it(`${what} as argument, result and item`, async () => {
-      const sent = await caught({}, far => far.call(value, use))
+      const sent = await caught({}, far => far.call(value, ctx))
       expect(sent).to.include({ code: 'NOT_PLAIN', message: `far.call.args[0].${place}` })
       const answered = await caught({ call: async () => value })
       expect(answered).to.include({ code: 'NOT_PLAIN', plugin: 'test:far', message: `far.call.result.${place}` })
@@ -78,27 +78,27 @@ describe('a strict host names who cheats:', () => {
             yield value
           },
         },
-        far => read(far.stream(1, use))
+        far => read(far.stream(1, ctx))
       )
       expect(yielded).to.include({ code: 'NOT_PLAIN', plugin: 'test:far', message: `far.stream.item.${place}` })
       expect(yielded.hint).to.include('Uint8Array')
     })
 
   it('progress by callback', async () => {
-    const error = await caught({}, far => far.call({ onProgress: () => {} }, use))
+    const error = await caught({}, far => far.call({ onProgress: () => {} }, ctx))
     expect(error.message).to.equal('far.call.args[0].onProgress is a function')
     expect(error.hint).to.include('progress is an item of a stream')
   })
 
-  it('a call without use, or with more in it than crosses', async () => {
+  it('a call without a context, or with more in it than crosses', async () => {
     const error = await caught({}, far => (far.call as (value: unknown) => unknown)(1))
     expect(error).to.include({ code: 'USE_MISSING', where: 'far.call', hint: 'hand on the use you were given' })
-    let seen: Use | undefined
+    let seen: CallContext | undefined
     await using host = await open({ call: async (_value, given) => void (seen = given) })
-    await host.service(Far).call(1, { ...use, log: () => {} } as Use)
+    await host.service(Far).call(1, { ...ctx, log: () => {} } as CallContext)
     expect(seen).to.have.all.keys('signal', 'principal', 'requestId')
-    expect(seen?.principal).to.deep.equal(use.principal)
-    expect(seen?.principal).to.not.equal(use.principal)
+    expect(seen?.principal).to.deep.equal(ctx.principal)
+    expect(seen?.principal).to.not.equal(ctx.principal)
   })
 
   it('what travels by AsyncLocalStorage', async () => {
@@ -111,8 +111,8 @@ describe('a strict host names who cheats:', () => {
       },
     })
     await current.run('me', async () => {
-      await host.service(Far).call(1, use)
-      await read(host.service(Far).stream(1, use))
+      await host.service(Far).call(1, ctx)
+      await read(host.service(Far).stream(1, ctx))
     })
     expect(seen).to.deep.equal([undefined, undefined])
   })
@@ -125,16 +125,16 @@ describe('a strict host names who cheats:', () => {
     const plugin = definePlugin({ setup: scope => void scope.tap(Far.hooks.change, value => Object.assign(value, { a: 1 })) })
     const owner = definePlugin({
       provides: Far,
-      setup: scope => ({ ...echo, call: (value, use) => scope.hooks.change(value as Anything, use) }),
+      setup: scope => ({ ...echo, call: (value, ctx) => scope.hooks.change(value as Anything, ctx) }),
     })
     await using host = await testHost([entry('owner', owner), entry('tapper', plugin)])
-    expect(await failureOf(host.service(Far).call({}, use))).to.include({
+    expect(await failureOf(host.service(Far).call({}, ctx))).to.include({
       code: 'ARGUMENT_CHANGED',
       plugin: 'tapper',
       where: 'far.change',
     })
     await using other = await open({})
-    const back = (await other.service(Far).call({ list: [1] }, use)) as { list: number[] }
+    const back = (await other.service(Far).call({ list: [1] }, ctx)) as { list: number[] }
     expect(() => back.list.push(2)).to.throw(TypeError)
   })
 
@@ -157,7 +157,7 @@ describe('a strict host names who cheats:', () => {
 
   it('a stream that its reader cannot leave', async () => {
     const endless = { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: false as const, value: 1 }) }) }
-    const error = await caught({ stream: () => endless }, far => read(far.stream(1, use)))
+    const error = await caught({ stream: () => endless }, far => read(far.stream(1, ctx)))
     expect(error).to.include({ code: 'NOT_OF_KIND', plugin: 'test:far', where: 'far.stream' })
     expect(error.message).to.include('return()')
   })
@@ -171,11 +171,11 @@ describe('a strict host names who cheats:', () => {
   it('a tap whose answer is not plain', async () => {
     const owner = definePlugin({
       provides: Far,
-      setup: scope => ({ ...echo, call: (value, use) => scope.hooks.change(value as Anything, use) }),
+      setup: scope => ({ ...echo, call: (value, ctx) => scope.hooks.change(value as Anything, ctx) }),
     })
     const tapper = definePlugin({ setup: scope => void scope.tap(Far.hooks.change, () => ({ when: new Map() })) })
     await using host = await testHost([entry('owner', owner), entry('tapper', tapper)])
-    const error = await failureOf(host.service(Far).call({}, use))
+    const error = await failureOf(host.service(Far).call({}, ctx))
     expect(error).to.include({ code: 'NOT_PLAIN', plugin: 'tapper', message: 'far.change.answer.when is a Map' })
   })
 })
@@ -184,10 +184,10 @@ describe('a strict host lets honest ones through:', () => {
   it('plain values, as copies that nobody shares', async () => {
     await using host = await open({})
     const value = { a: [1, undefined, null, 'ä'], big: 2n ** 70n, at: new Date(5), bytes: new Uint8Array([1, 2]) }
-    const back = await host.service(Far).call(value, use)
+    const back = await host.service(Far).call(value, ctx)
     expect(back).to.deep.equal(value)
     expect(back).to.not.equal(value)
-    expect(await read(host.service(Far).stream(value, use))).to.deep.equal([value])
+    expect(await read(host.service(Far).stream(value, ctx))).to.deep.equal([value])
   })
 
   it('the finally of a stream whose reader leaves', async () => {
@@ -201,7 +201,7 @@ describe('a strict host lets honest ones through:', () => {
         }
       },
     })
-    for await (const _one of host.service(Far).stream(1, use)) break
+    for await (const _one of host.service(Far).stream(1, ctx)) break
     expect(ended).to.equal(true)
   })
 
@@ -213,7 +213,7 @@ describe('a strict host lets honest ones through:', () => {
           throw Object.assign(new Error('full'), { code: 'FULL' })
         },
       },
-      far => read(far.stream(1, use))
+      far => read(far.stream(1, ctx))
     )
     expect(error).to.include({ code: 'FULL', message: 'full' })
   })
@@ -223,7 +223,7 @@ describe('a strict host lets honest ones through:', () => {
     await using host = await open({
       call: (_value, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     })
-    const call = failureOf(host.service(Far).call(1, { ...use, signal: ending.signal }))
+    const call = failureOf(host.service(Far).call(1, { ...ctx, signal: ending.signal }))
     ending.abort(Object.assign(new Error('left'), { code: 'GONE' }))
     expect(await call).to.include({ code: 'GONE' })
   })
@@ -233,12 +233,12 @@ describe('a strict host lets honest ones through:', () => {
     await using host = await testHost([], { give: [item(Things, 'one', thing)] })
     thing.label.text = 'b'
     expect(host.slot(Things).get('one')?.label).to.deep.equal({ text: 'a' })
-    expect(await host.slot(Things).get('one')?.go(5, use)).to.equal(5)
+    expect(await host.slot(Things).get('one')?.go(5, ctx)).to.equal(5)
   })
 
   it('all of that only where it is asked for', async () => {
     await using host = await testHost([], { give: [service(Far, echo)], strict: false })
     const value = { f: () => {} }
-    expect(await host.service(Far).call(value, use)).to.equal(value)
+    expect(await host.service(Far).call(value, ctx)).to.equal(value)
   })
 })

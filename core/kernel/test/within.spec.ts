@@ -1,4 +1,4 @@
-import { within } from '@svc/core'
+import { withTimeout } from '@svc/core'
 import { expect } from 'chai'
 
 const never = () => new Promise<never>(() => {})
@@ -12,13 +12,13 @@ const thrown = (work: Promise<unknown>) =>
 
 describe('a limit of time', () => {
   it('hands on what the work answers or throws', async () => {
-    expect(await within(1000, () => 'now')).to.equal('now')
-    expect(await within(1000, async () => 'later')).to.equal('later')
+    expect(await withTimeout(1000, () => 'now')).to.equal('now')
+    expect(await withTimeout(1000, async () => 'later')).to.equal('later')
     const error = new Error('broken')
-    expect(await thrown(within(1000, () => Promise.reject(error)))).to.equal(error)
+    expect(await thrown(withTimeout(1000, () => Promise.reject(error)))).to.equal(error)
     expect(
       await thrown(
-        within(1000, () => {
+        withTimeout(1000, () => {
           throw error
         })
       )
@@ -32,20 +32,20 @@ describe('a limit of time', () => {
       told = signal
       return never()
     }
-    expect(await thrown(within(5, work, { late: () => error }))).to.equal(error)
+    expect(await thrown(withTimeout(5, work, { late: () => error }))).to.equal(error)
     expect(told?.reason).to.equal(error)
-    expect(await thrown(within(5, never))).to.have.property('message', 'it did not end within 5 ms')
+    expect(await thrown(withTimeout(5, never))).to.have.property('message', 'it did not end within 5 ms')
   })
 
   it('ends with the signal it is given, and does not begin when that has ended', async () => {
     const ending = new AbortController()
     const left = new Error('left')
-    const waiting = within(60_000, never, { signal: ending.signal })
+    const waiting = withTimeout(60_000, never, { signal: ending.signal })
     ending.abort(left)
     expect(await thrown(waiting)).to.equal(left)
     let begun = false
     const work = () => void (begun = true)
-    expect(await thrown(within(60_000, work, { signal: ending.signal }))).to.equal(left)
+    expect(await thrown(withTimeout(60_000, work, { signal: ending.signal }))).to.equal(left)
     expect(begun).to.equal(false)
   })
 })

@@ -1,4 +1,4 @@
-import { type AnyService, type AnySlot, type MethodKind, type Principal, SYSTEM, type Use } from '@svc/core'
+import { type AnyService, type AnySlot, type MethodKind, type Principal, SYSTEM, type CallContext } from '@svc/core'
 import { useForged } from '../processes/errors.ts'
 
 type Method = (...args: unknown[]) => unknown
@@ -17,7 +17,7 @@ export interface BorrowedContexts {
 
 /** A call that runs over there, and the principal in whose name it may ask back. */
 interface Lent {
-  readonly use: Use
+  readonly ctx: CallContext
   readonly as: Principal
 }
 
@@ -25,17 +25,17 @@ export function createBorrowedContexts(plugin: string): BorrowedContexts {
   const lent = new Set<Lent>()
   // Its own work carries no rights over what others own: who may do everything is the program itself, and a stranger's process is not that.
   const own: Principal = Object.freeze({ id: `plugin:${plugin}`, scopes: Object.freeze([]) })
-  const trusted = (use: Use): Use => {
-    const { id } = use.principal
-    if (id === SYSTEM.id || id === own.id) return { ...use, principal: own }
-    const given = lent.values().find(one => one.use.requestId === use.requestId && one.use.principal.id === id)
-    if (!given) throw useForged(plugin, id, use.requestId)
-    return { ...use, principal: given.as }
+  const trusted = (ctx: CallContext): CallContext => {
+    const { id } = ctx.principal
+    if (id === SYSTEM.id || id === own.id) return { ...ctx, principal: own }
+    const given = lent.values().find(one => one.ctx.requestId === ctx.requestId && one.ctx.principal.id === id)
+    if (!given) throw useForged(plugin, id, ctx.requestId)
+    return { ...ctx, principal: given.as }
   }
-  const lending = (token: Table, stub: object, asOf: (use: Use) => Principal) =>
+  const lending = (token: Table, stub: object, asOf: (ctx: CallContext) => Principal) =>
     each(token, stub, (method, kind) => (kind === 'call' ? callWhile : streamWhile)(lent, method, asOf))
   return {
-    lend: (token, stub) => lending(token, stub, use => use.principal),
+    lend: (token, stub) => lending(token, stub, ctx => ctx.principal),
     lendToItself: (token, stub) => lending(token, stub, () => own),
     guard: (token, implementation) =>
       each(
@@ -43,7 +43,7 @@ export function createBorrowedContexts(plugin: string): BorrowedContexts {
         implementation,
         method =>
           (...args) =>
-            method(...args.slice(0, -1), trusted(useOf(args)))
+            method(...args.slice(0, -1), trusted(contextOf(args)))
       ),
   }
 }
@@ -58,12 +58,12 @@ function each({ methods }: Table, implementation: object, make: (method: Method,
 }
 
 // The channel on either side has seen to it that the last argument is one.
-const useOf = (args: unknown[]) => args.at(-1) as Use
+const contextOf = (args: unknown[]) => args.at(-1) as CallContext
 
-function callWhile(lent: Set<Lent>, method: Method, asOf: (use: Use) => Principal): Method {
+function callWhile(lent: Set<Lent>, method: Method, asOf: (ctx: CallContext) => Principal): Method {
   return async (...args) => {
-    const use = useOf(args)
-    const entry = { use, as: asOf(use) }
+    const ctx = contextOf(args)
+    const entry = { ctx, as: asOf(ctx) }
     lent.add(entry)
     try {
       return await method(...args)
@@ -73,10 +73,10 @@ function callWhile(lent: Set<Lent>, method: Method, asOf: (use: Use) => Principa
   }
 }
 
-function streamWhile(lent: Set<Lent>, method: Method, asOf: (use: Use) => Principal): Method {
+function streamWhile(lent: Set<Lent>, method: Method, asOf: (ctx: CallContext) => Principal): Method {
   return async function* (...args) {
-    const use = useOf(args)
-    const entry = { use, as: asOf(use) }
+    const ctx = contextOf(args)
+    const entry = { ctx, as: asOf(ctx) }
     lent.add(entry)
     try {
       yield* method(...args) as AsyncIterable<unknown>

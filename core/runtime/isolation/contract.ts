@@ -1,4 +1,4 @@
-import { type AnyHook, type AnyService, type AnySlot, defineService, type JsonSchema, type Use } from '@svc/core'
+import { type AnyHook, type AnyService, type AnySlot, defineService, type JsonSchema, type CallContext } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 import type { FrameBudget } from '../processes/budget.ts'
 
@@ -39,14 +39,14 @@ export interface Setup {
 
 /** The isolated side. */
 export interface Shell {
-  describe(use: Use): Promise<Description>
+  describe(ctx: CallContext): Promise<Description>
   /** Ends with everything taken that the plugin added; answers with the methods of the service it provides. */
-  setup(setup: Setup, use: Use): Promise<readonly string[]>
+  setup(setup: Setup, ctx: CallContext): Promise<readonly string[]>
   /** A slot that the plugin requires has changed; the first call fills it. */
-  change(key: string, change: ViewChange, use: Use): Promise<void>
-  close(use: Use): Promise<void>
+  change(key: string, change: ViewChange, ctx: CallContext): Promise<void>
+  close(ctx: CallContext): Promise<void>
   /** Answers at once, unless its loop is held up. */
-  beat(use: Use): Promise<void>
+  beat(ctx: CallContext): Promise<void>
 }
 export const Shell = defineService<Shell>('shell', {
   api: 1,
@@ -55,7 +55,7 @@ export const Shell = defineService<Shell>('shell', {
 
 /** Work of the host's own beside code of a plugin: behind its wall, in a process of its own. */
 export interface Task {
-  run(input: unknown, use: Use): Promise<unknown>
+  run(input: unknown, ctx: CallContext): Promise<unknown>
 }
 export const Task = defineService<Task>('task', { api: 1, methods: { run: 'call' } })
 
@@ -63,13 +63,13 @@ export type Level = 'debug' | 'info' | 'warn' | 'error'
 
 /** The host's side: what an isolated plugin asks of its scope. */
 export interface HostBridge {
-  add(slot: AnySlot, name: string, item: Crossed, use: Use): Promise<void>
-  tap(hook: AnyHook, path: string, options: { stage?: number; limitMs?: number }, use: Use): Promise<void>
+  add(slot: AnySlot, name: string, item: Crossed, ctx: CallContext): Promise<void>
+  tap(hook: AnyHook, path: string, options: { stage?: number; limitMs?: number }, ctx: CallContext): Promise<void>
   /** Takes back what was added or tapped. */
-  remove(path: string, use: Use): Promise<void>
-  log(level: Level, facts: object, message: string | undefined, use: Use): Promise<void>
+  remove(path: string, ctx: CallContext): Promise<void>
+  log(level: Level, facts: object, message: string | undefined, ctx: CallContext): Promise<void>
   /** It reached for what it does not declare. */
-  refused(kind: RefusalKind, what: string, use: Use): Promise<void>
+  refused(kind: RefusalKind, what: string, ctx: CallContext): Promise<void>
 }
 export const REFUSALS: readonly string[] = ['env', 'network', 'read', 'write', 'process', 'hooks'] satisfies RefusalKind[]
 export const HostBridge = defineService<HostBridge>('outside', {
@@ -79,7 +79,7 @@ export const HostBridge = defineService<HostBridge>('outside', {
 
 /** One tap, called from the other side. */
 export interface Tapped {
-  tap(value: unknown, use: Use): Promise<unknown>
+  tap(value: unknown, ctx: CallContext): Promise<unknown>
 }
 export const Tapped = defineService<Tapped>('tap', { api: 1, methods: { tap: 'call' } })
 

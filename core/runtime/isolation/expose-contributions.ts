@@ -1,4 +1,4 @@
-import { type Scope, type SlotChange, type SlotToken, type SlotView, systemUse } from '@svc/core'
+import { type Scope, type SlotChange, type SlotToken, type SlotView, systemContext } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { hooksToken, HostBridge, Shell } from './contract.ts'
@@ -40,7 +40,7 @@ export async function exposeContributions(
   const setup = { config, ...(instance === undefined ? {} : { instance }), services }
   const only = await channel
     .reach('shell', Shell)
-    .setup(setup, { ...systemUse(channel.signal), ...(deadline ? { deadline } : {}) })
+    .setup(setup, { ...systemContext(channel.signal), ...(deadline ? { deadline } : {}) })
   return provides ? uses.lend(provides, channel.reach<unknown>('service', provides, { only }) as object) : {}
 }
 
@@ -71,7 +71,7 @@ async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, sc
   }
   const tell = async ({ added, removed }: Pick<SlotChange, 'added' | 'removed'>) => {
     for (const name of removed) offers.get(name)?.()
-    await shell.change(key, { version: view.version, added: added.flatMap(show), removed }, systemUse(channel.signal))
+    await shell.change(key, { version: view.version, added: added.flatMap(show), removed }, systemContext(channel.signal))
   }
   channel.signal.addEventListener('abort', scope.tap(token.changed, tell), { once: true })
   await tell({ added: view.names(), removed: [] })

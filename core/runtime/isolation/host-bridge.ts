@@ -59,7 +59,7 @@ export function hostBridgeOf(plugin: Isolated, scope: Scope, parts: Parts): Host
         const far = uses.lend(Tapped, channel.reach(path, Tapped))
         return scope.tap<Waterfall<unknown>>(
           hook,
-          (value, use) => (far.tap!(value, use) as Promise<unknown>).catch(blaming(plugin.ref.name)),
+          (value, ctx) => (far.tap!(value, ctx) as Promise<unknown>).catch(blaming(plugin.ref.name)),
           boundedTap(options, !plugin.ref.held || !isFree(hook.id))
         )
       })

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import process from 'node:process'
-import { type Plugin, systemUse } from '@svc/core'
+import { type Plugin, systemContext } from '@svc/core'
 import { withHostPackages } from '@svc/core/config'
 import { importFailed, placeInStack } from '@svc/core/internal'
 import { openChannel } from '../processes/channel.ts'
@@ -26,20 +26,20 @@ const limits = { mostSent: MOST_OF_A_PLUGIN, budgetSent: BUDGET_OF_A_PLUGIN }
 const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
 const outside = channel.reach('outside', HostBridge)
 // A host that only asks what the plugin declares takes none of these.
-const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))
+const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemContext(channel.signal)).catch(() => {}))
 const shell = createShell(channel, name, load)
 channel.offer('shell', Shell, shell)
 if (task !== undefined)
   channel.offer('task', Task, {
-    async run(input, use) {
+    async run(input, ctx) {
       await guarded
       const { run } = (await import(task)) as { run: TaskRun }
-      return run(module, input, channel, use)
+      return run(module, input, channel, ctx)
     },
   })
 
 // Without its host it has nothing to live for, whatever it still holds open.
 channel.signal.addEventListener('abort', () => {
   setTimeout(() => process.exit(0), LAST_MS).unref()
-  void shell.close(systemUse(channel.signal)).finally(() => process.exit(0))
+  void shell.close(systemContext(channel.signal)).finally(() => process.exit(0))
 })

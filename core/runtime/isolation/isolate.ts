@@ -1,4 +1,13 @@
-import { type AnyHook, type AnyService, type AnySlot, type Plugin, schema, type Scope, systemUse, type Use } from '@svc/core'
+import {
+  type AnyHook,
+  type AnyService,
+  type AnySlot,
+  type Plugin,
+  schema,
+  type Scope,
+  systemContext,
+  type CallContext,
+} from '@svc/core'
 import { Isolation } from '@svc/core/contracts'
 import { contractMismatch, differenceOf, isSmall, placed } from '@svc/core/internal'
 import { type Description, Shell } from './contract.ts'
@@ -7,7 +16,7 @@ import { heldConfig } from './held-config.ts'
 import { startProcess } from './isolated-process.ts'
 import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
 import { Life } from './life.ts'
-import { holdToUses } from './permitted.ts'
+import { holdToServices } from './permitted.ts'
 import { plainIsolation } from './plain.ts'
 
 /** The key under which the wrapper is given its policy; the plugin itself never sees it. */
@@ -23,7 +32,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   const description = declares ?? (await describeIsolated(ref, plainIsolation(options), options))
   const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
   if (ref.held)
-    holdToUses(ref.name, { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }, ref.held.permissions)
+    holdToServices(ref.name, { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }, ref.held.permissions)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
@@ -84,12 +93,12 @@ export async function describeIsolated(
   ref: IsolatedRef,
   isolation: Isolation,
   options: IsolateOptions = {},
-  use: Use = systemUse(AbortSignal.timeout(START_MS))
+  ctx: CallContext = systemContext(AbortSignal.timeout(START_MS))
 ): Promise<unknown> {
   const { startLimitMs = START_MS, closeLimitMs = CLOSE_MS } = options
-  const running = await startProcess(isolation, requestFor(ref, options), use, { closeLimitMs })
+  const running = await startProcess(isolation, requestFor(ref, options), ctx, { closeLimitMs })
   try {
-    const said = await running.channel.reach('shell', Shell).describe({ ...use, deadline: Date.now() + startLimitMs })
+    const said = await running.channel.reach('shell', Shell).describe({ ...ctx, deadline: Date.now() + startLimitMs })
     return descriptionOf(ref.name, said)
   } catch (error) {
     throw await placed(error, ref.module, ref.held?.folder)

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { systemUse, type Use, within } from '@svc/core'
+import { systemContext, type CallContext, withTimeout } from '@svc/core'
 import type { Isolation, IsolationRequest, PreparedProcess } from '@svc/core/contracts'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Shell } from './contract.ts'
@@ -39,10 +39,10 @@ export interface IsolatedProcess {
 export async function startProcess(
   isolation: Isolation,
   request: IsolationRequest,
-  use: Use,
+  ctx: CallContext,
   options: ProcessOptions
 ): Promise<IsolatedProcess> {
-  const prepared = await isolation.prepare(request, use)
+  const prepared = await isolation.prepare(request, ctx)
   // a group of its own: Ctrl-C on the terminal of the server is the server's, which lets what runs end
   const child = spawn(prepared.file, prepared.args, {
     env: prepared.env,
@@ -74,7 +74,7 @@ export async function startProcess(
   }
   const exited = endOf(child)
   const ended = exited.then(async how => {
-    const limits = await isolation.release(prepared.id, systemUse(AbortSignal.timeout(RELEASE_MS))).catch(() => [])
+    const limits = await isolation.release(prepared.id, systemContext(AbortSignal.timeout(RELEASE_MS))).catch(() => [])
     return [why ?? how, ...limits].join('; ')
   })
   return {
@@ -102,7 +102,7 @@ export const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
 async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)
   try {
-    await within(limitMs, () => channel.reach('shell', Shell).close(systemUse(channel.signal)))
+    await withTimeout(limitMs, () => channel.reach('shell', Shell).close(systemContext(channel.signal)))
   } catch {
     // What its closing may fail with is in its log; it ends all the same.
   }

@@ -1,4 +1,4 @@
-import { type AnyService, type Log, type Scope, systemUse } from '@svc/core'
+import { type AnyService, type Log, type Scope, systemContext } from '@svc/core'
 import { scopeClosed } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type Crossed, hooksToken, type HostBridge, type Setup, Tapped } from './contract.ts'
@@ -44,15 +44,15 @@ export class IsolatedScope implements Scope {
     const { channel, outside } = this.#parts
     const crossed = { path: `${slot.name}.${name}.${++this.#count}`, methods: methodsOf(slot, item), data: dataOf(slot, item) }
     const withdraw = channel.offer<unknown>(crossed.path, slot, item)
-    return this.#cross(crossed, withdraw, outside.add(slot, name, crossed, systemUse(channel.signal)))
+    return this.#cross(crossed, withdraw, outside.add(slot, name, crossed, systemContext(channel.signal)))
   }
 
   readonly tap: Scope['tap'] = (hook, tap, options = {}) => {
     this.#open(`tapped ${hook.id}`)
     const { channel, outside } = this.#parts
     const crossed = { path: `tap.${hook.id}.${++this.#count}`, methods: ['tap'] }
-    const withdraw = channel.offer(crossed.path, Tapped, { tap: async (value, use) => tap(value as never, use) })
-    return this.#cross(crossed, withdraw, outside.tap(hook, crossed.path, options, systemUse(channel.signal)))
+    const withdraw = channel.offer(crossed.path, Tapped, { tap: async (value, ctx) => tap(value as never, ctx) })
+    return this.#cross(crossed, withdraw, outside.tap(hook, crossed.path, options, systemContext(channel.signal)))
   }
 
   readonly use: Scope['use'] = thing => {
@@ -100,7 +100,7 @@ export class IsolatedScope implements Scope {
     return this.#owned(async () => {
       withdraw()
       // What the host has never taken, or lost with its process, needs no removal.
-      await this.#parts.outside.remove(path, systemUse(this.#parts.channel.signal)).catch(() => {})
+      await this.#parts.outside.remove(path, systemContext(this.#parts.channel.signal)).catch(() => {})
     })
   }
 }

@@ -1,5 +1,5 @@
-import { codeOf, messageOf, type MethodKind, type Scope, type Standing, systemUse } from '@svc/core'
-import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, RefusalKind } from '@svc/core/contracts'
+import { codeOf, messageOf, type MethodKind, type Scope, type Standing, systemContext } from '@svc/core'
+import type { Isolation, IsolationUsage, IsolationRequest, PreparedProcess, RefusalKind } from '@svc/core/contracts'
 import { contractMismatch } from '@svc/core/internal'
 import { createBackoff } from '../processes/backoff.ts'
 import { pluginGone } from '../processes/errors.ts'
@@ -11,7 +11,7 @@ import { CLOSE_MS, type Isolated, requestFor, START_MS } from './isolated-ref.ts
 import { createLineBudget } from './line-budget.ts'
 
 type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
-const NONE: IsolationFigures = { cpuMs: 0, memoryBytes: 0, refusals: {} }
+const NONE: IsolationUsage = { cpuMs: 0, memoryBytes: 0, refusals: {} }
 const WORDS = {
   restarting: 'the process of an isolated plugin has ended',
   quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
@@ -38,7 +38,7 @@ export class Life {
   #cpuBefore = 0
   #state: Standing['state'] = 'running'
   #hold: Standing['hold'] = 'nothing'
-  #figures = NONE
+  #metrics = NONE
   #timer: NodeJS.Timeout | undefined
   #running: IsolatedProcess | undefined
   #service: Record<string, Method> = {}
@@ -69,7 +69,7 @@ export class Life {
   }
 
   standing(): Standing {
-    const { cpuMs, memoryBytes, refusals } = this.#figures
+    const { cpuMs, memoryBytes, refusals } = this.#metrics
     return {
       state: this.#state,
       hold: this.#hold,
@@ -89,7 +89,7 @@ export class Life {
     const look = oneAtATime(() => this.#look(process))
     const beats = watchBeats(process, look)
     const refused = async (kind: RefusalKind, what: string) => {
-      await this.#isolation.refused(prepared.id, { kind, what }, systemUse(this.#scope.signal))
+      await this.#isolation.refused(prepared.id, { kind, what }, systemContext(this.#scope.signal))
       await look()
     }
     try {
@@ -121,7 +121,7 @@ export class Life {
 
   async #start(): Promise<IsolatedProcess> {
     const { log, signal } = this.#scope
-    const process = await startProcess(this.#isolation, this.#request, systemUse(signal), {
+    const process = await startProcess(this.#isolation, this.#request, systemContext(signal), {
       closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
       onFault: (error, where) => log.error({ err: error, where }, 'failed for an isolated plugin'),
       onOutput: (stream, name) =>
@@ -135,15 +135,15 @@ export class Life {
 
   async #look(process: IsolatedProcess): Promise<void> {
     const { prepared, pid, channel } = process
-    const figures = await this.#isolation.look(prepared.id, pid ?? 0, systemUse(channel.signal))
+    const metrics = await this.#isolation.look(prepared.id, pid ?? 0, systemContext(channel.signal))
     // What comes after its death is counted already.
-    if (this.#running === process) this.#figures = figures
+    if (this.#running === process) this.#metrics = metrics
   }
 
   #died(how: string, limits: Limits): void {
     this.#running = undefined
-    this.#cpuBefore += this.#figures.cpuMs
-    this.#figures = { ...this.#figures, cpuMs: 0, memoryBytes: 0 }
+    this.#cpuBefore += this.#metrics.cpuMs
+    this.#metrics = { ...this.#metrics, cpuMs: 0, memoryBytes: 0 }
     if (this.#scope.signal.aborted) return
     const now = Date.now()
     this.#deaths = [...this.#deaths.filter(at => now - at < limits.windowMs), now]
@@ -174,7 +174,7 @@ export class Life {
   /** Other workers serve the same: what one of them keeps out all of them do. */
   #tell(): void {
     const { log, signal } = this.#scope
-    const told = this.#isolation.quarantine(this.#request, systemUse(signal))
+    const told = this.#isolation.quarantine(this.#request, systemContext(signal))
     told.catch((err: unknown) => log.warn({ err }, 'not all workers know that it is brought up no more'))
   }
 
@@ -182,7 +182,7 @@ export class Life {
   async #hear(): Promise<void> {
     const { log, signal } = this.#scope
     try {
-      for await (const _ of this.#isolation.quarantined(this.#request, systemUse(signal))) this.#takeOut()
+      for await (const _ of this.#isolation.quarantined(this.#request, systemContext(signal))) this.#takeOut()
     } catch (err) {
       log.warn({ err }, 'what other workers say of it is not heard any more')
     }
@@ -235,7 +235,7 @@ function watchBeats({ channel, prepared, kill }: IsolatedProcess, look: () => Pr
   let limitMs = Math.max(FIRST_MS, hangMs)
   let missed = 1
   const ask = async () => {
-    await shell.beat(systemUse(channel.signal))
+    await shell.beat(systemContext(channel.signal))
     missed = 0
     limitMs = hangMs
   }

@@ -10,7 +10,7 @@ type Permissions = NonNullable<Manifest['permissions']>
 const FREE = 'host'
 
 /** Whoever uses a service, what is in a slot, or is a service to others, has its data and its power: both are the person's to give. Throws NOT_PERMITTED. */
-export function holdToUses(plugin: string, tokens: Description['requires'], { services = [] }: Permissions): void {
+export function holdToServices(plugin: string, tokens: Description['requires'], { services = [] }: Permissions): void {
   const names = Object.values(tokens).map(token => token.name)
   const refused = [...new Set(names)].filter(name => name !== FREE && !isNamed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())

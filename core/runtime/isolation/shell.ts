@@ -6,8 +6,8 @@ import {
   messageOf,
   type Plugin,
   type SlotView,
-  systemUse,
-  type Use,
+  systemContext,
+  type CallContext,
 } from '@svc/core'
 import { whereOf } from '@svc/core/internal'
 import { type Channel, methodsOf } from '../processes/channel.ts'
@@ -18,7 +18,7 @@ import { HostBridge, type Setup, type Shell, type ViewChange } from './contract.
 export function createShell(channel: Channel, name: string, load: () => Promise<Plugin>): Shell {
   const mirrors = new Map<string, Mirror>()
   const outside = channel.reach('outside', HostBridge)
-  const log = logOf(outside, systemUse(channel.signal))
+  const log = logOf(outside, systemContext(channel.signal))
   let scope: IsolatedScope | undefined
   const mirrorOf = (key: string, token: AnySlot) => {
     const mirror = mirrors.get(key) ?? createMirror(channel, token)
@@ -79,12 +79,12 @@ function plainError(error: Error): object {
 const plainFacts = (facts: object) =>
   Object.fromEntries(Object.entries(facts).map(([key, fact]) => [key, fact instanceof Error ? plainError(fact) : fact]))
 
-function logOf(outside: HostBridge, use: Use): Log {
+function logOf(outside: HostBridge, ctx: CallContext): Log {
   const write = (level: 'debug' | 'info' | 'warn' | 'error') => (facts: object, message?: string) => {
     // A line with facts that cannot cross is still a line.
-    const lost = (error: unknown) => outside.log(level, { lost: messageOf(error) }, message, use)
+    const lost = (error: unknown) => outside.log(level, { lost: messageOf(error) }, message, ctx)
     outside
-      .log(level, plainFacts(facts), message, use)
+      .log(level, plainFacts(facts), message, ctx)
       .catch(lost)
       .catch(() => {})
   }

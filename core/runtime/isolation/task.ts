@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Isolation } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { Task } from './contract.ts'
@@ -8,7 +8,7 @@ import { CLOSE_MS, type IsolatedRef, requestFor } from './isolated-ref.ts'
 import { plainIsolation } from './plain.ts'
 
 /** What the module of a task exports as `run`: called in the process of the plugin with the URL of the plugin's module. */
-export type TaskRun = (module: string, input: unknown, channel: Channel, use: Use) => Promise<unknown>
+export type TaskRun = (module: string, input: unknown, channel: Channel, ctx: CallContext) => Promise<unknown>
 
 /** A module of the host that runs beside a module of a plugin. */
 export interface IsolatedTask {
@@ -36,19 +36,19 @@ export async function runIsolated(
   ref: IsolatedRef,
   isolation: Isolation | undefined,
   task: IsolatedTask,
-  use: Use
+  ctx: CallContext
 ): Promise<unknown> {
   const { program, input, hostFolders, offer, stdin, onOutput, onExit } = task
   const { args, hostFolders: own, ...request } = requestFor(ref, {})
   const running = await startProcess(
     isolation ?? plainIsolation({}),
     { ...request, args: [...args, program], hostFolders: [...own, ...hostFolders] },
-    use,
+    ctx,
     { closeLimitMs: CLOSE_MS, ...(stdin ? { stdin } : {}), ...(onOutput ? { onOutput } : {}) }
   )
   try {
     offer?.(running.channel)
-    return await running.channel.reach('task', Task).run(input, use)
+    return await running.channel.reach('task', Task).run(input, ctx)
   } catch (error) {
     if (codeOf(error) !== 'PLUGIN_GONE') throw error
     await running.end()

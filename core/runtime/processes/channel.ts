@@ -1,4 +1,4 @@
-import { defineService, type ServiceToken, type SlotToken, type Use } from '@svc/core'
+import { defineService, type ServiceToken, type SlotToken, type CallContext } from '@svc/core'
 import { type HeldLimits, cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
 import { ANSWER, CALL, cheatIn, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
 import { Server } from './serve.ts'
@@ -40,13 +40,13 @@ export interface Channel extends Disposable {
   /** A stub of what the far side offers at `path`, now or later. Its methods come from this side's own token. */
   reach<T>(path: string, token: Contract<T>, options?: ReachOptions): T
   /** Compares the contracts of all that was reached so far with the far side's. Throws CONTRACT_MISMATCH. */
-  handshake(use: Use): Promise<void>
+  handshake(ctx: CallContext): Promise<void>
   /** Sends what is ready, then ends: calls that wait, here and there, fail with PLUGIN_GONE. */
   readonly close: () => void
 }
 
 interface Greeting {
-  greet(use: Use): Promise<void>
+  greet(ctx: CallContext): Promise<void>
 }
 const Greeting = defineService<Greeting>('greeting', { api: 1, methods: { greet: 'call' } })
 
@@ -103,7 +103,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     signal: over,
     offer: (path, token, implementation) => server.offer(path, shapeOf(token), implementation as object),
     reach,
-    handshake: use => reach('', Greeting).greet(use),
+    handshake: ctx => reach('', Greeting).greet(ctx),
     close,
     [Symbol.dispose]: close,
   }

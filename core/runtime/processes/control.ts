@@ -4,7 +4,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { codeOf, defineService, type HostReport, systemUse, type Use } from '@svc/core'
+import { codeOf, defineService, type HostReport, systemContext, type CallContext } from '@svc/core'
 import { type Channel, openChannel } from './channel.ts'
 import { serverAmbiguous, serverNone, type WireError } from './errors.ts'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
@@ -37,20 +37,20 @@ export interface ReloadResult {
 
 /** What commands may ask of a running server. */
 export interface Control {
-  info(use: Use): Promise<ServerInfo>
+  info(ctx: CallContext): Promise<ServerInfo>
   /** The host as its worker told it when it was ready. */
-  report(use: Use): Promise<HostReport>
+  report(ctx: CallContext): Promise<HostReport>
   /** Begins to stop it: drains, then ends. */
-  stop(use: Use): Promise<void>
+  stop(ctx: CallContext): Promise<void>
   /**
    * Lets all workers drain and says `paused` once there is none: connections are refused then. When the reader leaves, or after `resume`, the next workers
    * come up from what is on disk.
    */
-  pause(use: Use): AsyncIterable<'paused'>
+  pause(ctx: CallContext): AsyncIterable<'paused'>
   /** Ends a pause; answers like `reload`. Without a pause it is nothing but a reload. */
-  resume(use: Use): Promise<ReloadResult>
+  resume(ctx: CallContext): Promise<ReloadResult>
   /** Brings up the next workers from what is on disk and lets the old ones drain; answers when the new ones serve, or cannot. */
-  reload(use: Use): Promise<ReloadResult>
+  reload(ctx: CallContext): Promise<ReloadResult>
 }
 export const Control = defineService<Control>('control', {
   api: 1,
@@ -220,7 +220,7 @@ async function find({ path }: SpawnContext): Promise<FoundServer | undefined> {
   const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command', graceMs: 100 })
   const control = channel.reach('control', Control)
   try {
-    const info = await control.info({ ...systemUse(channel.signal), deadline: Date.now() + PROBE_MS })
+    const info = await control.info({ ...systemContext(channel.signal), deadline: Date.now() + PROBE_MS })
     return { info, control, [Symbol.dispose]: channel.close }
   } catch (error) {
     channel.close()

@@ -105,7 +105,7 @@ export const useForged = (plugin: string, principal: string, requestId: string) 
     {
       plugin,
       details: { principal: principal.slice(0, 100), requestId: requestId.slice(0, 100) },
-      hint: 'hand on the `use` that a call came with, while that call runs; own work goes with the signal of the scope as systemUse(scope.signal)',
+      hint: 'hand on the `use` that a call came with, while that call runs; own work goes with the signal of the scope as systemContext(scope.signal)',
     }
   )
 

@@ -1,6 +1,6 @@
 // What crosses a process
 export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, openChannel, type ReachOptions } from './channel.ts'
-export { plainUse } from './message.ts'
+export { plainContext } from './message.ts'
 export { copyPlain, findUnplain } from './plain.ts'
 export { coverInherited } from './inherited.ts'
 export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'

@@ -1,4 +1,4 @@
-import type { MethodKind, Principal, Use } from '@svc/core'
+import type { MethodKind, Principal, CallContext } from '@svc/core'
 import type { WireError } from './errors.ts'
 import { findUnplain } from './plain.ts'
 
@@ -24,14 +24,14 @@ export interface Shape {
   readonly methods: Readonly<Record<string, MethodKind>>
 }
 /** What of `use` crosses as it is; its signal crosses as ABORT, or here when it has aborted before. */
-export interface WireUse extends Omit<Use, 'signal'> {
+export interface WireContext extends Omit<CallContext, 'signal'> {
   readonly aborted?: WireError
 }
 
 /** The words of the channel. An id is the caller's; CALL to RETURN go from the caller, ANSWER to FAIL to it; ANSWER also ends a stream. */
 export type Message =
   | [typeof HELLO, protocol: number]
-  | [typeof CALL, id: number, path: string, method: string, args: unknown[], use: WireUse]
+  | [typeof CALL, id: number, path: string, method: string, args: unknown[], ctx: WireContext]
   | [typeof ABORT, id: number, reason: WireError]
   | [typeof CREDIT, id: number, items: number]
   | [typeof RETURN, id: number]
@@ -41,7 +41,7 @@ export type Message =
   | [typeof SHAPE, path: string, shape: Shape]
 
 /** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
-export function plainUse({ principal, requestId, ...more }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
+export function plainContext({ principal, requestId, ...more }: Omit<CallContext, 'signal'>): Omit<CallContext, 'signal'> {
   const { trace, traceState, deadline, idempotencyKey } = more
   const told = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
   if (traceState === undefined && idempotencyKey === undefined) return told
@@ -53,8 +53,8 @@ const isText = (value: unknown) => typeof value === 'string'
 const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
-const isUse = (value: unknown) => {
-  const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireUse>
+const isContext = (value: unknown) => {
+  const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireContext>
   const told = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
   return (
     isText(requestId) &&
@@ -71,7 +71,7 @@ const isShape = (value: unknown) => {
 
 const FORMS: Readonly<Record<number, readonly ((value: unknown) => boolean)[]>> = {
   [HELLO]: [isId],
-  [CALL]: [isId, isText, isText, Array.isArray, isUse],
+  [CALL]: [isId, isText, isText, Array.isArray, isContext],
   [ABORT]: [isId, isObject],
   [CREDIT]: [isId, isId],
   [RETURN]: [isId],

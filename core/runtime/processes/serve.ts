@@ -1,7 +1,20 @@
 import { codeOf } from '@svc/core'
 import { contractMismatch, differenceOf } from '@svc/core/internal'
 import { type HeldLimits, askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
-import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, SHAPE, type Shape, WINDOW } from './message.ts'
+import {
+  ABORT,
+  ANSWER,
+  CALL,
+  CREDIT,
+  FAIL,
+  ITEM,
+  type Message,
+  plainContext,
+  RETURN,
+  SHAPE,
+  type Shape,
+  WINDOW,
+} from './message.ts'
 
 export interface ServerOptions {
   /** This side's name, for errors, and the far side's. */
@@ -134,7 +147,7 @@ export class Server {
       this.#checkRoom()
       const { shape, implementation } = this.#find(path, method)
       const begin = Reflect.get(implementation, method) as Method
-      const result = begin.call(implementation, ...args, { ...plainUse(wire), signal: one.controller.signal })
+      const result = begin.call(implementation, ...args, { ...plainContext(wire), signal: one.controller.signal })
       const send = (item: unknown) => post([ITEM, id, item], label)
       const value = shape.methods[method] === 'call' ? await result : await pump(one, result as AsyncIterable<unknown>, send)
       this.#end(id, one)

@@ -1,6 +1,18 @@
-import type { MethodKind, Use } from '@svc/core'
+import type { MethodKind, CallContext } from '@svc/core'
 import { type HeldLimits, deadlineOver, fromWire, toWire, unreadTooMuch, useMissing } from './errors.ts'
-import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, WINDOW, type WireUse } from './message.ts'
+import {
+  ABORT,
+  ANSWER,
+  CALL,
+  CREDIT,
+  FAIL,
+  ITEM,
+  type Message,
+  plainContext,
+  RETURN,
+  WINDOW,
+  type WireContext,
+} from './message.ts'
 
 /** One call or stream under way, as its caller sees it. */
 interface Waiting {
@@ -35,7 +47,7 @@ interface CallerOptions {
 }
 /** What a call or stream needs of the calling side. */
 interface WorkerPeerLink extends CallerOptions {
-  begin(waiting: Waiting, path: string, method: string, args: unknown[], use: Use): number
+  begin(waiting: Waiting, path: string, method: string, args: unknown[], ctx: CallContext): number
   /** Ends what waits, unless it has ended. */
   settle(id: number, how: (waiting: Waiting) => void): void
   /** Items of so many bytes have been read, or never will be. */
@@ -53,14 +65,14 @@ export function createCaller(options: CallerOptions): Caller {
     one.stop?.()
     how(one)
   }
-  const begin: WorkerPeerLink['begin'] = (one, path, method, args, use) => {
+  const begin: WorkerPeerLink['begin'] = (one, path, method, args, ctx) => {
     const id = ++lastId
     const label = `${path}.${method}`
     waiting.set(id, one)
-    options.post([CALL, id, path, method, args, wireUse(use)], label)
+    options.post([CALL, id, path, method, args, wireContext(ctx)], label)
     if (options.over.aborted) settle(id, w => w.fail(options.over.reason))
     // What may not cross has failed already.
-    if (waiting.has(id)) one.stop = follow(line, id, use, label)
+    if (waiting.has(id)) one.stop = follow(line, id, ctx, label)
     return id
   }
   const line: WorkerPeerLink = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
@@ -97,27 +109,27 @@ export function createCaller(options: CallerOptions): Caller {
 function callOf(line: WorkerPeerLink, path: string, method: string): Method {
   return (...args) =>
     new Promise((done, fail) => {
-      const use = takeUse(args, path, method)
-      line.begin({ item: () => false, done, fail }, path, method, args, use)
+      const ctx = takeContext(args, path, method)
+      line.begin({ item: () => false, done, fail }, path, method, args, ctx)
     })
 }
 
 function streamOf(line: WorkerPeerLink, path: string, method: string): Method {
   return (...args) => {
-    const use = takeUse(args, path, method)
-    return read(line, use, waiting => line.begin(waiting, path, method, args, use))
+    const ctx = takeContext(args, path, method)
+    return read(line, ctx, waiting => line.begin(waiting, path, method, args, ctx))
   }
 }
 
 /** The last argument, taken off the others. */
-function takeUse(args: unknown[], path: string, method: string): Use {
-  const use = args.pop() as Use | undefined
-  if (!(use?.signal instanceof AbortSignal)) throw useMissing(`${path}.${method}`)
-  return use
+function takeContext(args: unknown[], path: string, method: string): CallContext {
+  const ctx = args.pop() as CallContext | undefined
+  if (!(ctx?.signal instanceof AbortSignal)) throw useMissing(`${path}.${method}`)
+  return ctx
 }
 
 /** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
-async function* read(line: WorkerPeerLink, use: Use, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
+async function* read(line: WorkerPeerLink, ctx: CallContext, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
   const items: (readonly [value: unknown, bytes: number])[] = []
   const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
   const end = (failed: boolean, error?: unknown) => {
@@ -135,7 +147,7 @@ async function* read(line: WorkerPeerLink, use: Use, begin: (waiting: Waiting) =
     const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
     while (!state.ended) await change()
     clearTimeout(timer)
-    if (state.failed && !use.signal.aborted) throw state.error
+    if (state.failed && !ctx.signal.aborted) throw state.error
   }
   const id = begin({ item, done: () => end(false), fail: error => end(true, error) })
   let taken = 0
@@ -161,8 +173,8 @@ async function* read(line: WorkerPeerLink, use: Use, begin: (waiting: Waiting) =
 }
 
 // An ABORT that follows the call would come too late: the method would begin unaware.
-const wireUse = (use: Use): WireUse =>
-  use.signal.aborted ? { ...plainUse(use), aborted: toWire(use.signal.reason) } : plainUse(use)
+const wireContext = (ctx: CallContext): WireContext =>
+  ctx.signal.aborted ? { ...plainContext(ctx), aborted: toWire(ctx.signal.reason) } : plainContext(ctx)
 
 const LONGEST_TIMER = 2 ** 31 - 1
 
@@ -170,7 +182,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * Lets signal and deadline cross. What follows an abort is the far side's answer, as it would be in one process: it may still bring a partial result.
  * Only a far side that says nothing within the grace time is given up.
  */
-function follow(line: WorkerPeerLink, id: number, { signal, deadline }: Use, label: string): () => void {
+function follow(line: WorkerPeerLink, id: number, { signal, deadline }: CallContext, label: string): () => void {
   let timer: NodeJS.Timeout | undefined
   const leave = (reason: unknown) => {
     stop()

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { codeOf, systemUse, type Use } from '@svc/core'
+import { codeOf, systemContext, type CallContext } from '@svc/core'
 import type { Channel } from '../processes/channel.ts'
 import { notTaken, peerGone } from './errors.ts'
-import { type Ended, PeerEnd, type PeerFigures, PeerHub, type PeerNews, type Snapshot } from './peer-contract.ts'
+import { type Ended, PeerEnd, type PeerMetrics, PeerHub, type PeerNews, type Snapshot } from './peer-contract.ts'
 
 /** Between two rounds of questions: who is refused a thousand times costs no thousand rounds. */
 const PAUSE_MS = 5
@@ -90,7 +90,7 @@ const WANT_MS = 1_000
 export class SupervisorPeerHub {
   readonly #peers = new Set<PeerConnection>()
   readonly #places = new SharedSemaphore<PeerConnection>((peer, name) =>
-    inTime(peer.end.wanted(name, useOf(peer)), WANT_MS).catch(() => {})
+    inTime(peer.end.wanted(name, contextOf(peer)), WANT_MS).catch(() => {})
   )
   #retained: RetainedMetrics[] = []
   #ids = 0
@@ -108,20 +108,20 @@ export class SupervisorPeerHub {
     this.#peers.add(peer)
     channel.offer('peers', PeerHub, {
       join: async () => this.#join(peer),
-      tell: (news, use) => this.#tell(peer, news, use.requestId),
+      tell: (news, ctx) => this.#tell(peer, news, ctx.requestId),
       push: async snapshot => this.#take(peer, snapshot),
       gather: snapshot => this.#gather(peer, snapshot),
       enter: (name, limit) => this.#enter(peer, name, limit),
       vacate: async name => this.#places.leave(peer, name),
       self: async () => id,
-      ask: (worker, topic, message, use) => this.#ask(worker, topic, message, use),
+      ask: (worker, topic, message, ctx) => this.#ask(worker, topic, message, ctx),
     })
     return () => this.#leave(peer)
   }
 
   /** News of the supervisor itself for the workers of one generation. */
   announce(news: PeerNews, generation: number): void {
-    for (const peer of this.#peers) if (peer.generation === generation) peer.end.told(news, useOf(peer)).catch(() => {})
+    for (const peer of this.#peers) if (peer.generation === generation) peer.end.told(news, contextOf(peer)).catch(() => {})
   }
 
   #join(peer: PeerConnection) {
@@ -134,11 +134,11 @@ export class SupervisorPeerHub {
     await Promise.all(others.map(peer => tellOne(peer, news, requestId)))
   }
 
-  async *#ask(worker: string, topic: string, message: unknown, use: Use): AsyncGenerator<unknown, void> {
+  async *#ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
     const peer = [...this.#peers].find(({ id }) => id === worker)
     if (!peer) throw peerGone(worker)
     try {
-      yield* peer.end.answer(topic, message, use)
+      yield* peer.end.answer(topic, message, ctx)
     } catch (error) {
       throw peer.channel.signal.aborted ? peerGone(worker, error) : error
     }
@@ -150,21 +150,21 @@ export class SupervisorPeerHub {
     return entered
   }
 
-  async #gather(from: PeerConnection, snapshot: Snapshot): Promise<readonly PeerFigures[]> {
+  async #gather(from: PeerConnection, snapshot: Snapshot): Promise<readonly PeerMetrics[]> {
     this.#take(from, snapshot)
     const others = [...this.#peers].filter(peer => peer !== from && peer.joined)
     await Promise.all(others.map(peer => this.#refresh(peer)))
     // all in one turn: what one worker inherits meanwhile is counted once, with it or without
     const rest = [...this.#peers].filter(peer => peer !== from)
-    const living: PeerFigures[] = [from, ...rest].flatMap(({ last, generation }) =>
-      last ? [{ ...last.figures, generation }] : []
+    const living: PeerMetrics[] = [from, ...rest].flatMap(({ last, generation }) =>
+      last ? [{ ...last.metrics, generation }] : []
     )
-    return [...living, ...this.#retained.map(({ figures }) => ({ ...figures, ended: true }))]
+    return [...living, ...this.#retained.map(({ metrics }) => ({ ...metrics, ended: true }))]
   }
 
   async #refresh(peer: PeerConnection): Promise<void> {
     try {
-      this.#take(peer, await inTime(peer.end.figures(useOf(peer)), GATHER_MS))
+      this.#take(peer, await inTime(peer.end.metrics(contextOf(peer)), GATHER_MS))
     } catch {
       // it ends or is busy: its last figures count
     }
@@ -180,8 +180,8 @@ export class SupervisorPeerHub {
     this.#peers.delete(peer)
     this.#places.forget(peer)
     for (const one of this.#retained) if (one.successor === peer) one.successor = undefined
-    if (peer.last) this.#retained.push({ id: ++this.#ids, figures: peer.last.figures, successor: undefined })
-    for (const other of this.#peers) other.end.gone(peer.pid, useOf(other)).catch(() => {})
+    if (peer.last) this.#retained.push({ id: ++this.#ids, metrics: peer.last.metrics, successor: undefined })
+    for (const other of this.#peers) other.end.gone(peer.pid, contextOf(other)).catch(() => {})
     this.#bequeath()
   }
 
@@ -191,8 +191,8 @@ export class SupervisorPeerHub {
     if (!successor) return
     for (const one of this.#retained.filter(metrics => !metrics.successor)) {
       one.successor = successor
-      const { id, figures } = one
-      const taken = successor.end.inherit({ id, figures }, useOf(successor))
+      const { id, metrics } = one
+      const taken = successor.end.inherit({ id, metrics }, contextOf(successor))
       taken.then(snapshot => this.#take(successor, snapshot)).catch(() => this.#refused(one, successor))
     }
   }
@@ -205,7 +205,7 @@ export class SupervisorPeerHub {
 
 async function tellOne(peer: PeerConnection, news: PeerNews, requestId: string): Promise<void> {
   // One that starts takes it before it serves, so nobody waits for it.
-  const taken = peer.end.told(news, useOf(peer, requestId))
+  const taken = peer.end.told(news, contextOf(peer, requestId))
   if (!peer.joined) return void taken.catch(() => {})
   try {
     await inTime(taken, TELL_MS)
@@ -215,7 +215,7 @@ async function tellOne(peer: PeerConnection, news: PeerNews, requestId: string):
   }
 }
 
-const useOf = ({ channel }: PeerConnection, requestId?: string) => systemUse(channel.signal, requestId)
+const contextOf = ({ channel }: PeerConnection, requestId?: string) => systemContext(channel.signal, requestId)
 
 const LATE = new Error('it takes too long')
 

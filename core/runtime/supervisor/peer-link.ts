@@ -1,16 +1,16 @@
 import type { Channel } from '../processes/channel.ts'
-import { systemUse, type Use } from '@svc/core'
+import { systemContext, type CallContext } from '@svc/core'
 import { leaving } from './errors.ts'
-import { type Ended, PeerHub, PeerEnd, type PeerFigures, type PeerNews, type Snapshot } from './peer-contract.ts'
+import { type Ended, PeerHub, PeerEnd, type PeerMetrics, type PeerNews, type Snapshot } from './peer-contract.ts'
 
 /** What a worker does with what comes from its peers. */
 export interface PeerHandlers {
-  told(news: PeerNews, use: Use): Promise<void>
-  figures(use: Use): Promise<PeerFigures>
-  inherit(figures: PeerFigures, use: Use): Promise<void>
-  gone(pid: number, use: Use): Promise<void>
-  wanted(name: string, use: Use): Promise<void>
-  answer(topic: string, message: unknown, use: Use): AsyncIterable<unknown>
+  told(news: PeerNews, ctx: CallContext): Promise<void>
+  metrics(ctx: CallContext): Promise<PeerMetrics>
+  inherit(metrics: PeerMetrics, ctx: CallContext): Promise<void>
+  gone(pid: number, ctx: CallContext): Promise<void>
+  wanted(name: string, ctx: CallContext): Promise<void>
+  answer(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
 }
 
 /** A worker's line to its peers. */
@@ -18,16 +18,16 @@ export interface PeerLink {
   /** From here on this worker is one of them: has taken, when this answers, all that was told since it was forked. To be called before it serves. */
   join(handlers: PeerHandlers): Promise<void>
   /** Tells all others; answers when they have taken it. Throws UNAVAILABLE. */
-  tell(news: PeerNews, use: Use): Promise<void>
+  tell(news: PeerNews, ctx: CallContext): Promise<void>
   /** The figures of all workers, this one's first; `ended` marks those of one that has ended. */
-  figures(use: Use): Promise<readonly PeerFigures[]>
+  metrics(ctx: CallContext): Promise<readonly PeerMetrics[]>
   /** Takes one of `limit` places that all workers share. */
-  enter(name: string, limit: number, use: Use): Promise<boolean>
-  vacate(name: string, use: Use): Promise<void>
+  enter(name: string, limit: number, ctx: CallContext): Promise<boolean>
+  vacate(name: string, ctx: CallContext): Promise<void>
   /** The name by which others ask this worker. */
   self(): Promise<string>
   /** What another worker answers to a topic. Throws PEER_GONE. */
-  ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown>
+  ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
   /** Hands in the last figures: this worker serves no more. */
   leave(): Promise<void>
 }
@@ -40,7 +40,7 @@ export function createPeerLink(channel: Channel): PeerLink {
 
 class WorkerPeerLink implements PeerLink {
   readonly #hub: PeerHub
-  readonly #use: Use
+  readonly #ctx: CallContext
   readonly #joined = Promise.withResolvers<void>()
   readonly #early = new Set<Promise<void>>()
   #handlers: PeerHandlers | undefined
@@ -54,21 +54,21 @@ class WorkerPeerLink implements PeerLink {
   #last: Snapshot | undefined
 
   constructor(channel: Channel) {
-    this.#use = systemUse(channel.signal, 'peers')
+    this.#ctx = systemContext(channel.signal, 'peers')
     this.#hub = channel.reach('peers', PeerHub)
     channel.offer('peer', PeerEnd, {
-      told: (news, use) => this.#once(() => this.#handlers?.told(news, use)),
-      gone: (pid, use) => this.#once(() => this.#handlers?.gone(pid, use)),
-      figures: () => this.#snapshot(),
+      told: (news, ctx) => this.#once(() => this.#handlers?.told(news, ctx)),
+      gone: (pid, ctx) => this.#once(() => this.#handlers?.gone(pid, ctx)),
+      metrics: () => this.#snapshot(),
       inherit: ended => this.#inherit(ended),
-      wanted: async (name, use) => this.#handlers?.wanted(name, use),
-      answer: (topic, message, use) => this.#answer(topic, message, use),
+      wanted: async (name, ctx) => this.#handlers?.wanted(name, ctx),
+      answer: (topic, message, ctx) => this.#answer(topic, message, ctx),
     })
     channel.signal.addEventListener('abort', () => clearInterval(this.#timer), { once: true })
   }
 
   async join(handlers: PeerHandlers): Promise<void> {
-    await this.#hub.join(this.#use)
+    await this.#hub.join(this.#ctx)
     this.#handlers = handlers
     this.#joined.resolve()
     await Promise.allSettled(this.#early)
@@ -76,28 +76,28 @@ class WorkerPeerLink implements PeerLink {
     this.#timer.unref()
   }
 
-  tell(news: PeerNews, use: Use): Promise<void> {
-    return this.#hub.tell(news, use)
+  tell(news: PeerNews, ctx: CallContext): Promise<void> {
+    return this.#hub.tell(news, ctx)
   }
 
-  async figures(use: Use): Promise<readonly PeerFigures[]> {
-    return this.#hub.gather(await this.#snapshot(), use)
+  async metrics(ctx: CallContext): Promise<readonly PeerMetrics[]> {
+    return this.#hub.gather(await this.#snapshot(), ctx)
   }
 
-  enter(name: string, limit: number, use: Use): Promise<boolean> {
-    return this.#hub.enter(name, limit, use)
+  enter(name: string, limit: number, ctx: CallContext): Promise<boolean> {
+    return this.#hub.enter(name, limit, ctx)
   }
 
-  vacate(name: string, use: Use): Promise<void> {
-    return this.#hub.vacate(name, use)
+  vacate(name: string, ctx: CallContext): Promise<void> {
+    return this.#hub.vacate(name, ctx)
   }
 
   self(): Promise<string> {
-    return this.#hub.self(this.#use)
+    return this.#hub.self(this.#ctx)
   }
 
-  ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown> {
-    return this.#hub.ask(worker, topic, message, use)
+  ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> {
+    return this.#hub.ask(worker, topic, message, ctx)
   }
 
   async leave(): Promise<void> {
@@ -117,16 +117,16 @@ class WorkerPeerLink implements PeerLink {
   }
 
   /** One that ends still answers: for what it has begun. */
-  async *#answer(topic: string, message: unknown, use: Use): AsyncGenerator<unknown, void> {
+  async *#answer(topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
     await this.#joined.promise
-    yield* this.#handlers!.answer(topic, message, use)
+    yield* this.#handlers!.answer(topic, message, ctx)
   }
 
   async #push(): Promise<Snapshot> {
     const snapshot = await this.#snapshot()
-    const text = JSON.stringify(snapshot.figures)
+    const text = JSON.stringify(snapshot.metrics)
     if (text === this.#pushed && snapshot.took.length === 0) return snapshot
-    await this.#hub.push(snapshot, this.#use)
+    await this.#hub.push(snapshot, this.#ctx)
     this.#pushed = text
     this.#took = this.#took.filter(id => !snapshot.took.includes(id))
     return snapshot
@@ -135,15 +135,15 @@ class WorkerPeerLink implements PeerLink {
   #snapshot(): Promise<Snapshot> {
     return this.#inTurn(async () => {
       if (this.#last) return this.#last
-      const figures = (await this.#handlers?.figures(this.#use)) ?? {}
-      return { seq: ++this.#seq, figures, took: [...this.#took] }
+      const metrics = (await this.#handlers?.metrics(this.#ctx)) ?? {}
+      return { seq: ++this.#seq, metrics, took: [...this.#took] }
     })
   }
 
-  async #inherit({ id, figures }: Ended): Promise<Snapshot> {
+  async #inherit({ id, metrics }: Ended): Promise<Snapshot> {
     if (this.#left) throw leaving()
     await this.#inTurn(async () => {
-      await this.#handlers?.inherit(figures, this.#use)
+      await this.#handlers?.inherit(metrics, this.#ctx)
       this.#took.push(id)
     })
     return this.#snapshot()

@@ -1,4 +1,4 @@
-import { StartFailed, type SvcError, systemUse } from '@svc/core'
+import { StartFailed, type SvcError, systemContext } from '@svc/core'
 import { type Blame, type BlamedEvent, createBlame } from './blame.ts'
 import { Connections, type WaitLimits } from './connections.ts'
 import { createDeaths, type Patience } from './deaths.ts'
@@ -273,7 +273,7 @@ class WorkerPool<R> implements Supervisor<R> {
     this.#endBeats = watchBeats(
       limitMs,
       () => [...this.#members].filter(member => member.readyAt !== undefined),
-      member => member.control.beat(systemUse(member.channel.signal)),
+      member => member.control.beat(systemContext(member.channel.signal)),
       member => {
         this.#tell({ event: 'hung', worker: infoOf(member), limitMs })
         killWorker(member)

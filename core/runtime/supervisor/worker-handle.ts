@@ -3,7 +3,7 @@ import { type Channel, openChannel } from '../processes/channel.ts'
 import { fromWire } from '../processes/errors.ts'
 import type { HandledPlugin } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
-import { codeOf, messageOf, type SvcError, systemUse } from '@svc/core'
+import { codeOf, messageOf, type SvcError, systemContext } from '@svc/core'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
@@ -116,7 +116,7 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
   const endBeats = watchBeats(
     blockedLimitMs,
     () => (member.state === 'starting' ? [member] : []),
-    () => member.control.beat(systemUse(member.channel.signal)),
+    () => member.control.beat(systemContext(member.channel.signal)),
     () => cannot(workerBlocked(blockedLimitMs))
   )
   const end = (how: string) => {
@@ -175,7 +175,7 @@ async function drainMember(member: AnyWorker, connections: Connections, wish: Dr
   member.timer = setTimeout(() => killWorker(member), killMs)
   member.state = 'draining'
   connections.leave(member.process)
-  await control.drain(wish, systemUse(channel.signal)).catch(() => killWorker(member))
+  await control.drain(wish, systemContext(channel.signal)).catch(() => killWorker(member))
 }
 
 /** Lets all of them end what they have begun; resolves when they are gone. */

@@ -2,19 +2,19 @@ import { type Channel, openChannel } from '../processes/channel.ts'
 import { problemsToWire, type WireError } from '../processes/errors.ts'
 import { type HandledPlugin, traceHandling } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
-import { defineService, systemUse, type Use } from '@svc/core'
+import { defineService, systemContext, type CallContext } from '@svc/core'
 import { type ListenAddress, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
 import { noSupervisor } from './errors.ts'
 import { createPeerLink, type PeerLink } from './peer-link.ts'
 
 /** What the supervisor hears from a worker. */
 export interface Supervision {
-  ready(report: unknown, use: Use): Promise<void>
-  failed(problems: readonly WireError[], use: Use): Promise<void>
+  ready(report: unknown, ctx: CallContext): Promise<void>
+  failed(problems: readonly WireError[], ctx: CallContext): Promise<void>
   /** What the first worker of this one's generation has left for those after it. */
-  legacy(use: Use): Promise<unknown>
+  legacy(ctx: CallContext): Promise<unknown>
   /** Opens a port for this worker; connections come once it has reported that it is ready. */
-  listen(address: ListenAddress, use: Use): Promise<OpenPort>
+  listen(address: ListenAddress, ctx: CallContext): Promise<OpenPort>
 }
 export const Supervision = defineService<Supervision>('supervision', {
   api: 1,
@@ -39,9 +39,9 @@ export interface DrainWish {
 /** What a worker is told. */
 export interface WorkerControl {
   /** Answers at once; the worker ends when it has drained. */
-  drain(wish: DrainWish, use: Use): Promise<void>
+  drain(wish: DrainWish, ctx: CallContext): Promise<void>
   /** A sign of life of its event loop. */
-  beat(use: Use): Promise<void>
+  beat(ctx: CallContext): Promise<void>
 }
 export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
 
@@ -84,7 +84,7 @@ export function workerLink(): WorkerLink {
   channel.offer('worker', WorkerControl, { drain: async wish => drain(wish), beat: async () => {} })
   channel.signal.addEventListener('abort', () => drain({ successor: false }), { once: true })
   const supervisor = channel.reach('supervision', Supervision)
-  const use = systemUse(channel.signal)
+  const ctx = systemContext(channel.signal)
   const leave = () => {
     if (process.connected) process.disconnect()
   }
@@ -97,12 +97,12 @@ export function workerLink(): WorkerLink {
   return {
     keptOut: JSON.parse(keptOut) as HandledPlugin[],
     channel,
-    legacy: isSuccessor ? supervisor.legacy(use) : Promise.resolve(undefined),
+    legacy: isSuccessor ? supervisor.legacy(ctx) : Promise.resolve(undefined),
     peers: createPeerLink(channel),
-    ready: report => supervisor.ready(report, use),
-    failed: error => supervisor.failed(problemsToWire(error), use),
+    ready: report => supervisor.ready(report, ctx),
+    failed: error => supervisor.failed(problemsToWire(error), ctx),
     async listen(address, take) {
-      const { id, port } = await supervisor.listen(address, use)
+      const { id, port } = await supervisor.listen(address, ctx)
       takers.set(id, take)
       return port
     },

@@ -1,11 +1,11 @@
-import { defineService, systemUse, type Use } from '@svc/core'
+import { defineService, systemContext, type CallContext } from '@svc/core'
 import { type Channel, memoryTransport, openChannel } from '@svc/runtime'
 import { expect } from 'chai'
 import { Clock, Gadgets } from './support/clock.ts'
 import { createClock } from './support/create-clock.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 
 describe('a channel', () => {
   const pair = (onFault?: (error: unknown, where: string) => void): [Channel, Channel] => {
@@ -19,8 +19,8 @@ describe('a channel', () => {
     const log = { produced: 0, finished: [] as string[], aborted: [] as string[] }
     far.offer('clock', Clock, createClock(log))
     const clock = near.reach('clock', Clock)
-    const waiting = failureOf(clock.wait(use))
-    const stream = clock.count(1000, use)[Symbol.asyncIterator]()
+    const waiting = failureOf(clock.wait(ctx))
+    const stream = clock.count(1000, ctx)[Symbol.asyncIterator]()
     await stream.next()
     near.close()
     await waiting
@@ -32,10 +32,10 @@ describe('a channel', () => {
     const [near, far] = pair()
     near.offer('clock', Clock, createClock())
     const remove = far.offer('clock', Clock, createClock())
-    expect(await far.reach('clock', Clock).echo('to near', use)).to.equal('to near')
-    expect(await near.reach('clock', Clock).echo('to far', use)).to.equal('to far')
+    expect(await far.reach('clock', Clock).echo('to near', ctx)).to.equal('to near')
+    expect(await near.reach('clock', Clock).echo('to far', ctx)).to.equal('to far')
     remove()
-    expect(await failureOf(near.reach('clock', Clock).echo(1, use))).to.include({ code: 'NOT_OFFERED' })
+    expect(await failureOf(near.reach('clock', Clock).echo(1, ctx))).to.include({ code: 'NOT_OFFERED' })
     near.close()
   })
 
@@ -44,21 +44,21 @@ describe('a channel', () => {
     far.offer('gadgets.bell', Gadgets, { colour: 'red', press: async times => 'ding'.repeat(times), async *hum() {} })
     const bell = near.reach('gadgets.bell', Gadgets, { data: { colour: 'red' }, only: ['press', 'hum'] })
     expect(Object.keys(bell)).to.deep.equal(['colour', 'press', 'hum'])
-    expect(await bell.press(2, use)).to.equal('dingding')
+    expect(await bell.press(2, ctx)).to.equal('dingding')
     const whole = near.reach('gadgets.bell', Gadgets)
-    expect(await failureOf(whole.extra!(use))).to.include({ code: 'METHOD_UNKNOWN', plugin: 'far' })
+    expect(await failureOf(whole.extra!(ctx))).to.include({ code: 'METHOD_UNKNOWN', plugin: 'far' })
     near.close()
   })
 
   it('keeps nobody from calling, but refuses a contract of another form', async () => {
-    const Older = defineService<{ echo(value: unknown, use: Use): Promise<unknown> }>('clock', {
+    const Older = defineService<{ echo(value: unknown, ctx: CallContext): Promise<unknown> }>('clock', {
       api: 1,
       methods: { echo: 'call' },
     })
     const [near, far] = pair()
     far.offer('clock', Clock, createClock())
     const clock = near.reach('clock', Older)
-    for (const error of [await failureOf(near.handshake(use)), await failureOf(clock.echo(1, use))]) {
+    for (const error of [await failureOf(near.handshake(ctx)), await failureOf(clock.echo(1, ctx))]) {
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'near' })
       expect(error.message).to.include('{echo: call}').and.include(' cheat: stream')
       expect(error.hint).to.include('same contract')
@@ -71,9 +71,9 @@ describe('a channel', () => {
     const [near, far] = pair()
     far.offer('clock', Clock, createClock())
     near.reach('clock', Newer)
-    expect((await failureOf(near.handshake(use))).message).to.include('api 2 against 1')
+    expect((await failureOf(near.handshake(ctx))).message).to.include('api 2 against 1')
     near.reach('clock', Gadgets)
-    expect((await failureOf(near.handshake(use))).message).to.include('"clock" here and "gadgets" there')
+    expect((await failureOf(near.handshake(ctx))).message).to.include('"clock" here and "gadgets" there')
     near.close()
   })
 
@@ -81,8 +81,8 @@ describe('a channel', () => {
     const faults: [unknown, string][] = []
     const [near, far] = pair((error, where) => faults.push([error, where]))
     far.offer('clock', Clock, createClock())
-    await failureOf(near.reach('clock', Clock).fail('foreign', use))
-    await failureOf(near.reach('clock', Clock).fail('coded', use))
+    await failureOf(near.reach('clock', Clock).fail('foreign', ctx))
+    await failureOf(near.reach('clock', Clock).fail('coded', ctx))
     expect(faults).to.have.length(1)
     expect(faults[0]![0]).to.be.instanceOf(TypeError)
     expect(faults[0]![1]).to.equal('clock.fail')
@@ -93,8 +93,8 @@ describe('a channel', () => {
     const [near, far] = pair()
     far.offer('clock', Clock, createClock())
     const clock = near.reach('clock', Clock)
-    expect(Object.isFrozen(await clock.echo({ a: [1] }, use))).to.equal(true)
-    expect(await failureOf(clock.fail('unplain', use))).to.include({
+    expect(Object.isFrozen(await clock.echo({ a: [1] }, ctx))).to.equal(true)
+    expect(await failureOf(clock.fail('unplain', ctx))).to.include({
       code: 'NOT_PLAIN',
       plugin: 'far',
       message: 'clock.fail.error.details.why is a function',

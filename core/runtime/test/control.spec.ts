@@ -2,12 +2,12 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { codeOf, systemUse } from '@svc/core'
+import { codeOf, systemContext } from '@svc/core'
 import { type Control, deadServers, findServers, listenControl, reachServer, type ServerInfo } from '@svc/runtime'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
 
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const infoOf = (pid: number, port: number): ServerInfo => ({
   pid,
   url: `http://127.0.0.1:${port}`,
@@ -52,7 +52,7 @@ describe('the control socket', () => {
     )
     using server = await reachServer(home)
     expect(server.info).to.deep.equal(infoOf(11, 8080))
-    await server.control.stop(use)
+    await server.control.stop(ctx)
     expect(stops).to.equal(1)
   })
 
@@ -68,7 +68,7 @@ describe('the control socket', () => {
     using server = await reachServer(home)
     await socket[Symbol.asyncDispose]()
     expect(await readdir(join(home, 'run'))).to.deep.equal([])
-    expect(codeOf(await failureOf(server.control.info(use)))).to.equal('PLUGIN_GONE')
+    expect(codeOf(await failureOf(server.control.info(ctx)))).to.equal('PLUGIN_GONE')
     const error = await failureOf(reachServer(home))
     expect(error).to.include({ code: 'SERVER_NONE', where: home })
     expect(error.hint).to.include('svc serve')

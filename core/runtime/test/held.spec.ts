@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { openChannel, socketTransport } from '@svc/runtime'
 import { expect } from 'chai'
 import { oneAtATime } from '../isolation/life.ts'
@@ -10,26 +10,26 @@ import { failureOf } from '../../../test/support/failure.ts'
 import { lying } from './support/lying.ts'
 
 const [CALL, ABORT, RETURN, ANSWER, ITEM, FAIL, SHAPE] = [1, 2, 4, 5, 6, 7, 8]
-const use = { principal: { id: 'eve', scopes: [] }, requestId: 'r1' }
-const own = systemUse(new AbortController().signal)
+const ctx = { principal: { id: 'eve', scopes: [] }, requestId: 'r1' }
+const own = systemContext(new AbortController().signal)
 
 describe('a far side that is not trusted', () => {
   it('has so many calls under way and no more, and asks on when one has ended', async () => {
     const peer = lying({ held: { calls: 2, bytes: 1e9 } })
-    peer.speak(...[1, 2, 3].map(id => [CALL, id, 'clock', 'wait', [], use]))
+    peer.speak(...[1, 2, 3].map(id => [CALL, id, 'clock', 'wait', [], ctx]))
     expect(await peer.heard(3, FAIL)).to.include({ code: 'ASKED_TOO_MUCH' })
     peer.speak([ABORT, 1, { code: 'LEFT', message: 'left' }])
     expect(await peer.heard(1, ANSWER)).to.equal('LEFT')
-    peer.speak([CALL, 4, 'clock', 'echo', ['on'], use])
+    peer.speak([CALL, 4, 'clock', 'echo', ['on'], ctx])
     expect(await peer.heard(4, ANSWER)).to.equal('on')
     peer.channel.close()
   })
 
   it('has calls of so many bytes under way and no more', async () => {
     const peer = lying({ held: { calls: 100, bytes: 1000 } })
-    peer.weigh(1200, [CALL, 1, 'clock', 'wait', [], use], [CALL, 2, 'clock', 'wait', [], use])
+    peer.weigh(1200, [CALL, 1, 'clock', 'wait', [], ctx], [CALL, 2, 'clock', 'wait', [], ctx])
     expect(await peer.heard(2, FAIL)).to.include({ code: 'ASKED_TOO_MUCH' })
-    peer.weigh(300, [CALL, 3, 'clock', 'echo', ['on'], use])
+    peer.weigh(300, [CALL, 3, 'clock', 'echo', ['on'], ctx])
     expect(await peer.heard(3, ANSWER)).to.equal('on')
     peer.channel.close()
   })
@@ -37,7 +37,7 @@ describe('a far side that is not trusted', () => {
   it('is told of a wrong path or method by its beginning alone', async () => {
     const peer = lying()
     const long = 'x'.repeat(1_000_000)
-    peer.speak([CALL, 1, long, 'echo', [], use], [CALL, 2, 'clock', long, [], use])
+    peer.speak([CALL, 1, long, 'echo', [], ctx], [CALL, 2, 'clock', long, [], ctx])
     for (const id of [1, 2]) expect(JSON.stringify(await peer.heard(id, FAIL)).length).to.be.below(1500)
   })
 

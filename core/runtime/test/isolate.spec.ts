@@ -11,7 +11,7 @@ import {
   type PluginRef,
   type RunningHost,
   startHost,
-  systemUse,
+  systemContext,
 } from '@svc/core'
 import { isolate, type IsolateOptions } from '@svc/runtime/isolation'
 import { expect } from 'chai'
@@ -22,7 +22,7 @@ import { createClock } from './support/create-clock.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 import bells from './support/isolated-plugin.ts'
 
-const use = systemUse(new AbortController().signal, 'r7')
+const ctx = systemContext(new AbortController().signal, 'r7')
 const ref = { name: 'bells', module: new URL('./support/isolated-plugin.ts', import.meta.url).href }
 const manifest: Manifest = { api: 1, kind: 'tool', contributes: { gadgets: ['bell', 'horn', 'extra-*'] } }
 const contracts = [Clock, Gadgets, Bells]
@@ -80,40 +80,40 @@ for (const [mode, make] of Object.entries(MODES)) {
       const bell = made.host.slot(Gadgets).get('bell')!
       expect(bell.colour).to.equal('blue')
       expect(bell.extra).to.equal(undefined)
-      expect(await bell.press(2, { ...use, principal: { id: 'ann', scopes: [] } })).to.equal('ding 2 ann')
+      expect(await bell.press(2, { ...ctx, principal: { id: 'ann', scopes: [] } })).to.equal('ding 2 ann')
       expect(made.host.slot(Gadgets).owner('bell')).to.equal('bells')
     })
 
     it('streams, and ends its work when the reader leaves', async () => {
       const heard: string[] = []
-      for await (const sound of made.host.slot(Gadgets).get('bell')!.hum(use)) if (heard.push(sound) === 100) break
+      for await (const sound of made.host.slot(Gadgets).get('bell')!.hum(ctx)) if (heard.push(sound) === 100) break
       expect(heard.at(-1)).to.equal('hum 99')
       expect(await readFile(trace, 'utf8')).to.equal('hum ended\n')
     })
 
     it('provides its service', async () => {
-      expect(await Array.fromAsync(made.host.service(Bells).chimes(200, use))).to.have.length(200)
+      expect(await Array.fromAsync(made.host.service(Bells).chimes(200, ctx))).to.have.length(200)
     })
 
     it('answers a hook that it taps', async () => {
-      expect(await made.hooks.ring!('wake', use)).to.equal('wake up, r7')
-      expect(await made.hooks.ring!('sleep', use)).to.equal(undefined)
+      expect(await made.hooks.ring!('wake', ctx)).to.equal('wake up, r7')
+      expect(await made.hooks.ring!('sleep', ctx)).to.equal(undefined)
     })
 
     it('calls the hooks of its own service', async () => {
-      expect(await made.host.service(Bells).toll('one', use)).to.equal('one!')
+      expect(await made.host.service(Bells).toll('one', ctx)).to.equal('one!')
     })
 
     it('sees the slot that it requires, and uses what others added', async () => {
-      expect(await made.host.service(Bells).seen(use)).to.deep.equal(['horn brass of clocks', 'bell blue of bells'])
-      expect(await made.host.service(Bells).press('horn', use)).to.equal('honk 3')
+      expect(await made.host.service(Bells).seen(ctx)).to.deep.equal(['horn brass of clocks', 'bell blue of bells'])
+      expect(await made.host.service(Bells).press('horn', ctx)).to.equal('honk 3')
     })
 
     it('adds and removes while it runs', async () => {
-      await made.host.service(Bells).grow('extra-1', use)
+      await made.host.service(Bells).grow('extra-1', ctx)
       await until(made.host, 'extra-1', true)
-      expect(await made.host.slot(Gadgets).get('extra-1')!.press(1, use)).to.equal('grown')
-      await made.host.service(Bells).shrink(use)
+      expect(await made.host.slot(Gadgets).get('extra-1')!.press(1, ctx)).to.equal('grown')
+      await made.host.service(Bells).shrink(ctx)
       await until(made.host, 'extra-1', false)
     })
 
@@ -133,11 +133,11 @@ describe('an isolated plugin', () => {
     process.env.SVC_TEST_SECRET = 'x'
     const { host } = await hostOf(await isolated({ env: { ...process.env, SVC_TEST_SECRET: undefined, BELL: 'given' } }))
     const service = host.service(Bells)
-    expect(await service.pid(use)).to.not.equal(process.pid)
-    expect([await service.env('BELL', use), await service.env('SVC_TEST_SECRET', use)]).to.deep.equal(['given', undefined])
+    expect(await service.pid(ctx)).to.not.equal(process.pid)
+    expect([await service.env('BELL', ctx), await service.env('SVC_TEST_SECRET', ctx)]).to.deep.equal(['given', undefined])
     await host.close()
     const other = await hostOf(await isolated())
-    expect(await other.host.service(Bells).env('SVC_TEST_SECRET', use)).to.equal(undefined)
+    expect(await other.host.service(Bells).env('SVC_TEST_SECRET', ctx)).to.equal(undefined)
     await other.host.close()
     delete process.env.SVC_TEST_SECRET
   })
@@ -145,7 +145,7 @@ describe('an isolated plugin', () => {
   it('follows the changes of a slot that it requires', async () => {
     const { host, hooks } = await hostOf(await isolated())
     hooks.horn!()
-    const seen = () => host.service(Bells).seen(use)
+    const seen = () => host.service(Bells).seen(ctx)
     while ((await seen()).some(one => one.startsWith('horn')) || (await seen()).length === 0) await breath()
     expect(await seen()).to.deep.equal(['bell red of bells'])
     await host.close()
@@ -153,7 +153,7 @@ describe('an isolated plugin', () => {
 
   it('is named itself where a tap of it fails, whoever it blames', async () => {
     const { host, hooks } = await hostOf(await isolated())
-    const failed = await hooks.ring!('blame', use).catch((error: unknown) => error)
+    const failed = await hooks.ring!('blame', ctx).catch((error: unknown) => error)
     expect(failed).to.include({ code: 'BELL_CRACKED', plugin: 'bells' })
     await host.close()
   })
@@ -170,7 +170,7 @@ describe('an isolated plugin', () => {
   })
 
   it('is held to the contracts of the host', async () => {
-    const Other = defineService<{ echo(value: unknown, of: typeof use): Promise<unknown> }>('clock', {
+    const Other = defineService<{ echo(value: unknown, of: typeof ctx): Promise<unknown> }>('clock', {
       api: 1,
       methods: { echo: 'call' },
     })
@@ -193,11 +193,11 @@ describe('an isolated plugin', () => {
     const gone = Promise.withResolvers<[string, number | undefined]>()
     const { host } = await hostOf(await isolated({ onGone: (how, delay) => gone.resolve([how, delay]) }))
     const bell = host.slot(Gadgets).get('bell')!
-    expect(await failureOf(host.service(Bells).die(use))).to.include({ code: 'PLUGIN_GONE', plugin: 'bells' })
+    expect(await failureOf(host.service(Bells).die(ctx))).to.include({ code: 'PLUGIN_GONE', plugin: 'bells' })
     expect(await gone.promise).to.deep.equal(['code 9', undefined])
     expect(host.slot(Gadgets).names()).to.deep.equal(['horn'])
-    expect(await failureOf(bell.press(1, use))).to.include({ code: 'PLUGIN_GONE' })
-    expect(await failureOf(host.service(Bells).pid(use))).to.include({ code: 'PLUGIN_GONE' })
+    expect(await failureOf(bell.press(1, ctx))).to.include({ code: 'PLUGIN_GONE' })
+    expect(await failureOf(host.service(Bells).pid(ctx))).to.include({ code: 'PLUGIN_GONE' })
     await host.close()
   })
 
@@ -208,10 +208,10 @@ describe('an isolated plugin', () => {
       await isolated({ respawn: true, onGone: (_, delay) => delays.push(delay), onBack: back.resolve })
     )
     const service = host.service(Bells)
-    const first = await service.pid(use)
+    const first = await service.pid(ctx)
     process.kill(first, 'SIGKILL')
     await back.promise
-    expect(await service.pid(use)).to.not.equal(first)
+    expect(await service.pid(ctx)).to.not.equal(first)
     expect(host.slot(Gadgets).names()).to.deep.equal(['horn', 'bell'])
     expect(delays).to.deep.equal([0])
     await host.close()

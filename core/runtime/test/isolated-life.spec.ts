@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, open, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startHost, systemUse } from '@svc/core'
+import { startHost, systemContext } from '@svc/core'
 import { isolate } from '@svc/runtime/isolation'
 import { expect } from 'chai'
 import { CONDITIONS } from '../../../test/support/entry.ts'
@@ -11,7 +11,7 @@ import { breath } from '../../../test/support/breath.ts'
 import { Fading } from './support/fading-plugin.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 
 describe('the process of an isolated plugin', () => {
   it('has after its death all that it had before, or is not taken back', async () => {
@@ -24,10 +24,10 @@ describe('the process of an isolated plugin', () => {
     const config = { fading: { trace: join(folder, 'trace') } }
     const host = await startHost({ plugins: [{ use: fading, name: 'fading' }], config })
     const service = host.service(Fading)
-    expect(await failureOf(service.go(use))).to.include({ code: 'PLUGIN_GONE' })
+    expect(await failureOf(service.go(ctx))).to.include({ code: 'PLUGIN_GONE' })
     await second.promise
     expect(ends[1]).to.include('it has no go any more')
-    expect(await failureOf(service.go(use))).to.include({ code: 'PLUGIN_GONE' })
+    expect(await failureOf(service.go(ctx))).to.include({ code: 'PLUGIN_GONE' })
     await host.close()
     await rm(folder, { recursive: true })
   })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { openChannel, socketTransport } from '@svc/runtime'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { createFrameReader, encodeFrame, MOST_BYTES } from '../processes/frames.ts'
 import { Clock } from './support/clock.ts'
@@ -9,7 +9,7 @@ import { createClock } from './support/create-clock.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 import { lying } from './support/lying.ts'
 
-const use = { principal: { id: 'eve', scopes: [] }, requestId: 'r1' }
+const ctx = { principal: { id: 'eve', scopes: [] }, requestId: 'r1' }
 
 const [CALL, CREDIT, ANSWER, ITEM, FAIL] = [1, 3, 5, 6, 7]
 
@@ -17,7 +17,7 @@ describe('a channel whose far side lies', () => {
   for (const method of ['nothing', '__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
     it(`refuses the method ${method}`, async () => {
       const peer = lying()
-      peer.speak([CALL, 1, 'clock', method, [], use])
+      peer.speak([CALL, 1, 'clock', method, [], ctx])
       expect(await peer.heard(1, FAIL)).to.include({ code: 'METHOD_UNKNOWN', plugin: 'svc' })
     })
   }
@@ -25,15 +25,15 @@ describe('a channel whose far side lies', () => {
   for (const path of ['nothing', '__proto__', 'constructor']) {
     it(`refuses the path ${path}`, async () => {
       const peer = lying()
-      peer.speak([CALL, 1, path, 'echo', [], use])
+      peer.speak([CALL, 1, path, 'echo', [], ctx])
       expect(await peer.heard(1, FAIL)).to.include({ code: 'NOT_OFFERED' })
     })
   }
 
   it('hands on only what belongs into use', async () => {
     const peer = lying()
-    peer.speak([CALL, 1, 'clock', 'circumstances', [], { ...use, signal: 'mine', admin: true }])
-    expect(await peer.heard(1, ANSWER)).to.deep.equal({ ...use, aborted: false })
+    peer.speak([CALL, 1, 'clock', 'circumstances', [], { ...ctx, signal: 'mine', admin: true }])
+    expect(await peer.heard(1, ANSWER)).to.deep.equal({ ...ctx, aborted: false })
   })
 
   const nonsense: [string, unknown][] = [
@@ -41,18 +41,18 @@ describe('a channel whose far side lies', () => {
     ['a list of texts', ['hello']],
     ['an unknown word', [[99, 1]]],
     ['a word that is a key of every object', [['constructor']]],
-    ['an id that is no number', [[CALL, 'x', 'clock', 'echo', [], use]]],
-    ['arguments that are no list', [[CALL, 1, 'clock', 'echo', { length: 1 }, use]]],
+    ['an id that is no number', [[CALL, 'x', 'clock', 'echo', [], ctx]]],
+    ['arguments that are no list', [[CALL, 1, 'clock', 'echo', { length: 1 }, ctx]]],
     ['a call without use', [[CALL, 1, 'clock', 'echo', []]]],
-    ['a principal without scopes', [[CALL, 1, 'clock', 'echo', [], { ...use, principal: { id: 'eve' } }]]],
-    ['a deadline that is text', [[CALL, 1, 'clock', 'echo', [], { ...use, deadline: 'soon' }]]],
+    ['a principal without scopes', [[CALL, 1, 'clock', 'echo', [], { ...ctx, principal: { id: 'eve' } }]]],
+    ['a deadline that is text', [[CALL, 1, 'clock', 'echo', [], { ...ctx, deadline: 'soon' }]]],
     ['a failure without an error', [[FAIL, 1, null]]],
     ['another protocol', [[0, 2]]],
   ]
   for (const [what, batch] of nonsense) {
     it(`ends at ${what}`, async () => {
       const peer = lying()
-      const waiting = failureOf(peer.channel.reach('clock', Clock).echo(1, systemUse(new AbortController().signal)))
+      const waiting = failureOf(peer.channel.reach('clock', Clock).echo(1, systemContext(new AbortController().signal)))
       peer.speak(...(Array.isArray(batch) ? batch : [batch]))
       expect(await waiting).to.include({ code: 'PLUGIN_GONE', plugin: 'eve' })
       expect(peer.isClosed()).to.equal(true)
@@ -61,17 +61,17 @@ describe('a channel whose far side lies', () => {
 
   it('ends when it uses the id of a call that still runs', () => {
     const peer = lying()
-    peer.speak([CALL, 1, 'clock', 'hang', [], use], [CALL, 1, 'clock', 'echo', [], use])
+    peer.speak([CALL, 1, 'clock', 'hang', [], ctx], [CALL, 1, 'clock', 'echo', [], ctx])
     expect(peer.isClosed()).to.equal(true)
   })
 
   it('gives nobody more room than the window', async () => {
     const peer = lying()
     peer.speak(
-      [CALL, 1, 'clock', 'count', [10_000], use],
+      [CALL, 1, 'clock', 'count', [10_000], ctx],
       [CREDIT, 1, 1_000_000],
       [CREDIT, 1, -5],
-      [CALL, 2, 'clock', 'echo', ['after'], use]
+      [CALL, 2, 'clock', 'echo', ['after'], ctx]
     )
     await peer.heard(2, ANSWER)
     expect(peer.log.produced).to.be.at.most(128)
@@ -80,7 +80,10 @@ describe('a channel whose far side lies', () => {
 
   it('ends when it is sent more items than there is room for', async () => {
     const peer = lying()
-    const stream = peer.channel.reach('clock', Clock).count(1, systemUse(new AbortController().signal))[Symbol.asyncIterator]()
+    const stream = peer.channel
+      .reach('clock', Clock)
+      .count(1, systemContext(new AbortController().signal))
+      [Symbol.asyncIterator]()
     const first = stream.next()
     peer.speak(...Array.from({ length: 66 }, (_, i) => [ITEM, 1, i]))
     expect((await first).value).to.equal(0)
@@ -95,7 +98,7 @@ describe('a channel whose far side lies', () => {
 
   it('takes an error for what it is, whatever its parts are', async () => {
     const peer = lying()
-    const waiting = failureOf(peer.channel.reach('clock', Clock).echo(1, systemUse(new AbortController().signal)))
+    const waiting = failureOf(peer.channel.reach('clock', Clock).echo(1, systemContext(new AbortController().signal)))
     peer.speak([FAIL, 1, { code: 5, message: { a: 1 }, details: 'x', plugin: [], hint: 'look' }])
     expect(await waiting).to.deep.include({ code: 'INTERNAL_ERROR', message: '', details: {}, hint: 'look' })
   })
@@ -137,7 +140,7 @@ describe('a channel over a socket', () => {
     const other = openChannel(socketTransport(far), { name: 'near', self: 'far' })
     other.offer('clock', Clock, createClock())
     const clock = channel.reach('clock', Clock)
-    const mine = systemUse(new AbortController().signal)
+    const mine = systemContext(new AbortController().signal)
     expect(await failureOf(clock.echo(new Uint8Array(MOST_BYTES + 1), mine))).to.include({
       code: 'FRAME_TOO_LARGE',
       where: 'clock.echo',

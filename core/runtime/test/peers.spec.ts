@@ -1,11 +1,11 @@
 import { memoryTransport, openChannel } from '@svc/runtime'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { SupervisorPeerHub } from '../supervisor/peer-hub.ts'
 import { createPeerLink, type PeerHandlers, type PeerLink } from '../supervisor/peer-link.ts'
-import type { PeerFigures } from '../supervisor/peer-contract.ts'
+import type { PeerMetrics } from '../supervisor/peer-contract.ts'
 
-const use = () => systemUse(AbortSignal.timeout(10_000))
+const ctx = () => systemContext(AbortSignal.timeout(10_000))
 
 /** A connected worker without a process: its counts and the notifications that it got. */
 function enter(hub: SupervisorPeerHub, pid: number) {
@@ -17,8 +17,8 @@ function enter(hub: SupervisorPeerHub, pid: number) {
   const seen = { told: [] as unknown[], gone: [] as number[], ended: [] as string[], count: 0 }
   const handlers: PeerHandlers = {
     told: async ({ message }) => void seen.told.push(message),
-    figures: async () => ({ count: seen.count }),
-    inherit: async figures => void (seen.count += Number(figures.count)),
+    metrics: async () => ({ count: seen.count }),
+    inherit: async metrics => void (seen.count += Number(metrics.count)),
     gone: async left => void seen.gone.push(left),
     wanted: async () => {},
     async *answer(topic, message, { principal, signal }) {
@@ -44,14 +44,14 @@ function enter(hub: SupervisorPeerHub, pid: number) {
   }
 }
 
-const sum = (all: readonly PeerFigures[]) => all.reduce((total, one) => total + Number(one.count), 0)
+const sum = (all: readonly PeerMetrics[]) => all.reduce((total, one) => total + Number(one.count), 0)
 
 describe('workers among each other', () => {
   it('have all been told when the teller has its answer', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b, c] = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
     for (const one of [a, b, c]) await one.join()
-    await a.line.tell({ topic: 't', message: 'news' }, use())
+    await a.line.tell({ topic: 't', message: 'news' }, ctx())
     expect([a, b, c].map(one => one.seen.told)).to.deep.equal([[], ['news'], ['news']])
   })
 
@@ -59,7 +59,7 @@ describe('workers among each other', () => {
     const hub = new SupervisorPeerHub()
     const [a, starting] = [enter(hub, 1), enter(hub, 2)]
     await a.join()
-    await a.line.tell({ topic: 't', message: 'early' }, use())
+    await a.line.tell({ topic: 't', message: 'early' }, ctx())
     expect(starting.seen.told).to.deep.equal([])
     await starting.join()
     expect(starting.seen.told).to.deep.equal(['early'])
@@ -71,7 +71,7 @@ describe('workers among each other', () => {
     const asked = Promise.withResolvers<void>()
     await a.join()
     await b.line.join({ ...b.handlers, told: () => (asked.resolve(), new Promise<void>(() => {})) })
-    const told = a.line.tell({ topic: 't', message: 'news' }, use())
+    const told = a.line.tell({ topic: 't', message: 'news' }, ctx())
     await asked.promise
     b.die()
     await told
@@ -93,29 +93,29 @@ describe('workers among each other', () => {
     for (const one of pool) await one.join()
     for (const one of pool) one.seen.count = 10
     const [a, b, c] = pool as [(typeof pool)[0], (typeof pool)[0], (typeof pool)[0]]
-    expect(sum(await a.line.figures(use()))).to.equal(30)
-    expect((await a.line.figures(use())).map(one => one.generation)).to.deep.equal([1, 1, 1])
+    expect(sum(await a.line.metrics(ctx()))).to.equal(30)
+    expect((await a.line.metrics(ctx())).map(one => one.generation)).to.deep.equal([1, 1, 1])
     b.die()
-    for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
+    for (let i = 0; i < 5; i++) expect(sum(await c.line.metrics(ctx()))).to.equal(30)
     a.die()
-    for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
+    for (let i = 0; i < 5; i++) expect(sum(await c.line.metrics(ctx()))).to.equal(30)
     const late = enter(hub, 4)
     await late.join()
     late.seen.count = 1
     c.die()
-    for (let i = 0; i < 5; i++) expect(sum(await late.line.figures(use()))).to.equal(31)
+    for (let i = 0; i < 5; i++) expect(sum(await late.line.metrics(ctx()))).to.equal(31)
   })
 
   it('share places: never more than there are, those of one that ends are free', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
-    const take = ({ line }: typeof a) => line.enter('seats', 3, use())
+    const take = ({ line }: typeof a) => line.enter('seats', 3, ctx())
     const got = await Promise.all(Array.from({ length: 10 }, (_, at) => take(at < 5 ? a : b)))
     expect(got.filter(Boolean)).to.have.length(3)
-    await a.line.vacate('seats', use())
+    await a.line.vacate('seats', ctx())
     expect([await take(b), await take(b)]).to.deep.equal([true, false])
-    expect(await b.line.enter('others', 1, use())).to.equal(true)
+    expect(await b.line.enter('others', 1, ctx())).to.equal(true)
     a.die()
     const more = [await take(b), await take(b), await take(b)]
     expect(more.filter(Boolean)).to.have.length(2)
@@ -124,11 +124,11 @@ describe('workers among each other', () => {
   it('are asked for the places that they only keep before one is refused', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    await a.line.join({ ...a.handlers, wanted: async name => a.line.vacate(name, use()) })
+    await a.line.join({ ...a.handlers, wanted: async name => a.line.vacate(name, ctx()) })
     await b.join()
-    expect(await a.line.enter('seats', 1, use())).to.equal(true)
-    expect(await b.line.enter('seats', 1, use())).to.equal(true)
-    expect(await a.line.enter('seats', 1, use())).to.equal(false)
+    expect(await a.line.enter('seats', 1, ctx())).to.equal(true)
+    expect(await b.line.enter('seats', 1, ctx())).to.equal(true)
+    expect(await a.line.enter('seats', 1, ctx())).to.equal(false)
   })
 
   it('pass on what a successor had not taken when it died itself', async () => {
@@ -140,14 +140,14 @@ describe('workers among each other', () => {
     await c.join()
     a.seen.count = 1
     b.seen.count = 10
-    expect(sum(await c.line.figures(use()))).to.equal(11)
+    expect(sum(await c.line.metrics(ctx()))).to.equal(11)
     b.die()
     await asked.promise
-    const all = await c.line.figures(use())
+    const all = await c.line.metrics(ctx())
     expect(sum(all)).to.equal(11)
     expect(all.filter(one => one.ended)).to.have.length(1)
     a.die()
-    expect(sum(await c.line.figures(use()))).to.equal(11)
+    expect(sum(await c.line.metrics(ctx()))).to.equal(11)
   })
 
   it('ask one of them by its name, with the principal of the question', async () => {
@@ -155,7 +155,7 @@ describe('workers among each other', () => {
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
     expect(await a.line.self()).to.not.equal(await b.line.self())
-    const ann = { ...use(), principal: { id: 'ann', scopes: [] } }
+    const ann = { ...ctx(), principal: { id: 'ann', scopes: [] } }
     const answers = await Array.fromAsync(a.line.ask(await b.line.self(), 'echo', { hello: 1 }, ann))
     expect(answers).to.deep.equal([{ pid: 2, message: { hello: 1 }, by: 'ann' }])
     expect(await Array.fromAsync(a.line.ask(await a.line.self(), 'echo', 2, ann))).to.deep.equal([
@@ -167,7 +167,7 @@ describe('workers among each other', () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
-    for await (const item of a.line.ask(await b.line.self(), 'endless', null, use())) if (item === 3) break
+    for await (const item of a.line.ask(await b.line.self(), 'endless', null, ctx())) if (item === 3) break
     expect(b.seen.ended).to.deep.equal(['endless'])
   })
 
@@ -177,10 +177,10 @@ describe('workers among each other', () => {
     for (const one of [a, b]) await one.join()
     const name = await b.line.self()
     const reading = (async () => {
-      for await (const item of a.line.ask(name, 'endless', null, use())) if (item === 3) b.die()
+      for await (const item of a.line.ask(name, 'endless', null, ctx())) if (item === 3) b.die()
     })()
     expect(await reading.catch((error: { code: string }) => error.code)).to.equal('PEER_GONE')
-    const again = Array.fromAsync(a.line.ask(name, 'echo', null, use()))
+    const again = Array.fromAsync(a.line.ask(name, 'echo', null, ctx()))
     expect(await again.catch((error: { code: string }) => error.code)).to.equal('PEER_GONE')
   })
 })

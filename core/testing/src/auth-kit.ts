@@ -31,9 +31,9 @@ export function authKit(open: () => AuthSubject | Promise<AuthSubject>): KitCase
 type Make = ReturnType<typeof caseMaker<AuthSubject>>
 
 /** As the server asks it: with the headers that it declares. */
-const ask = (scheme: AuthScheme, headers: Headers, use = abortable().use) => {
+const ask = (scheme: AuthScheme, headers: Headers, ctx = abortable().ctx) => {
   const declared = Object.fromEntries(Object.entries(headers).filter(([name]) => scheme.headers.includes(name)))
-  return atOnce(outcome(scheme.authenticate(frozen({ headers: declared, address: ADDRESS }), use)), 'an answer')
+  return atOnce(outcome(scheme.authenticate(frozen({ headers: declared, address: ADDRESS }), ctx)), 'an answer')
 }
 
 const sent = ({ good }: AuthSubject, value: string): Headers => ({ [good.header]: value })
@@ -48,7 +48,7 @@ function taking(make: Make): KitCase[] {
       assert.ok(scheme.headers.includes(good.header), `"headers" lacks ${good.header}: the server would not hand it over`)
     }),
     make('can be prepared where it has what it needs, and asked without', async subject => {
-      const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().use))), 'the end of prepare')
+      const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().ctx))), 'the end of prepare')
       assert.equal(prepared.error, undefined)
       await assertTaken(subject)
     }),
@@ -141,8 +141,8 @@ function refusing(make: Make): KitCase[] {
         'give the kit takeBack for a scheme with changes, for no other'
       )
       if (!scheme.changes || !takeBack) return
-      const { use, abort } = abortable()
-      const changes = scheme.changes(use)[Symbol.asyncIterator]()
+      const { ctx, abort } = abortable()
+      const changes = scheme.changes(ctx)[Symbol.asyncIterator]()
       assert.deepEqual(await atOnce(changes.next(), 'the beginning of the watch'), { value: null, done: false })
       await assertTaken(subject)
       const told = changes.next()
@@ -199,15 +199,15 @@ function enduring(make: Make): KitCase[] {
       }
     }),
     make('does not begin what is aborted already', async subject => {
-      const { use, abort } = abortable()
+      const { ctx, abort } = abortable()
       abort()
-      const { failed, error } = await ask(subject.scheme, sent(subject, subject.good.value), use)
+      const { failed, error } = await ask(subject.scheme, sent(subject, subject.good.value), ctx)
       assert.ok(failed, 'it answered a request that was aborted before')
       assert.notEqual(codeOf(error), 'AUTHENTICATION_FAILED', 'who leaves has not been refused')
     }),
     make('does not care who else asks at the same time and leaves', async subject => {
-      const { use, abort } = abortable()
-      const left = ask(subject.scheme, sent(subject, subject.good.value), use)
+      const { ctx, abort } = abortable()
+      const left = ask(subject.scheme, sent(subject, subject.good.value), ctx)
       const stays = assertTaken(subject)
       abort()
       await Promise.all([left, stays])

@@ -57,7 +57,7 @@ const createDirect = (run: Watch['run']): Crossing => ({
   setup: run,
   service: (_token, implementation) => implementation,
   item: (_token, item) => item,
-  tap: (_ref, tap, by) => (value, use) => run(by, () => tap(value, use)),
+  tap: (_ref, tap, by) => (value, ctx) => run(by, () => tap(value, ctx)),
 })
 
 /** The host, whose close also tells what its plugins left open. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
-import { type JsonSchema, systemUse, type Use, within } from '@svc/core'
+import { type JsonSchema, systemContext, type CallContext, withTimeout } from '@svc/core'
 import { copyPlain, findUnplain } from '@svc/runtime'
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { KitCase } from './kit.ts'
@@ -29,7 +29,7 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
       const subject = await open()
       let wanting: Wanting | void
       try {
-        wanting = await within(CASE_MS, () => check(subject), { late: neverEnded })
+        wanting = await withTimeout(CASE_MS, () => check(subject), { late: neverEnded })
       } finally {
         await subject.close?.()
       }
@@ -57,9 +57,9 @@ export const skipped = (title: string, missing: string): KitCase => ({
 })
 
 /** A use of its own with the means to abort it. */
-export function abortable(id = 'kit'): { use: Use; abort(): void } {
+export function abortable(id = 'kit'): { ctx: CallContext; abort(): void } {
   const controller = new AbortController()
-  return { use: systemUse(controller.signal, id), abort: () => controller.abort(new Error('the kit aborted')) }
+  return { ctx: systemContext(controller.signal, id), abort: () => controller.abort(new Error('the kit aborted')) }
 }
 
 /** The same value, deeply frozen: who changes an argument fails here. */

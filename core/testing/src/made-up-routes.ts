@@ -49,8 +49,8 @@ async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Pr
   const params = Object.fromEntries([...route.path.matchAll(/:(\w+)/g)].map(([, key]) => [key, 'sample']))
   const request = frozen({ params, query: {}, headers: {}, body: undefined, ...given })
   const what = `${route.method} ${route.path} ${JSON.stringify(given)}`
-  if (route.stream) return (await soundEnd(read(route.stream(request, abortable().use)), what)).value
-  const { value } = await soundEnd(route.handle!(request, abortable().use), what)
+  if (route.stream) return (await soundEnd(read(route.stream(request, abortable().ctx)), what)).value
+  const { value } = await soundEnd(route.handle!(request, abortable().ctx), what)
   if (value === undefined) return undefined
   assertPlain(value, 'reply')
   checkHeaders(value.headers)

@@ -55,7 +55,7 @@ function describing(make: Make, { good, bad }: NodeSamples): KitCase[] {
 const writtenOf = ({ written, settings }: NodeSample) => written ?? settings
 
 function working(make: Make, open: Open, { good }: NodeSamples): KitCase[] {
-  const own = (id?: string): PlayOptions => ({ use: abortable(id).use })
+  const own = (id?: string): PlayOptions => ({ ctx: abortable(id).ctx })
   return [
     make('answers the good samples once, in what it has declared, and changes nothing of its task', async ({ node }) => {
       for (const sample of good) {
@@ -130,7 +130,7 @@ const CHILD_FAILED: ChildOutcome = {
 const CANCELLED: ChildOutcome = { status: 'cancelled' }
 
 function failing(make: Make, { good, bad }: NodeSamples): KitCase[] {
-  const own = () => ({ use: abortable().use })
+  const own = () => ({ ctx: abortable().ctx })
   return [
     make('fails with a code and words for people', async ({ node }) => {
       for (const { code, ...sample } of bad) {
@@ -162,8 +162,8 @@ function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples
   return [
     slow
       ? make(running, async ({ node }) => {
-          const { use, abort } = abortable()
-          const ended = outcome(play(() => node, slow, { use }))
+          const { ctx, abort } = abortable()
+          const ended = outcome(play(() => node, slow, { ctx }))
           setImmediate(abort)
           const { failed } = await atOnce(ended, 'the end of an aborted node')
           assert.ok(failed, 'it answered though it was aborted')
@@ -177,7 +177,7 @@ function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples
             ['kit:a', 2],
             ['kit:b', 1],
           ] as const)
-            await play(() => node, keyed, { use: abortable().use, idempotencyKey, attempt })
+            await play(() => node, keyed, { ctx: abortable().ctx, idempotencyKey, attempt })
           const [first, again, other] = keyed.keys().slice(before)
           assert.ok(first, 'no key arrived')
           assert.equal(again, first, 'another key on the second try')
@@ -185,7 +185,7 @@ function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples
         })
       : skipped(handing, '`keyed`'),
     make(`works ${concurrent} times at once and leaves nothing open`, async ({ node }) => {
-      const once = () => play(() => node, good[0]!, { use: abortable().use })
+      const once = () => play(() => node, good[0]!, { ctx: abortable().ctx })
       await once()
       const before = openNow()
       const all = await Promise.all(Array.from({ length: concurrent }, once))

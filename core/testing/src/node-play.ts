@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Budget, ChildOutcome, ChildSpec, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import { assertPlain, frozen, type KitSubject } from './kit-case.ts'
 
@@ -36,7 +36,7 @@ export interface NodeSample {
 
 /** How a sample is played. */
 export interface PlayOptions {
-  readonly use: Use
+  readonly ctx: CallContext
   readonly idempotencyKey?: string
   readonly attempt?: number
   /** The process that ran the node has ended in each call before. */
@@ -64,7 +64,7 @@ export async function play(
   while (words.length < MOST_CALLS) {
     const node = await nodeFor()
     const task = taskOf(node, sample, back, options)
-    const word = await lastWord(node, task, options.use)
+    const word = await lastWord(node, task, options.ctx)
     words.push(word)
     if (word.type === 'output') return { words, answer: word }
     if (word.type === 'fork') checkFork(word, task.bodies, keys)
@@ -95,9 +95,9 @@ function taskOf(node: WorkflowNode, sample: NodeSample, back: Partial<NodeTask>,
 }
 
 /** Calls a node once. Throws what it throws, and where it breaks the contract. */
-async function lastWord(node: WorkflowNode, task: NodeTask, use: Use): Promise<Wait | Fork | Output> {
+async function lastWord(node: WorkflowNode, task: NodeTask, ctx: CallContext): Promise<Wait | Fork | Output> {
   let last: Wait | Fork | Output | undefined
-  for await (const step of node.run(task, use)) {
+  for await (const step of node.run(task, ctx)) {
     assert.equal(last, undefined, `it goes on after its last word, with "${step.type}"`)
     assertPlain(step, 'step')
     if (step.type === 'progress') checkProgress(step)

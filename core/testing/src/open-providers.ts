@@ -1,6 +1,6 @@
 import { type ModelEvent, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
 import { testHost } from './host.ts'
-import { testUse } from './use.ts'
+import { testContext } from './contexts.ts'
 
 /** Providers of one plugin; closing them closes its host. */
 export interface OpenProviders extends AsyncDisposable {
@@ -20,7 +20,7 @@ export async function openProviders(plugin: URL, entries: { readonly [name: stri
 
 /** All events of an answer. */
 export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEvent[]> =>
-  Array.fromAsync(provider.chat(request, testUse()))
+  Array.fromAsync(provider.chat(request, testContext()))
 
 /** What a provider fails with. */
 type ProviderFailed = Error & { readonly code?: string; readonly hint?: string; readonly details: Record<string, unknown> }

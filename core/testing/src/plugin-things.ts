@@ -139,7 +139,7 @@ function authCases({ options, open }: Thing<AuthScheme>): KitCase[] {
       for (const value of fitting({ type: 'string' }, options) as string[])
         for (const header of item.headers) {
           const request = frozen({ headers: { [header]: value }, address: '192.0.2.1' })
-          const { value: taken, error } = await soundEnd(item.authenticate(request, abortable().use), `a made-up ${header}`)
+          const { value: taken, error } = await soundEnd(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
           assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
           if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)
         }
@@ -164,7 +164,7 @@ function nodeCases({ name, options, permissions, open }: Thing<WorkflowNode>): K
           for (const settings of fitting(item.settings, options) as { readonly [key: string]: Json }[]) {
             const what = JSON.stringify(settings).slice(0, 200)
             const { error } = await soundEnd(
-              play(() => item, { settings }, { use: abortable().use }),
+              play(() => item, { settings }, { ctx: abortable().ctx }),
               what
             )
             assert.ok(error === undefined || codeOf(error) !== undefined, `${what}: failed without a code: ${String(error)}`)
@@ -181,7 +181,7 @@ function providerCases({ options, permissions, open }: Thing<Provider>): KitCase
   const make = caseMaker(open)
   const describing = make('tells its features and models in plain data', async ({ item }) => {
     assertPlain(item.features, 'features')
-    const { value, error } = await soundEnd(item.models(abortable().use), 'models')
+    const { value, error } = await soundEnd(item.models(abortable().ctx), 'models')
     if (error !== undefined) assertCode(error, ['MODEL_FAILED'], 'models')
     else assert.ok(value!.open || value!.models.length > 0, 'a closed list names a model at least')
   })
@@ -189,7 +189,7 @@ function providerCases({ options, permissions, open }: Thing<Provider>): KitCase
   return [
     describing,
     make(ANSWERS, async ({ item }) => {
-      const { models } = await item.models(abortable().use)
+      const { models } = await item.models(abortable().ctx)
       for (const request of requests(models[0]?.id ?? 'made-up', options)) {
         const { value, error } = await soundEnd(readAll(item, frozen(request)), JSON.stringify(request).slice(0, 200))
         if (value) checkOrder(value)
@@ -229,9 +229,9 @@ function toolCases({ name, seen, options }: Thing<Tool>, open: () => Promise<Too
     make(CALLS, async subject => callAll(subject, made(subject))),
     make(ABORTED, async subject => {
       const [args = {}] = made(subject)
-      const { use, abort } = abortable()
+      const { ctx, abort } = abortable()
       abort()
-      const { failed } = await atOnce(outcome(subject.tool.call(frozen(args), use)), 'the end of an aborted call')
+      const { failed } = await atOnce(outcome(subject.tool.call(frozen(args), ctx)), 'the end of an aborted call')
       assert.ok(failed, 'it answered a call that was aborted before: begin with signal.throwIfAborted()')
     }),
   ]
@@ -241,10 +241,10 @@ async function callAll({ tool }: ToolSubject, all: readonly Arguments[]): Promis
   assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
   const [first = {}] = all
   // what it opens once and for all is no leak
-  await soundEnd(tool.call(frozen(first), abortable().use), shown(first))
+  await soundEnd(tool.call(frozen(first), abortable().ctx), shown(first))
   const before = openNow()
   for (const args of all) {
-    const { value, error } = await soundEnd(tool.call(frozen(args), abortable().use), shown(args))
+    const { value, error } = await soundEnd(tool.call(frozen(args), abortable().ctx), shown(args))
     if (value) checkResult(tool, value, shown(args))
     else assertReadable(messageOf(error))
   }

@@ -62,7 +62,7 @@ export async function readUntilFailure(subject: ProviderSubject, request: ModelR
 async function collect(provider: Provider, request: ModelRequest) {
   const events = []
   try {
-    for await (const event of provider.chat(request, abortable().use)) events.push(event)
+    for await (const event of provider.chat(request, abortable().ctx)) events.push(event)
   } catch (error) {
     return { events, error }
   }
@@ -94,18 +94,18 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
   const closed = 'closes the connection upstream when it is aborted'
   return [
     make('does not begin what is aborted already', async subject => {
-      const { use, abort } = abortable()
+      const { ctx, abort } = abortable()
       abort()
       const events: unknown[] = []
-      const reading = readInto(events, subject.provider, plain, use)
+      const reading = readInto(events, subject.provider, plain, ctx)
       await atOnce(outcome(reading), 'the end of an aborted call')
       assert.deepEqual(events, [], 'it answered a call that was aborted before')
       await nobodyServed(subject)
     }),
     endless
       ? make(midway, async subject => {
-          const { use, abort } = abortable()
-          const iterator = subject.provider.chat(endless, use)[Symbol.asyncIterator]()
+          const { ctx, abort } = abortable()
+          const iterator = subject.provider.chat(endless, ctx)[Symbol.asyncIterator]()
           await iterator.next()
           abort()
           await atOnce(drainAborted(iterator), 'the end of an aborted stream')
@@ -117,7 +117,7 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
     endless
       ? make(left, async subject => {
           for (let times = 0; times < 20; times++) {
-            const iterator = subject.provider.chat(endless, abortable().use)[Symbol.asyncIterator]()
+            const iterator = subject.provider.chat(endless, abortable().ctx)[Symbol.asyncIterator]()
             await iterator.next()
             await atOnce(Promise.resolve(iterator.return?.()), 'the end of a stream that nobody reads')
             assert.equal((await iterator.next()).done, true)
@@ -136,8 +136,8 @@ const closesUpstream = (requests: readonly (ModelRequest | undefined)[]) => asyn
   if (!connections) return { missing: '`connections`' }
   for (const request of requests) {
     if (!request) continue
-    const { use, abort } = abortable()
-    const reading = outcome(drainAborted(provider.chat(request, use)[Symbol.asyncIterator]()))
+    const { ctx, abort } = abortable()
+    const reading = outcome(drainAborted(provider.chat(request, ctx)[Symbol.asyncIterator]()))
     await becomes('the call upstream', async () => (await connections()) > 0)
     abort()
     await atOnce(reading, 'the end of an aborted call')
@@ -147,8 +147,8 @@ const closesUpstream = (requests: readonly (ModelRequest | undefined)[]) => asyn
 
 /** Aborts a call that the upstream does not answer. */
 export const abortedInSilence = (silent: ModelRequest) => async (subject: ProviderSubject) => {
-  const { use, abort } = abortable()
-  const iterator = subject.provider.chat(silent, use)[Symbol.asyncIterator]()
+  const { ctx, abort } = abortable()
+  const iterator = subject.provider.chat(silent, ctx)[Symbol.asyncIterator]()
   const ended = outcome(drainAborted(iterator, iterator.next()))
   if (subject.connections) await becomes('the call upstream', async () => (await subject.connections!()) > 0)
   abort()
@@ -158,8 +158,8 @@ export const abortedInSilence = (silent: ModelRequest) => async (subject: Provid
 }
 
 const abortedWaiting = (stalled: ModelRequest) => async (subject: ProviderSubject) => {
-  const { use, abort } = abortable()
-  const iterator = subject.provider.chat(stalled, use)[Symbol.asyncIterator]()
+  const { ctx, abort } = abortable()
+  const iterator = subject.provider.chat(stalled, ctx)[Symbol.asyncIterator]()
   assert.equal((await iterator.next()).done, false)
   const ended = outcome(drainAborted(iterator, iterator.next()))
   abort()
@@ -168,8 +168,8 @@ const abortedWaiting = (stalled: ModelRequest) => async (subject: ProviderSubjec
   await nobodyServed(subject)
 }
 
-async function readInto(events: unknown[], provider: Provider, ...[request, use]: Parameters<Provider['chat']>): Promise<void> {
-  for await (const event of provider.chat(request, use)) events.push(event)
+async function readInto(events: unknown[], provider: Provider, ...[request, ctx]: Parameters<Provider['chat']>): Promise<void> {
+  for await (const event of provider.chat(request, ctx)) events.push(event)
 }
 
 /** After an abort some pieces may still be on the way; a `finish` may not come, and the error, if any, is the abort's. */
@@ -195,11 +195,11 @@ export function manyAtOnce(make: Make, { plain, endless, unicode, length }: Prov
       const { provider } = subject
       const alone: string[] = []
       for (const request of asked) alone.push(textOf(await readAll(provider, request)))
-      const { use, abort } = abortable()
+      const { ctx, abort } = abortable()
       // One that is given up must not take its neighbours with it.
-      const givenUp = endless && provider.chat(endless, use)[Symbol.asyncIterator]()
+      const givenUp = endless && provider.chat(endless, ctx)[Symbol.asyncIterator]()
       await givenUp?.next()
-      const shared = abortable().use
+      const shared = abortable().ctx
       const reading = Promise.all(
         Array.from({ length: many }, (_, at) => Array.fromAsync(provider.chat(asked[at % asked.length]!, shared)))
       )

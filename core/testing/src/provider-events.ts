@@ -15,7 +15,7 @@ export const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
 }
 
 export async function readAll(provider: Provider, request: ModelRequest): Promise<ModelEvent[]> {
-  return Array.fromAsync(provider.chat(request, abortable().use))
+  return Array.fromAsync(provider.chat(request, abortable().ctx))
 }
 
 /** Holds a whole answer against the contract. */

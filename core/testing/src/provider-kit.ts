@@ -48,7 +48,7 @@ function describing(make: Make, { plain, tools }: ProviderRequests, secrets: rea
       )
     }),
     make('lists its models, each once, with limits that are whole numbers', async ({ provider }) => {
-      const list = await provider.models(abortable().use)
+      const list = await provider.models(abortable().ctx)
       assertPlain(list, 'models')
       assert.ok(list.open || list.models.length > 0, 'a closed list names a model at least')
       assert.equal(new Set(list.models.map(model => model.id)).size, list.models.length, 'a model is listed twice')
@@ -57,13 +57,13 @@ function describing(make: Make, { plain, tools }: ProviderRequests, secrets: rea
       for (const secret of secrets) assert.ok(!JSON.stringify(list).includes(secret), 'the list tells a secret')
     }),
     make('counts the tokens of a request, and not too low', async ({ provider }) => {
-      const count = await provider.countTokens(plain, abortable().use)
+      const count = await provider.countTokens(plain, abortable().ctx)
       assert.ok(Number.isInteger(count) && count > 0, `${count} is no count`)
       const usage = usageOf(await readAll(provider, plain))
       assert.ok(usage === undefined || count >= usage.input, `it counts ${count} tokens, the call cost ${usage?.input}`)
     }),
     make('can be probed', async ({ provider }) => {
-      await atOnce(provider.probe(abortable().use), 'the probe')
+      await atOnce(provider.probe(abortable().ctx), 'the probe')
     }),
   ]
 }
@@ -87,7 +87,7 @@ function answering(make: Make, given: ProviderRequests): KitCase[] {
       assert.ok(isDeepStrictEqual(structuredClone(plain), before), 'it changed its argument')
     }),
     make('stays ended after the end', async ({ provider }) => {
-      const iterator = provider.chat(plain, abortable().use)[Symbol.asyncIterator]()
+      const iterator = provider.chat(plain, abortable().ctx)[Symbol.asyncIterator]()
       while (!(await iterator.next()).done);
       assert.equal((await iterator.next()).done, true)
     }),

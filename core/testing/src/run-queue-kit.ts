@@ -21,8 +21,8 @@ class Taker implements AsyncDisposable {
   #next: Promise<RunClaim> | undefined
 
   constructor(queue: RunQueue, id?: string) {
-    const { use } = this.#ending
-    this.#claims = (id === undefined ? queue.take(use) : queue.takeOne(id, use))[Symbol.asyncIterator]()
+    const { ctx } = this.#ending
+    this.#claims = (id === undefined ? queue.take(ctx) : queue.takeOne(id, ctx))[Symbol.asyncIterator]()
   }
 
   /** The next claim: whoever asks for none gets none. */
@@ -55,9 +55,9 @@ export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubjec
 }
 
 type Opened = ReturnType<typeof caseMaker<RunQueueSubject>>
-const { use } = abortable('queue kit')
+const { ctx } = abortable('queue kit')
 const now = () => Date.now()
-const put = (queue: RunQueue, id: string, due = now()) => queue.put({ id, due }, { claim: false }, use)
+const put = (queue: RunQueue, id: string, due = now()) => queue.put({ id, due }, { claim: false }, ctx)
 
 const giving = (opened: Opened): KitCase[] => [
   opened('gives a run that is put to one who takes', async ({ queue, other }) => {
@@ -66,12 +66,12 @@ const giving = (opened: Opened): KitCase[] => [
     assert.equal((await taker.next()).id, 'a')
   }),
   opened('gives a run to its process at once where that asks for it, and then to nobody else', async ({ queue, other }) => {
-    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
+    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
     assert.equal(claim?.id, 'a')
     await using taker = new Taker(other)
     await taker.noneWhile(async () => {
-      for (let times = 0; times < 3; times++) await queue.keep(claim!, use)
-      await other.wake('unknown', use)
+      for (let times = 0; times < 3; times++) await queue.keep(claim!, ctx)
+      await other.wake('unknown', ctx)
     })
   }),
   opened('gives each of many runs once, to however many take', async ({ queue, other }) => {
@@ -85,7 +85,7 @@ const giving = (opened: Opened): KitCase[] => [
     await using taker = new Taker(other)
     const claim = await taker.next()
     const due = now() + 50
-    await other.leave(claim, { due }, use)
+    await other.leave(claim, { due }, ctx)
     assert.equal((await taker.next()).id, 'a')
     assert.ok(now() >= due)
   }),
@@ -97,20 +97,20 @@ const wakingAndEnding = (opened: Opened): KitCase[] => [
     async ({ queue, other }) => {
       await put(queue, 'a')
       await using taker = new Taker(queue)
-      await queue.leave(await taker.next(), { due: null }, use)
-      await other.wake('a', use)
+      await queue.leave(await taker.next(), { due: null }, ctx)
+      await other.wake('a', ctx)
       const claim = await taker.next()
-      await other.wake('a', use)
-      await queue.leave(claim, { due: null }, use)
+      await other.wake('a', ctx)
+      await queue.leave(claim, { due: null }, ctx)
       assert.equal((await taker.next()).id, 'a')
     }
   ),
   opened('forgets a run that has ended, and takes no claim of it any more', async ({ queue }) => {
-    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
-    await queue.leave(claim!, 'ended', use)
-    await queue.wake('a', use)
+    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
+    await queue.leave(claim!, 'ended', ctx)
+    await queue.wake('a', ctx)
     const claims = []
-    for await (const one of queue.takeOne('a', use)) claims.push(one)
+    for await (const one of queue.takeOne('a', ctx)) claims.push(one)
     assert.deepEqual(claims, [])
   }),
   opened('gives one run alone to who asks for it', async ({ queue, other }) => {
@@ -124,14 +124,14 @@ const holding = (opened: Opened): KitCase[] => [
   opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
     const group = { name: 'g', limit: 2 }
     const claims = await Promise.all(
-      [queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, use))
+      [queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, ctx))
     )
     const held = claims.filter(one => one !== undefined)
     assert.equal(held.length, 2)
     const left = held[0]!
     await using taker = new Taker(other)
-    await taker.noneWhile(() => queue.keep(left, use).catch(() => {}))
-    await (left.id === 'r1' ? other : queue).leave(left, 'ended', use)
+    await taker.noneWhile(() => queue.keep(left, ctx).catch(() => {}))
+    await (left.id === 'r1' ? other : queue).leave(left, 'ended', ctx)
     assert.equal(
       (await taker.next()).id,
       ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id))
@@ -139,15 +139,15 @@ const holding = (opened: Opened): KitCase[] => [
   }),
   opened('no longer holds back a run that is put again without its group, be it while it is worked on', async ({ queue }) => {
     const group = { name: 'g', limit: 1 }
-    const first = await queue.put({ id: 'a', due: now(), group }, { claim: true }, use)
-    await queue.put({ id: 'b', due: now(), group }, { claim: false }, use)
+    const first = await queue.put({ id: 'a', due: now(), group }, { claim: true }, ctx)
+    await queue.put({ id: 'b', due: now(), group }, { claim: false }, ctx)
     await using taker = new Taker(queue)
     await put(queue, 'b')
     const next = await taker.next()
     assert.equal(next.id, 'b')
     await put(queue, 'a')
-    await queue.put({ id: 'c', due: now(), group }, { claim: false }, use)
-    await queue.leave(first!, { due: null }, use)
+    await queue.put({ id: 'c', due: now(), group }, { claim: false }, ctx)
+    await queue.leave(first!, { due: null }, ctx)
     const both = [(await taker.next()).id]
     both.push((await taker.next()).id)
     assert.deepEqual(both.toSorted(), ['a', 'c'])
@@ -155,17 +155,17 @@ const holding = (opened: Opened): KitCase[] => [
   opened(
     'gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing',
     async ({ queue, other, kill }) => {
-      const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, use)
+      const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, ctx)
       await kill()
       await using taker = new Taker(other)
       const next = await taker.next()
       assert.equal(next.id, 'a')
       assert.ok(next.fence.fence > claim!.fence.fence)
-      assert.equal(codeOf((await outcome(queue.keep(claim!, use))).error), 'STORE_FENCED')
+      assert.equal(codeOf((await outcome(queue.keep(claim!, ctx))).error), 'STORE_FENCED')
       // what it still says changes nothing
-      await outcome(queue.leave(claim!, 'ended', use))
-      await other.keep(next, use)
-      await other.leave(next, { due: now() }, use)
+      await outcome(queue.leave(claim!, 'ended', ctx))
+      await other.keep(next, ctx)
+      await other.leave(next, { due: now() }, ctx)
       assert.equal((await taker.next()).id, 'a')
     }
   ),

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type AnySlot, type Crossing, type MethodKind, type SvcError, svcError, type Use } from '@svc/core'
-import { copyPlain, findUnplain, fromWire, plainUse, toWire } from '@svc/runtime'
+import { type AnySlot, type Crossing, type MethodKind, type SvcError, svcError, type CallContext } from '@svc/core'
+import { copyPlain, findUnplain, fromWire, plainContext, toWire } from '@svc/runtime'
 
 type Run = <T>(plugin: string, work: () => T) => T
 
@@ -13,10 +13,10 @@ export function createStrict(run: Run): Crossing {
     setup: run,
     service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by, run),
     item: (token, item, by, name) => (token.local ? item : crossItem(token, item as object, by, name, run)),
-    tap: (ref, tap, by) => async (value, use) => {
+    tap: (ref, tap, by) => async (value, ctx) => {
       const side: Side = { place: ref.id, by, run }
-      const [given, crossed] = crossArguments(side, [value, use])
-      return cross(await told(side, () => tap(given, crossed as Use)), `${ref.id}.answer`, by)
+      const [given, crossed] = crossArguments(side, [value, ctx])
+      return cross(await told(side, () => tap(given, crossed as CallContext)), `${ref.id}.answer`, by)
     },
   }
 }
@@ -64,15 +64,15 @@ function crossMethods(
 
 /** Whose arguments they are, nobody knows here: the place names them. */
 function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
-  const use = args.at(-1) as Use | undefined
-  if (!(use?.signal instanceof AbortSignal)) {
+  const ctx = args.at(-1) as CallContext | undefined
+  if (!(ctx?.signal instanceof AbortSignal)) {
     const hint = 'hand on the use you were given'
     throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, hint })
   }
-  const { signal } = use
+  const { signal } = ctx
   return [
     ...args.slice(0, -1).map((arg, at) => cross(arg, `${place}.args[${at}]`)),
-    { ...cross(plainUse(use), `${place}.use`), signal },
+    { ...cross(plainContext(ctx), `${place}.use`), signal },
   ]
 }
 

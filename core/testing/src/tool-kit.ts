@@ -85,7 +85,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
   return [
     make('answers good calls with plain content that fits its result schema', async ({ tool }) => {
       for (const sample of good) {
-        const result = await tool.call(frozen(sample.args), abortable().use)
+        const result = await tool.call(frozen(sample.args), abortable().ctx)
         checkResult(tool, result, shown(sample.args))
         assert.notEqual(result.isError, true, `${shown(sample.args)} is said to have failed: ${textOf(result)}`)
         sample.expect?.(result)
@@ -94,7 +94,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
     make('tells the same step by step, where it tells steps: a result last', async ({ tool }) => {
       if (!tool.run) return
       for (const sample of good) {
-        const steps = await Array.fromAsync(tool.run(frozen(sample.args), { can: [] }, abortable().use))
+        const steps = await Array.fromAsync(tool.run(frozen(sample.args), { can: [] }, abortable().ctx))
         const last = steps.pop()
         assert.ok(
           steps.every(({ type }) => type === 'progress' || type === 'log'),
@@ -115,7 +115,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
     }),
     make('refuses bad calls in words', async ({ tool }) => {
       for (const { args, message } of bad) {
-        const work = tool.call(frozen(args), abortable().use)
+        const work = tool.call(frozen(args), abortable().ctx)
         // The caller checks the schema first; whoever does not must still get an end.
         const { value, error, failed } = await atOnce(outcome(work), `the end of ${shown(args)}`)
         if (!message) continue
@@ -126,17 +126,17 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
     make('leaves its arguments as they were', async ({ tool }) => {
       for (const { args } of good) {
         const given = structuredClone(args)
-        await tool.call(given, abortable().use)
+        await tool.call(given, abortable().ctx)
         assert.ok(isDeepStrictEqual(given, structuredClone(args)), `it changed ${shown(args)}`)
       }
     }),
     make(`runs ${concurrent} calls at once and leaves nothing open`, async ({ tool }) => {
       const args = frozen(good[0]!.args)
-      await tool.call(args, abortable().use)
+      await tool.call(args, abortable().ctx)
       const before = openNow()
-      const results = await Promise.all(Array.from({ length: concurrent }, () => tool.call(args, abortable().use)))
+      const results = await Promise.all(Array.from({ length: concurrent }, () => tool.call(args, abortable().ctx)))
       for (const result of results) checkResult(tool, result, shown(args))
-      for (const sample of bad) await outcome(tool.call(frozen(sample.args), abortable().use))
+      for (const sample of bad) await outcome(tool.call(frozen(sample.args), abortable().ctx))
       await becomes('closing what was opened', () => openNow() <= before)
     }),
   ]
@@ -158,15 +158,15 @@ function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
   const running = 'ends when it is aborted while it runs'
   return [
     make('does not begin what is aborted already', async ({ tool }) => {
-      const { use, abort } = abortable()
+      const { ctx, abort } = abortable()
       abort()
-      const { failed } = await atOnce(outcome(tool.call(frozen(good[0]!.args), use)), 'the end of an aborted call')
+      const { failed } = await atOnce(outcome(tool.call(frozen(good[0]!.args), ctx)), 'the end of an aborted call')
       assert.ok(failed, 'it answered a call that was aborted before')
     }),
     slow
       ? make(running, async ({ tool }) => {
-          const { use, abort } = abortable()
-          const ended = outcome(tool.call(frozen(slow.args), use))
+          const { ctx, abort } = abortable()
+          const ended = outcome(tool.call(frozen(slow.args), ctx))
           setImmediate(abort)
           const { failed } = await atOnce(ended, 'the end of an aborted call')
           assert.ok(failed, 'it answered though it was aborted')

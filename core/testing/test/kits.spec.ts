@@ -100,10 +100,10 @@ describe('providerKit', () => {
     ],
     'gives one the answer of another where many ask': [
       {
-        async *chat(request, use) {
+        async *chat(request, ctx) {
           latest = request
           await Promise.resolve()
-          yield* honest.chat(latest, use)
+          yield* honest.chat(latest, ctx)
         },
       },
       MANY,

@@ -56,8 +56,8 @@ const says = (...words: NodeStep[]): { run: Run } => ({
 })
 /** Changes what the honest node says. */
 const turned = (turn: (word: NodeStep) => NodeStep): { run: Run } => ({
-  async *run(task, use) {
-    for await (const word of honest.run(task, use)) yield turn(word)
+  async *run(task, ctx) {
+    for await (const word of honest.run(task, ctx)) yield turn(word)
   },
 })
 const without = <T extends object>(value: T, key: keyof T) =>
@@ -129,63 +129,63 @@ describe('nodeKit', () => {
     'may not be repeated and says so in other words': [
       {
         repeatable: 'itself',
-        async *run(task, use) {
+        async *run(task, ctx) {
           if (task.interrupted) throw svcError('OTHER', 'not again')
-          yield* honest.run(task, use)
+          yield* honest.run(task, ctx)
         },
       },
       AGAIN,
     ],
     'is never repeated though it says it may be': [
       {
-        async *run(task, use) {
+        async *run(task, ctx) {
           if (task.interrupted) throw svcError('NODE_INTERRUPTED', 'not again')
-          yield* honest.run(task, use)
+          yield* honest.run(task, ctx)
         },
       },
       AGAIN,
     ],
     'fails without a code': [
       {
-        async *run(task, use) {
+        async *run(task, ctx) {
           if (task.settings.to === 'nobody') throw new Error('no code')
-          yield* honest.run(task, use)
+          yield* honest.run(task, ctx)
         },
       },
       FAILS,
     ],
     'breaks when a child has failed': [
       {
-        async *run(task, use) {
+        async *run(task, ctx) {
           const [child] = Object.values(task.children ?? {})
           if (child && !('output' in child)) throw new TypeError('undefined is no object')
-          yield* honest.run(task, use)
+          yield* honest.run(task, ctx)
         },
       },
       ENDS,
     ],
     'does not heed an abort': [
       {
-        async *run(task, use) {
+        async *run(task, ctx) {
           if (task.settings.to === 'never') yield done
-          else yield* honest.run(task, use)
+          else yield* honest.run(task, ctx)
         },
       },
       ABORTS,
     ],
     'has another key on each try': [
       {
-        run: (task: NodeTask, use) => honest.run({ ...task, idempotencyKey: `${task.idempotencyKey}:${task.attempt}` }, use),
+        run: (task: NodeTask, ctx) => honest.run({ ...task, idempotencyKey: `${task.idempotencyKey}:${task.attempt}` }, ctx),
       },
       KEYS,
     ],
-    'has one key for all work': [{ run: (task: NodeTask, use) => honest.run({ ...task, idempotencyKey: 'one' }, use) }, KEYS],
+    'has one key for all work': [{ run: (task: NodeTask, ctx) => honest.run({ ...task, idempotencyKey: 'one' }, ctx) }, KEYS],
     'changes its task': [
       {
-        async *run(task, use) {
+        async *run(task, ctx) {
           Reflect.set(task.settings, 'times', 1)
           Object.assign(task.settings, { times: 2 })
-          yield* honest.run(task, use)
+          yield* honest.run(task, ctx)
         },
       },
       ANSWERS,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mock } from 'node:test'
-import { svcError, type Use } from '@svc/core'
+import { svcError, type CallContext } from '@svc/core'
 import type { ModelEvent, ModelRequest, Provider, ToolCallPart } from '@svc/core/contracts'
 import { providerKit, type ProviderRequests } from '@svc/testing'
 import { expect } from 'chai'
@@ -44,7 +44,7 @@ const REQUESTS: ProviderRequests = {
 
 /** A provider that says what is written down, or what a cheat says instead. */
 function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
-  async function* chat({ model, gathered }: ModelRequest, { signal }: Use): AsyncGenerator<ModelEvent> {
+  async function* chat({ model, gathered }: ModelRequest, { signal }: CallContext): AsyncGenerator<ModelEvent> {
     signal.throwIfAborted()
     const cheated = cheat[gathered ? `gathered ${model}` : model] ?? cheat[model]
     for (const one of cheated ?? ANSWERS[model] ?? []) {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Tools } from '@svc/core/contracts'
-import { testHost, testUse, toolKit } from '@svc/testing'
+import { testHost, testContext, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 async function open() {
@@ -33,7 +33,7 @@ describe('send_postcard', () => {
     const { tool, outbox, close } = await open()
     try {
       expect(tool.asks).to.equal(true)
-      await tool.call(POSTCARD, testUse())
+      await tool.call(POSTCARD, testContext())
       expect(await readFile(outbox, 'utf8')).to.equal(`${JSON.stringify(POSTCARD)}\n`)
     } finally {
       await close()

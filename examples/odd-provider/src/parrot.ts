@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Provider } from '@svc/core/contracts'
 import { type ConfiguredModel, createUpstream, estimateTokens, modelList, readKey } from '@svc/provider-http'
 import { readLines } from './lines.ts'
@@ -26,16 +26,16 @@ export async function openParrot(
   // It can do all that is one JSON for another; the stream alone has a form that it does not know.
   const upstream = createUpstream(server)
   const post = createPost(server, closing)
-  const voices = async (use: Use) => {
-    const list = (await upstream.json('GET', '/voices', undefined, use)) as { voices: string[] }
+  const voices = async (ctx: CallContext) => {
+    const list = (await upstream.json('GET', '/voices', undefined, ctx)) as { voices: string[] }
     return list.voices.map(id => ({ id }))
   }
   const provider: Provider = {
     features: { tool_calling: false, streaming: true, vision: false },
     models: modelList({ configured: config.models, load: voices, open: false, signal: closing }),
     countTokens: async request => estimateTokens(request),
-    chat: (request, use) => post('/say', askedOf(request), body => eventsOf(name, readLines(body)), use),
-    probe: async use => void (await voices(use)),
+    chat: (request, ctx) => post('/say', askedOf(request), body => eventsOf(name, readLines(body)), ctx),
+    probe: async ctx => void (await voices(ctx)),
   }
   return { provider, close: () => upstream.close() }
 }

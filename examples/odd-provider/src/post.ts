@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import {
   answerFailure,
@@ -48,11 +48,11 @@ export function createPost({ provider, baseUrl, headers, secrets }: Server, clos
     )
   }
 
-  return async function* post(to: string, body: unknown, read: Read, use: Use): AsyncGenerator<ModelEvent, void> {
+  return async function* post(to: string, body: unknown, read: Read, ctx: CallContext): AsyncGenerator<ModelEvent, void> {
     try {
-      yield* read(await open(to, body, AbortSignal.any([use.signal, closing])))
+      yield* read(await open(to, body, AbortSignal.any([ctx.signal, closing])))
     } catch (error) {
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       throw failureOf(provider, error)
     }
   }

@@ -17,29 +17,29 @@ export function createCabinet(file) {
   const leases = createLeases(drawers, enter)
   return {
     ...leases.contract,
-    async open(space, use) {
-      enter(use)
+    async open(space, ctx) {
+      enter(ctx)
       catalog.check(space)
       const version = records.version(space)
       catalog.declare(space)
       return { version }
     },
-    async get(collection, key, use) {
-      enter(use)
+    async get(collection, key, ctx) {
+      enter(ctx)
       catalog.collection(collection)
       return records.get(collection, key)
     },
-    async range(collection, query, use) {
-      enter(use)
+    async range(collection, query, ctx) {
+      enter(ctx)
       return records.range(collection, query, checkRange(collection, query, catalog))
     },
-    async read(log, id, query, use) {
-      enter(use)
+    async read(log, id, query, ctx) {
+      enter(ctx)
       checkRead(log, id, query, catalog)
       return records.read(log, id, query)
     },
-    async batch(ops, { fence }, use) {
-      enter(use)
+    async batch(ops, { fence }, ctx) {
+      enter(ctx)
       checkOps(ops, catalog)
       const first = () => {
         if (fence) leases.check(fence)
@@ -47,14 +47,14 @@ export function createCabinet(file) {
       }
       return { results: records.batch(ops, first) }
     },
-    async count(key, windows, use) {
-      enter(use)
+    async count(key, windows, ctx) {
+      enter(ctx)
       checkCount(key, windows)
       return records.count(key, windows)
     },
     watch: (collection, { signal }) => watches.watch(collection, signal),
-    async probe(use) {
-      enter(use)
+    async probe(ctx) {
+      enter(ctx)
       drawers.atOnce(() => {})
       return { kind: 'cabinet', durable: true }
     },
@@ -72,7 +72,7 @@ function createDoor() {
   let isShut = false
   return {
     shut: () => void (isShut = true),
-    /** @type {(use: import('@svc/core').Use) => void} */
+    /** @type {(ctx: import('@svc/core').CallContext) => void} */
     enter: ({ signal }) => {
       signal.throwIfAborted()
       if (isShut) throw storeClosed()

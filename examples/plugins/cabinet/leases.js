@@ -6,7 +6,7 @@ const LONGEST_LOOK_MS = 50
 /**
  * Who holds what. SQLite gives no fence twice, not even after a start.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
- * @param {(use: import('@svc/core').Use) => void} enter Throws for a call that comes too late.
+ * @param {(ctx: import('@svc/core').CallContext) => void} enter Throws for a call that comes too late.
  */
 export function createLeases({ db, atOnce }, enter) {
   const held = db.prepare('SELECT expires FROM leases WHERE lease = ? AND expires > ?')
@@ -40,25 +40,25 @@ export function createLeases({ db, atOnce }, enter) {
     },
     /** @type {Pick<import('@svc/core/contracts').Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'>} */
     contract: {
-      async acquire(lease, request, use) {
-        enter(use)
+      async acquire(lease, request, ctx) {
+        enter(ctx)
         checkLease(lease, request.ttlMs, request.waitMs, request.holder)
-        return queue.acquire(lease, request, use)
+        return queue.acquire(lease, request, ctx)
       },
-      async renew({ lease, fence }, ttlMs, use) {
-        enter(use)
+      async renew({ lease, fence }, ttlMs, ctx) {
+        enter(ctx)
         checkLease(lease, ttlMs)
         const now = Date.now()
         const { changes } = atOnce(() => extend.run(now + ttlMs, lease, fence, now))
         if (Number(changes) === 0) throw storeFenced(lease, fence)
         return { lease, fence, expiresAt: now + ttlMs }
       },
-      async release(lease, use) {
-        enter(use)
+      async release(lease, ctx) {
+        enter(ctx)
         release(lease)
       },
-      async releaseHolder(prefix, use) {
-        enter(use)
+      async releaseHolder(prefix, ctx) {
+        enter(ctx)
         atOnce(() => freeAll.run(prefix))
         queue.freed()
       },

@@ -1,7 +1,7 @@
 import { definePlugin, defineSlot } from '@svc/core'
 
 // a slot is known by its name and form: nothing of the other plugin need be installed here
-/** @type {import('@svc/core').SlotToken<{ readonly language: string, greet(name: string, use: import('@svc/core').Use): Promise<string> }>} */
+/** @type {import('@svc/core').SlotToken<{ readonly language: string, greet(name: string, ctx: import('@svc/core').CallContext): Promise<string> }>} */
 const Greetings = defineSlot('greetings', { api: 1, methods: { greet: 'call' } })
 
 export default definePlugin({

@@ -2,7 +2,7 @@ import { defineSlot } from '@svc/core'
 
 /**
  * A greeting in one language.
- * @typedef {{ readonly language: string, greet(name: string, use: import('@svc/core').Use): Promise<string> }} Greeting
+ * @typedef {{ readonly language: string, greet(name: string, ctx: import('@svc/core').CallContext): Promise<string> }} Greeting
  */
 
 /** Greetings by the code of their language. @type {import('@svc/core').SlotToken<Greeting>} */

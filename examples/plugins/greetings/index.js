@@ -12,11 +12,11 @@ export default definePlugin({
       summary: 'Greets in a language that some plugin knows',
       scope: 'read',
       query: { type: 'object', properties: { name: { type: 'string', maxLength: 100, default: 'world' } } },
-      async handle({ params: { language = '' }, query: { name = 'world' } }, use) {
+      async handle({ params: { language = '' }, query: { name = 'world' } }, ctx) {
         const greeting = greetings.get(language)
         if (greeting === undefined)
           throw svcError('NOT_FOUND', `nobody here speaks ${language}; known: ${greetings.names().join(', ')}`)
-        return { body: { language: greeting.language, text: await greeting.greet(String(name), use) } }
+        return { body: { language: greeting.language, text: await greeting.greet(String(name), ctx) } }
       },
     })
   },

@@ -1,5 +1,5 @@
 import { Tools } from '@svc/core/contracts'
-import { testHost, testUse, toolKit } from '@svc/testing'
+import { testHost, testContext, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 async function open(name = 'make_table') {
@@ -28,7 +28,7 @@ describe('make_table in the sandbox', () => {
   it('finds nothing of the server', async () => {
     const { tool, close } = await open('look_around')
     try {
-      await tool.call({}, testUse()).then(
+      await tool.call({}, testContext()).then(
         () => expect.fail('it looked around'),
         (error: { code?: string }) => expect(error.code).to.equal('SANDBOX_BLOCKED')
       )

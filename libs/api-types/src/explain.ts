@@ -1,5 +1,5 @@
 import { codeOf, messageOf } from '@svc/core'
-import type { ErrorRecord, ErrorTold } from '@svc/core/contracts'
+import type { ErrorRecord, PublicError } from '@svc/core/contracts'
 
 /** Every code the API tells errors with, and what it means. */
 export const API_CODES = {
@@ -44,7 +44,7 @@ export const explained = (code: ApiCode, message: string, details: Details = {},
 const RETRY_SECONDS = 1
 
 /** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
-const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Explained>> = {
+const TRANSLATED: Readonly<Record<string, (told: PublicError) => Explained>> = {
   CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
   RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
   WORKFLOW_UNKNOWN: ({ details }) => notFound('workflow', details.value),
@@ -65,7 +65,7 @@ const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Explained>> = {
   RATE_LIMITED: told => ({ ...asItIs('RATE_LIMITED', told), retryAfter: Number(told.details.retry_after ?? RETRY_SECONDS) }),
 }
 
-const asItIs = (code: ApiCode, { message, details }: ErrorTold) => explained(code, message, details)
+const asItIs = (code: ApiCode, { message, details }: PublicError) => explained(code, message, details)
 
 const isCode = (code: string): code is ApiCode => Object.hasOwn(API_CODES, code)
 
@@ -83,13 +83,13 @@ const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
   PLUGIN_GONE: 'a part of the server is being restarted',
 }
 
-function unavailable({ code, message, details }: ErrorTold): Explained {
+function unavailable({ code, message, details }: PublicError): Explained {
   const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
   const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
   return explained('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
 }
 
-function modelFailed({ message, details }: ErrorTold): Explained {
+function modelFailed({ message, details }: PublicError): Explained {
   const { kind, provider, upstreamStatus, retryable, retryAfterMs, limit, count } = details
   if (kind === 'context_too_long')
     return explained('INVALID_VALUE', message, { field: 'message', reason: 'the context is too long', limit, count })
@@ -107,14 +107,14 @@ const internal = (requestId: string) =>
   )
 
 /** How the API tells an error that a service told. */
-export function explain(told: ErrorTold, requestId: string): Explained {
+export function explain(told: PublicError, requestId: string): Explained {
   const translate = Object.hasOwn(TRANSLATED, told.code) ? TRANSLATED[told.code] : undefined
   if (translate) return translate(told)
   return isCode(told.code) && told.code !== 'INTERNAL_ERROR' ? asItIs(told.code, told) : internal(requestId)
 }
 
 /** Whatever was thrown, as a service would tell it; what has no code is a fault of ours. */
-export function toldOf(error: unknown): ErrorTold {
-  const { details } = (error ?? {}) as Partial<ErrorTold>
+export function toPublicError(error: unknown): PublicError {
+  const { details } = (error ?? {}) as Partial<PublicError>
   return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), details: details ?? {} }
 }

@@ -1,4 +1,4 @@
-export { API_CODES, type ApiCode, type Explained, explain, explained, toldOf } from './explain.ts'
+export { API_CODES, type ApiCode, type Explained, explain, explained, toPublicError } from './explain.ts'
 export { type ChatEvent, endEvent, errorEvent, eventOf, type PlainEvent } from './events.ts'
 export { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from './turn.ts'
 export { type ToolRecord, toolRecord } from './tool-record.ts'

@@ -1,4 +1,4 @@
-import type { ErrorTold, Json, Run, RunEvent, RunStep, Waiting, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
+import type { PublicError, Json, Run, RunEvent, RunStep, Waiting, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 
 // Runs of workflows as the API tells them: camelCase within, snake_case on the wire.
 
@@ -34,7 +34,7 @@ const waitingRecord = ({ step, node, since, until, event, ask }: Waiting): Waiti
 const waitingFor = ({ waiting }: Run) => (waiting.length > 0 ? { waiting_for: waiting.map(waitingRecord) } : {})
 
 /** A cancelled run says so in one word, whatever its error says. */
-const errorText = ({ code, message }: ErrorTold) => (code === 'CANCELLED' ? 'cancelled' : message)
+const errorText = ({ code, message }: PublicError) => (code === 'CANCELLED' ? 'cancelled' : message)
 
 /** The answer to whoever began a run. */
 export function runReply(run: Run) {
@@ -48,7 +48,7 @@ export function runReply(run: Run) {
   return { ...same, message, status_url: statusUrl(id), ...waitingFor(run) }
 }
 
-const failure = (error: ErrorTold | undefined) => ({
+const failure = (error: PublicError | undefined) => ({
   error: error ? errorText(error) : null,
   failure_code: error?.code ?? null,
 })

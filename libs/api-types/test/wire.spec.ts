@@ -1,9 +1,9 @@
-import type { ErrorTold, TurnEnd } from '@svc/core/contracts'
+import type { PublicError, TurnEnd } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
-import { API_CODES, errorEvent, eventOf, explain, replyOf, toldOf, turnOf } from '@svc/api-types'
+import { API_CODES, errorEvent, eventOf, explain, replyOf, toPublicError, turnOf } from '@svc/api-types'
 import { expect } from 'chai'
 
-const told = (code: string, details: ErrorTold['details'] = {}): ErrorTold => ({ code, message: 'in our words', details })
+const told = (code: string, details: PublicError['details'] = {}): PublicError => ({ code, message: 'in our words', details })
 
 const end: TurnEnd = {
   type: 'end',
@@ -50,7 +50,7 @@ describe('a chat on the wire', () => {
   })
 
   it('tells what only happens within in the terms of the API', () => {
-    const codes = (code: string, details?: ErrorTold['details']) => explain(told(code, details), 'r1').record.error_code
+    const codes = (code: string, details?: PublicError['details']) => explain(told(code, details), 'r1').record.error_code
     expect(codes('MODEL_FAILED', { kind: 'network', provider: 'p' })).to.equal('PROVIDER_ERROR')
     expect(codes('MODEL_FAILED', { kind: 'context_too_long' })).to.equal('INVALID_VALUE')
     expect(codes('CONVERSATION_UNKNOWN', { conversationId: 'c' })).to.equal('INVALID_VALUE')
@@ -59,7 +59,12 @@ describe('a chat on the wire', () => {
   })
 
   it('tells nothing of a fault of ours but the request', () => {
-    for (const error of [told('SOMETHING_ELSE'), told('INTERNAL_ERROR'), toldOf(new TypeError('secret')), toldOf(undefined)]) {
+    for (const error of [
+      told('SOMETHING_ELSE'),
+      told('INTERNAL_ERROR'),
+      toPublicError(new TypeError('secret')),
+      toPublicError(undefined),
+    ]) {
       const { record, internal } = explain(error, 'r1')
       expect(internal).to.equal(true)
       expect(record).to.deep.include({ error_code: 'INTERNAL_ERROR', details: { request_id: 'r1' } })
@@ -73,7 +78,7 @@ describe('a chat on the wire', () => {
   })
 
   it('takes an error as it was thrown, and tells it as an event', () => {
-    const { record } = explain(toldOf(svcError('PROVIDER_NOT_FOUND', 'no p', { details: { available: ['local'] } })), 'r1')
+    const { record } = explain(toPublicError(svcError('PROVIDER_NOT_FOUND', 'no p', { details: { available: ['local'] } })), 'r1')
     expect(errorEvent(record)).to.deep.equal({
       type: 'error',
       error: 'no p',

@@ -1,4 +1,4 @@
-import { schema, systemUse } from '@svc/core'
+import { schema, systemContext } from '@svc/core'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { expect } from 'chai'
 
@@ -14,13 +14,15 @@ const tool = toolOf<{ readonly name: string }>({
 
 describe('the parts of tools', () => {
   it('make a tool whose arguments have a type', async () => {
-    const answer = await tool.call({ name: 'Ada' }, systemUse(new AbortController().signal))
+    const answer = await tool.call({ name: 'Ada' }, systemContext(new AbortController().signal))
     expect(answer).to.deep.equal({ content: [{ type: 'text', text: 'Hello\nAda' }], structured: { name: 'Ada' } })
     expect(tool).to.deep.include({ description: 'Greets.', category: 'text', effects: [] })
   })
 
   it('do not begin a call that nobody wants any more', async () => {
-    const error = await tool.call({ name: 'Ada' }, systemUse(AbortSignal.abort(new Error('enough')))).catch((one: unknown) => one)
+    const error = await tool
+      .call({ name: 'Ada' }, systemContext(AbortSignal.abort(new Error('enough'))))
+      .catch((one: unknown) => one)
     expect(error).to.have.property('message', 'enough')
   })
 

@@ -1,4 +1,4 @@
-import { SYSTEM, type Use, within } from '@svc/core'
+import { SYSTEM, type CallContext, withTimeout } from '@svc/core'
 import type { ModelInfo, ModelList } from '@svc/core/contracts'
 import { type ConfiguredModel, modelInfo } from './entry.ts'
 
@@ -6,7 +6,7 @@ export interface ModelListOptions {
   /** The models of the configuration: these and no others, nobody is asked. */
   readonly configured: readonly ConfiguredModel[] | undefined
   /** Asks the server. Ends with its signal. */
-  readonly load: (use: Use) => Promise<readonly ModelInfo[]>
+  readonly load: (ctx: CallContext) => Promise<readonly ModelInfo[]>
   /** Other ids than those the server lists may exist. */
   readonly open: boolean
   /** Ends what is being loaded: the plugin's. */
@@ -23,7 +23,7 @@ const MOST = 5000
  * older than five minutes it is asked for anew while the old one still counts. A failure is kept for a few seconds, so that a dead server is not asked at
  * every turn.
  */
-export function modelList({ configured, open, ...options }: ModelListOptions): (use: Use) => Promise<ModelList> {
+export function modelList({ configured, open, ...options }: ModelListOptions): (ctx: CallContext) => Promise<ModelList> {
   if (configured) {
     const fixed: ModelList = { models: configured.map(modelInfo), open: false }
     return async () => fixed
@@ -31,12 +31,12 @@ export function modelList({ configured, open, ...options }: ModelListOptions): (
   let list: ModelList | undefined
   let until = 0
   let answer: Promise<ModelList> | undefined
-  const ask = async (use: Use): Promise<ModelList> => {
+  const ask = async (ctx: CallContext): Promise<ModelList> => {
     until = Number.POSITIVE_INFINITY
     try {
       // The caller's signal is not the others': each of them leaves alone.
       const signal = AbortSignal.any([options.signal, AbortSignal.timeout(LOAD_MS)])
-      list = { models: distinct(await options.load({ ...use, principal: SYSTEM, signal })), open }
+      list = { models: distinct(await options.load({ ...ctx, principal: SYSTEM, signal })), open }
       until = performance.now() + FRESH_MS
       return list
     } catch (error) {
@@ -44,13 +44,13 @@ export function modelList({ configured, open, ...options }: ModelListOptions): (
       throw error
     }
   }
-  return async use => {
-    use.signal.throwIfAborted()
+  return async ctx => {
+    ctx.signal.throwIfAborted()
     if (!answer || performance.now() > until) {
-      answer = ask(use)
+      answer = ask(ctx)
       answer.catch(() => {})
     }
-    return list ?? within(LOAD_MS, () => answer as Promise<ModelList>, { signal: use.signal })
+    return list ?? withTimeout(LOAD_MS, () => answer as Promise<ModelList>, { signal: ctx.signal })
   }
 }
 

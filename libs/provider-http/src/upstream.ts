@@ -1,4 +1,4 @@
-import { type SvcError, type Use, codeOf } from '@svc/core'
+import { type SvcError, type CallContext, codeOf } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { checkBaseUrl } from './base-url.ts'
 import { connect, type RequestParts } from './connection.ts'
@@ -39,12 +39,12 @@ export interface UpstreamOptions {
 
 /** The HTTP upstream of a provider. All it throws is MODEL_FAILED, or what the signal aborted with. */
 export interface Upstream {
-  /** POSTs JSON and reads server-sent events; begins with the first `next`. Closes the socket when `use.signal` aborts or the reader leaves. */
-  stream(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
+  /** POSTs JSON and reads server-sent events; begins with the first `next`. Closes the socket when `ctx.signal` aborts or the reader leaves. */
+  stream(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
   /** The same for an answer that comes whole, as one JSON: `reader.whole` takes it. A stream that comes all the same is read too. */
-  whole(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
+  whole(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
   /** One JSON for another, within a time limit. */
-  json(method: 'GET' | 'POST', path: string, body: unknown, use: Use): Promise<unknown>
+  json(method: 'GET' | 'POST', path: string, body: unknown, ctx: CallContext): Promise<unknown>
   /** The failure that an error inside a stream stands for: for a `FrameReader` to throw. */
   failed(status: number, body: unknown): SvcError
   /** Ends all that runs. */
@@ -67,10 +67,13 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
   const connection = connect(base.origin, limits)
   const hide = createHide(secretsOf(secrets, headers))
   const fixed = Object.entries({ 'user-agent': 'svc', ...lowerCased(headers), 'accept-encoding': 'identity' }).flat()
-  const request = ({ method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0 }: Asked, use: Use): RequestParts => ({
+  const request = (
+    { method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0 }: Asked,
+    ctx: CallContext
+  ): RequestParts => ({
     method,
     path: `${base.path}${path}`,
-    headers: [...fixed, ...accept, ...(body === undefined ? [] : BODY), ...headersOf(use)],
+    headers: [...fixed, ...accept, ...(body === undefined ? [] : BODY), ...headersOf(ctx)],
     body: body === undefined ? undefined : sentBody(body),
     silenceMs,
   })
@@ -81,11 +84,11 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
     return status >= 400 || hasError(body) ? failed(status, body, retryAfterMs) : noEvents(provider, kindOfPage(type))
   }
   const long = () => tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
-  const answered = (asked: Asked, reader: FrameReader, use: Use) => {
-    const events = new EventStream(use.signal)
+  const answered = (asked: Asked, reader: FrameReader, ctx: CallContext) => {
+    const events = new EventStream(ctx.signal)
     const broken = (error: unknown) => socketFailure(provider, error)
     const answer = new StreamedAnswer({
-      send: handler => connection.send(request(asked, use), handler, error => events.end({ reason: broken(error) })),
+      send: handler => connection.send(request(asked, ctx), handler, error => events.end({ reason: broken(error) })),
       events,
       reader,
       frameBytes: limits.frameBytes,
@@ -99,11 +102,11 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
     return events.from(answer)
   }
   return {
-    stream: (path, body, reader, use) => answered({ path, body, accept: ACCEPT_EVENTS }, reader, use),
-    whole: (path, body, reader, use) => answered({ path, body }, reader, use),
-    async json(method, path, body, use) {
-      const asked = request({ method, path, body, silenceMs: limits.jsonMs }, use)
-      const answer = await askWhole(connection, asked, { provider, ...limits }, use.signal)
+    stream: (path, body, reader, ctx) => answered({ path, body, accept: ACCEPT_EVENTS }, reader, ctx),
+    whole: (path, body, reader, ctx) => answered({ path, body }, reader, ctx),
+    async json(method, path, body, ctx) {
+      const asked = request({ method, path, body, silenceMs: limits.jsonMs }, ctx)
+      const answer = await askWhole(connection, asked, { provider, ...limits }, ctx.signal)
       if (answer.over) throw long()
       const { status, type } = answer
       if (status >= 300 || typeof answer.body !== 'object') throw refused(status, answer.body, type, answer.retryAfterMs)
@@ -135,7 +138,7 @@ const TRACE = /^[\da-f-]{55,128}$/
 const STATE = /^[\x20-\x7e]{1,512}$/
 
 /** Leads from the upstream's log to ours. */
-const headersOf = ({ requestId, trace, traceState }: Use): string[] => [
+const headersOf = ({ requestId, trace, traceState }: CallContext): string[] => [
   ...(SAFE_ID.test(requestId) ? ['x-request-id', requestId] : []),
   ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace, ...stateOf(traceState)] : []),
 ]

@@ -44,18 +44,18 @@ describe('an upstream, failing', () => {
         typeof body === 'string' ? reply.raw(status, 'text/html', body, headers) : reply.json(status, body, headers)
       )
       const expected = { upstreamStatus: status, ...details }
-      const { all, error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+      const { all, error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
       expect(all).to.deep.equal([])
       expect(error?.details).to.deep.equal(expected)
-      expect((await failing(rig.upstream.json('GET', '/models', undefined, abortable().use))).details).to.deep.equal(expected)
+      expect((await failing(rig.upstream.json('GET', '/models', undefined, abortable().ctx))).details).to.deep.equal(expected)
     })
 
   it('refuses a redirect with the hint, and asks nobody else', async () => {
     await using other = await openUpstream((_, reply) => reply.end(DONE))
     await using rig = await open((_, reply) => reply.redirect(307, `${other.url}/v1/chat`))
     for (const error of [
-      await failing(rig.upstream.stream('/chat', {}, reader(), abortable().use).next()),
-      await failing(rig.upstream.json('GET', '/models', undefined, abortable().use)),
+      await failing(rig.upstream.stream('/chat', {}, reader(), abortable().ctx).next()),
+      await failing(rig.upstream.json('GET', '/models', undefined, abortable().ctx)),
     ]) {
       expect(error.details).to.deep.equal({ kind: 'bad_request', retryable: false, upstreamStatus: 307 })
       expect(error.hint).to.include('providers.acme.base_url')
@@ -66,7 +66,7 @@ describe('an upstream, failing', () => {
   it('says what it got where no stream came: a page, an error, a JSON', async () => {
     let body: readonly [string, string] = ['text/html', '<h1>Log in</h1>']
     await using rig = await open((_, reply) => reply.raw(200, ...body))
-    const ask = async () => (await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))).error
+    const ask = async () => (await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))).error
     expect((await ask())?.message).to.include('a web page')
     body = ['application/json', '{"error": {"message": "the model sleeps"}}']
     expect((await ask())?.message).to.include('the model sleeps')
@@ -76,7 +76,7 @@ describe('an upstream, failing', () => {
 
   it('unpacks nothing that it did not ask for', async () => {
     await using rig = await open((_, reply) => reply.raw(200, 'text/event-stream', 'not really', { 'content-encoding': 'gzip' }))
-    const { error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+    const { error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
     expect(error?.details).to.deep.equal({ kind: 'bad_request', retryable: false })
     expect(error?.message).to.include('compressed')
   })
@@ -85,7 +85,7 @@ describe('an upstream, failing', () => {
     await using rig = await open(async (_, reply) => {
       reply.raw(500, 'application/json', `{"error": "${'x'.repeat(200_000)}`)
     })
-    const { error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+    const { error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
     expect(error?.details).to.include({ kind: 'overloaded', upstreamStatus: 500 })
     expect(error?.message.length).to.be.below(1000)
     await idle(rig.fake)
@@ -105,11 +105,11 @@ describe('an upstream, failing', () => {
       end: () => {},
     }
     const errors = [
-      await failing(rig.upstream.stream('/chat', {}, reader(), abortable().use).next()),
-      await failing(rig.upstream.json('GET', '/models', undefined, abortable().use)),
+      await failing(rig.upstream.stream('/chat', {}, reader(), abortable().ctx).next()),
+      await failing(rig.upstream.json('GET', '/models', undefined, abortable().ctx)),
     ]
     status = 200
-    errors.push(await failing(rig.upstream.stream('/chat', {}, telling, abortable().use).next()))
+    errors.push(await failing(rig.upstream.stream('/chat', {}, telling, abortable().ctx).next()))
     for (const error of errors) {
       expect(error.message).to.include('bad key [secret]')
       const words = `${error.message} ${error.hint} ${JSON.stringify(error.details)} ${String(error.cause)}`
@@ -121,11 +121,11 @@ describe('an upstream, failing', () => {
     const fake = await openUpstream(() => {})
     await fake.close()
     const upstream = createUpstream({ provider: 'acme', baseUrl: fake.url, headers: {}, secrets: [] })
-    const refused = await failing(upstream.stream('/chat', {}, reader(), abortable().use).next())
+    const refused = await failing(upstream.stream('/chat', {}, reader(), abortable().ctx).next())
     expect(refused.details).to.deep.equal({ kind: 'network', retryable: true })
     expect(refused.message).to.include('ECONNREFUSED').and.not.include('127.0.0.1')
     await upstream.close()
-    expect((await failing(upstream.json('GET', '/', undefined, abortable().use))).details).to.deep.equal({
+    expect((await failing(upstream.json('GET', '/', undefined, abortable().ctx))).details).to.deep.equal({
       kind: 'network',
       retryable: false,
     })
@@ -133,7 +133,7 @@ describe('an upstream, failing', () => {
 
   it('ends what runs when it is closed', async () => {
     await using rig = await open((_, reply) => reply.silence())
-    const waiting = failing(rig.upstream.stream('/chat', {}, reader(), abortable().use).next())
+    const waiting = failing(rig.upstream.stream('/chat', {}, reader(), abortable().ctx).next())
     await becomes(() => rig.fake.open() === 1)
     await rig.upstream.close()
     expect(codeOf(await waiting)).to.equal('MODEL_FAILED')
@@ -144,8 +144,8 @@ describe('an upstream, failing', () => {
 describe('an upstream, asked for one JSON', () => {
   it('answers what it is told', async () => {
     await using rig = await open(({ body }, reply) => reply.json(200, { got: body ?? null }))
-    expect(await rig.upstream.json('GET', '/models', undefined, abortable().use)).to.deep.equal({ got: null })
-    expect(await rig.upstream.json('POST', '/count', { a: 1 }, abortable().use)).to.deep.equal({ got: { a: 1 } })
+    expect(await rig.upstream.json('GET', '/models', undefined, abortable().ctx)).to.deep.equal({ got: null })
+    expect(await rig.upstream.json('POST', '/count', { a: 1 }, abortable().ctx)).to.deep.equal({ got: { a: 1 } })
   })
 
   it('gives up a body that is too long, one that is late, and one that nobody wants', async () => {
@@ -153,11 +153,11 @@ describe('an upstream, asked for one JSON', () => {
       async ({ path }, reply) => (path.endsWith('/long') ? reply.json(200, 'x'.repeat(5000)) : reply.silence()),
       { limits: { bodyBytes: 1000, jsonMs: 300 } }
     )
-    const { use, controller } = abortable()
-    expect((await failing(rig.upstream.json('GET', '/long', undefined, use))).message).to.include('more than 1000 bytes')
-    expect((await failing(rig.upstream.json('GET', '/late', undefined, use))).details).to.include({ kind: 'timeout' })
+    const { ctx, controller } = abortable()
+    expect((await failing(rig.upstream.json('GET', '/long', undefined, ctx))).message).to.include('more than 1000 bytes')
+    expect((await failing(rig.upstream.json('GET', '/late', undefined, ctx))).details).to.include({ kind: 'timeout' })
     await idle(rig.fake)
-    const left = failing(rig.upstream.json('GET', '/late', undefined, use))
+    const left = failing(rig.upstream.json('GET', '/late', undefined, ctx))
     await becomes(() => rig.fake.open() === 1)
     controller.abort(new Error('away'))
     expect((await left).message).to.equal('away')

@@ -140,7 +140,7 @@ describe('a list of models', () => {
       open: true,
       signal: new AbortController().signal,
     })
-    expect(await models(abortable().use)).to.deep.equal({
+    expect(await models(abortable().ctx)).to.deep.equal({
       models: [{ id: 'a' }, { id: 'b', context: 8, temperature: false, features: { vision: true } }],
       open: false,
     })
@@ -154,13 +154,13 @@ describe('a list of models', () => {
       return loading.promise
     })
     const first = abortable()
-    const leaving = failing(models(first.use))
-    const others = Promise.all([models(abortable().use), models(abortable().use)])
+    const leaving = failing(models(first.ctx))
+    const others = Promise.all([models(abortable().ctx), models(abortable().ctx)])
     first.controller.abort(new Error('away'))
     expect((await leaving).message).to.equal('away')
     loading.resolve([{ id: 'a' }, { id: 'a' }])
     expect(await others).to.deep.equal(Array(2).fill({ models: [{ id: 'a' }], open: true }))
-    await models(abortable().use)
+    await models(abortable().ctx)
     expect(asked).to.equal(1)
   })
 
@@ -170,7 +170,7 @@ describe('a list of models', () => {
       asked++
       throw new Error('down')
     })
-    for (let times = 0; times < 3; times++) expect((await failing(models(abortable().use))).message).to.equal('down')
+    for (let times = 0; times < 3; times++) expect((await failing(models(abortable().ctx))).message).to.equal('down')
     expect(asked).to.equal(1)
   })
 
@@ -182,7 +182,7 @@ describe('a list of models', () => {
       signal: closing.signal,
       load: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as SvcError))),
     })
-    const waiting = failing(models(abortable().use))
+    const waiting = failing(models(abortable().ctx))
     closing.abort(new Error('closed'))
     expect((await waiting).message).to.equal('closed')
   })

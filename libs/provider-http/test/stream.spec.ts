@@ -7,7 +7,7 @@ describe('an upstream, streaming', () => {
       await reply.write(frame('a') + frame('b'))
       reply.end(`event: named\ndata: c\n\n${DONE}`)
     })
-    const { all } = await readAll(rig.upstream.stream('/chat?v=1', { hello: 'ä' }, reader(), abortable().use))
+    const { all } = await readAll(rig.upstream.stream('/chat?v=1', { hello: 'ä' }, reader(), abortable().ctx))
     expect(textOf(all)).to.equal('a|b|named: c|<finish>')
     const [asked] = rig.fake.received
     expect([asked?.method, asked?.path, asked?.body]).to.deep.equal(['POST', '/v1/chat?v=1', { hello: 'ä' }])
@@ -29,7 +29,7 @@ describe('an upstream, streaming', () => {
       reply.end()
     })
     for (const end of ['\n', '\r\n', '\r']) {
-      const { all } = await readAll(rig.upstream.stream('/chat', { end }, reader(), abortable().use))
+      const { all } = await readAll(rig.upstream.stream('/chat', { end }, reader(), abortable().ctx))
       expect(textOf(all)).to.equal('ä€😀|<finish>')
     }
   })
@@ -39,7 +39,7 @@ describe('an upstream, streaming', () => {
       await reply.write(frame('a') + DONE)
       await reply.silence()
     })
-    const { all } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+    const { all } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
     expect(textOf(all)).to.equal('a|<finish>')
     await idle(rig.fake)
   })
@@ -47,7 +47,7 @@ describe('an upstream, streaming', () => {
   it('uses connections again', async () => {
     await using rig = await open((_, reply) => reply.end(frame('a') + DONE))
     for (let times = 0; times < 5; times++) {
-      await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+      await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
       await idle(rig.fake)
     }
     // the end of a body may still be on its way when the next call begins
@@ -61,7 +61,7 @@ describe('an upstream, streaming', () => {
       for (; written < 3000; written++) await reply.write(frame(big))
       reply.end(DONE)
     })
-    const events = rig.upstream.stream('/chat', {}, reader(), abortable().use)
+    const events = rig.upstream.stream('/chat', {}, reader(), abortable().ctx)
     await events.next()
     // What fits into the buffers of two sockets is written; then the server waits.
     let [before, quiet] = [-1, 0]
@@ -81,8 +81,8 @@ describe('an upstream, streaming', () => {
       else await reply.endless(at => frame(`${at}`))
     })
     for (const path of ['/silent', '/endless']) {
-      const { use, controller } = abortable()
-      const events = rig.upstream.stream(path, {}, reader(), use)
+      const { ctx, controller } = abortable()
+      const events = rig.upstream.stream(path, {}, reader(), ctx)
       const first = events.next()
       await becomes(() => rig.fake.open() === 1)
       if (path === '/endless') await first
@@ -103,11 +103,11 @@ describe('an upstream, streaming', () => {
       },
       { limits: { connections: 1 } }
     )
-    const first = rig.upstream.stream('/first', {}, reader(), abortable().use)
+    const first = rig.upstream.stream('/first', {}, reader(), abortable().ctx)
     await first.next()
-    const { use, controller } = abortable()
-    const second = failing(rig.upstream.stream('/second', {}, reader(), use).next())
-    const third = readAll(rig.upstream.stream('/third', {}, reader(), abortable().use))
+    const { ctx, controller } = abortable()
+    const second = failing(rig.upstream.stream('/second', {}, reader(), ctx).next())
+    const third = readAll(rig.upstream.stream('/third', {}, reader(), abortable().ctx))
     controller.abort(new Error('away'))
     expect((await second).message).to.equal('away')
     await first.return?.()
@@ -117,10 +117,10 @@ describe('an upstream, streaming', () => {
 
   it('asks nothing when it is aborted before, or when nobody reads', async () => {
     await using rig = await open((_, reply) => reply.end(DONE))
-    const { use, controller } = abortable()
+    const { ctx, controller } = abortable()
     controller.abort(new Error('away'))
-    expect((await failing(rig.upstream.stream('/chat', {}, reader(), use).next())).message).to.equal('away')
-    const unread = rig.upstream.stream('/chat', {}, reader(), abortable().use)
+    expect((await failing(rig.upstream.stream('/chat', {}, reader(), ctx).next())).message).to.equal('away')
+    const unread = rig.upstream.stream('/chat', {}, reader(), abortable().ctx)
     await unread.return?.()
     expect((await unread.next()).done).to.equal(true)
     expect(rig.fake.received).to.deep.equal([])
@@ -128,7 +128,7 @@ describe('an upstream, streaming', () => {
 
   it('closes the socket when its reader leaves', async () => {
     await using rig = await open((_, reply) => reply.endless(at => frame(`${at}`)))
-    for await (const event of rig.upstream.stream('/chat', {}, reader(), abortable().use)) {
+    for await (const event of rig.upstream.stream('/chat', {}, reader(), abortable().ctx)) {
       expect(event.type).to.equal('text')
       break
     }
@@ -140,7 +140,7 @@ describe('an upstream, streaming', () => {
       await reply.write(frame('a'))
       reply.cut()
     })
-    const { all, error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+    const { all, error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
     expect(textOf(all)).to.equal('a')
     expect(error?.details).to.deep.equal({ kind: 'network', retryable: true })
   })
@@ -159,7 +159,7 @@ describe('an upstream, streaming', () => {
         },
         { limits: { frameBytes: 4000 } }
       )
-      const { all, error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
+      const { all, error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().ctx))
       expect(textOf(all)).to.match(/^a/)
       expect(error).to.include({ code: 'MODEL_FAILED' })
       expect(error?.details).to.include({ kind: 'network' })

@@ -17,7 +17,7 @@ const wholeReader = (): FrameReader => ({
 
 async function answerTo(by: Answerer, limits: UpstreamOptions['limits'] = {}) {
   await using rig = await open(by, { limits })
-  const { all, error } = await readAll(rig.upstream.whole('/chat', { q: 1 }, wholeReader(), abortable().use))
+  const { all, error } = await readAll(rig.upstream.whole('/chat', { q: 1 }, wholeReader(), abortable().ctx))
   await idle(rig.fake)
   return { text: textOf(all), error, received: rig.fake.received }
 }
@@ -41,7 +41,7 @@ describe('an upstream, asked for a whole answer', () => {
       { tools: [] },
       { tools: 7 },
     ]
-    for (const body of bodies) await readAll(rig.upstream.whole('/chat', body, wholeReader(), abortable().use))
+    for (const body of bodies) await readAll(rig.upstream.whole('/chat', body, wholeReader(), abortable().ctx))
     expect(rig.fake.received.map(({ body }) => body)).to.deep.equal(bodies)
   })
 
@@ -51,7 +51,7 @@ describe('an upstream, asked for a whole answer', () => {
     expect((await answerTo((_, reply) => reply.raw(200, 'text/plain', frame('a')))).text).to.equal('a|<finish>')
     expect((await answerTo((_, reply) => reply.raw(200, 'text/plain', '{"t": "a"}'))).text).to.equal('a|<finish>')
     await using rig = await open((_, reply) => reply.json(200, { t: 'all at once' }))
-    const { all } = await readAll(rig.upstream.stream('/chat', {}, wholeReader(), abortable().use))
+    const { all } = await readAll(rig.upstream.stream('/chat', {}, wholeReader(), abortable().ctx))
     expect(textOf(all)).to.equal('all at once|<finish>')
   })
 
@@ -92,8 +92,8 @@ describe('an upstream, asked for a whole answer', () => {
         }
         await reply.silence()
       })
-      const { use, controller } = abortable()
-      const reading = readAll(rig.upstream.whole('/chat', {}, wholeReader(), use))
+      const { ctx, controller } = abortable()
+      const reading = readAll(rig.upstream.whole('/chat', {}, wholeReader(), ctx))
       await becomes(() => rig.fake.open() === 1)
       controller.abort(new Error('enough'))
       expect((await reading).error?.message).to.equal('enough')
@@ -103,7 +103,7 @@ describe('an upstream, asked for a whole answer', () => {
 
   it('asks for the same as a stream in all but one header', async () => {
     await using rig = await open((_, reply) => reply.end(DONE))
-    for (const way of ['stream', 'whole'] as const) await readAll(rig.upstream[way]('/chat', {}, reader(), abortable().use))
+    for (const way of ['stream', 'whole'] as const) await readAll(rig.upstream[way]('/chat', {}, reader(), abortable().ctx))
     const [streamed, whole] = rig.fake.received.map(({ headers }) => headers)
     expect({ ...whole, accept: '' }).to.deep.equal({ ...streamed, accept: '' })
   })

@@ -61,7 +61,7 @@ export interface GuardedFetch extends AsyncDisposable {
    * Asks for a URL; the signal ends everything, the body too. Throws URL_INVALID, ADDRESS_FORBIDDEN, HOST_UNKNOWN, CONNECTION_FAILED, CERTIFICATE_INVALID,
    * RESPONSE_INVALID, REDIRECT_REFUSED, FETCH_TIMEOUT; the body BODY_TOO_LARGE and BODY_INVALID, too.
    */
-  fetch(url: string, use: { readonly signal: AbortSignal }, request?: GuardedRequest): Promise<GuardedResponse>
+  fetch(url: string, ctx: { readonly signal: AbortSignal }, request?: GuardedRequest): Promise<GuardedResponse>
   /** Closes all connections, whatever goes through them. */
   close(): Promise<void>
 }
@@ -80,13 +80,13 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
     await (await opened)?.agent.destroy()
   }
   return {
-    async fetch(written, use, asked = {}) {
-      use.signal.throwIfAborted()
+    async fetch(written, ctx, asked = {}) {
+      ctx.signal.throwIfAborted()
       const url = checkUrl(written, options.ports)
       const limits = { ...LIMITS, ...options.limits, ...asked.limits }
       const { request, agent } = await (opened ??= open(guard, options))
       const first: Step = { url, method: asked.method ?? 'GET', headers: headersOf(asked, options), body: asked.body }
-      return follow(first, { limits, ports: options.ports, request, agent }, use.signal)
+      return follow(first, { limits, ports: options.ports, request, agent }, ctx.signal)
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises'
-import { codeOf, within } from '@svc/core'
+import { codeOf, withTimeout } from '@svc/core'
 import type { AddressGuard } from './addresses.ts'
 import { addressForbidden, dnsTimeout, hostUnknown } from './errors.ts'
 
@@ -12,7 +12,7 @@ export type GuardedResolve = (host: string, port: number) => Promise<readonly st
 /** What a connector asks. */
 export function createGuardedResolve(guard: AddressGuard, ms: number, resolve: Resolve = fromSystem): GuardedResolve {
   return async (host, port) => {
-    const all = await within(ms, () => resolve(host), { late: () => dnsTimeout(host, ms) }).catch((error: unknown) => {
+    const all = await withTimeout(ms, () => resolve(host), { late: () => dnsTimeout(host, ms) }).catch((error: unknown) => {
       throw /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(codeOf(error) ?? '') ? hostUnknown(host) : error
     })
     if (all.length === 0) throw hostUnknown(host)

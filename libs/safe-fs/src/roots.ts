@@ -77,14 +77,14 @@ export async function openRoots(
   for (const path of new Set(paths.map(one => resolve(one)))) all.push(await openRoot(path, all, where))
   const closed = await realpath(home).catch(() => resolve(home))
   const isClosed = (real: string) =>
-    within(closed, real) && !all.some(root => root.real !== closed && within(closed, root.real) && within(root.real, real))
-  const holds = (real: string) => all.some(root => within(root.real, real)) && !isClosed(real)
+    isInside(closed, real) && !all.some(root => root.real !== closed && isInside(closed, root.real) && isInside(root.real, real))
+  const holds = (real: string) => all.some(root => isInside(root.real, real)) && !isClosed(real)
   const labels = all.length > 1 ? all.map(root => root.label) : []
   return {
     labels,
     all,
     closed,
-    stays: real => within(real, closed) || all.some(root => within(real, root.real) || within(real, root.path)),
+    stays: real => isInside(real, closed) || all.some(root => isInside(real, root.real) || isInside(real, root.path)),
     words: labels.length > 0 ? `Paths begin with one of ${labels.join(', ')}.` : 'Paths are relative to the folder of the tools.',
     holds,
     isAll: path => labels.length > 0 && /^(\.\/*)+$/.test(path),
@@ -125,7 +125,7 @@ async function openRoot(path: string, before: readonly Root[], where: string): P
 }
 
 /** Whether a path lies in a folder or is it; both without links. */
-export const within = (folder: string, path: string): boolean =>
+export const isInside = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 
 /** Where a written path points, links not looked at: `..` may not leave the root. */
@@ -135,7 +135,7 @@ function locate(roots: readonly Root[], path: string): { root: Root; target: str
   if (!path.isWellFormed()) throw invalidPath(path.toWellFormed(), 'it holds half a character')
   if (isAbsolute(path)) {
     const target = resolve(path)
-    const root = roots.find(one => within(one.path, target) || within(one.real, target))
+    const root = roots.find(one => isInside(one.path, target) || isInside(one.real, target))
     if (!root) throw outside(path)
     return { root, target }
   }
@@ -143,12 +143,12 @@ function locate(roots: readonly Root[], path: string): { root: Root; target: str
   const root = roots.find(one => one.label === label)
   if (!root) throw outside(path)
   const target = resolve(root.path, ...rest.map(part => part || '.'))
-  if (!within(root.path, target)) throw outside(path)
+  if (!isInside(root.path, target)) throw outside(path)
   return { root, target }
 }
 
 function show(root: Root, target: string, labelled: boolean): string {
-  const inner = relative(within(root.path, target) ? root.path : root.real, target)
+  const inner = relative(isInside(root.path, target) ? root.path : root.real, target)
   return labelled ? [root.label, inner].filter(Boolean).join(sep) : inner || '.'
 }
 

@@ -3,7 +3,7 @@ import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Ignore } from 'ignore'
 import { type Folder, openFileIn, openFolder, openFolderIn } from './opened.ts'
-import { type Place, type Roots, within } from './roots.ts'
+import { type Place, type Roots, isInside } from './roots.ts'
 import { createYielder, type Yielder } from './yielder.ts'
 
 /** One thing that a walk comes by. */
@@ -60,7 +60,7 @@ export const newTally = (): WalkTally => ({ entries: 0, cut: false, unreadable: 
 
 /** Walks through a directory and all below it, by name, each folder before what is in it. Links are told, never followed; `.git` is left out. */
 export async function* walk(roots: Roots, start: Place, limits: WalkLimits, tally: WalkTally): AsyncGenerator<Visit, void> {
-  const root = roots.all.filter(one => within(one.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
+  const root = roots.all.filter(one => isInside(one.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
   const inner = relative(root.real, start.real)
   const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)
   await using folder = await openFolder(roots, start)

@@ -1,21 +1,21 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Log, Use } from '@svc/core'
+import type { Log, CallContext } from '@svc/core'
 
 /** What is followed. */
 export interface Followed {
   /** For the log: "the watch over … ended". */
   readonly what: string
   /** Goes on until it ends, fails, or the signal aborts. */
-  watch(use: Use): Promise<void>
+  watch(ctx: CallContext): Promise<void>
   /** Takes what is there, once `watch` has begun. */
-  read(use: Use): Promise<void>
+  read(ctx: CallContext): Promise<void>
 }
 
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
 /** Keeps to something that changes until `lasting.signal` aborts. Watch and read begin anew after 0.1 s, doubled up to 10 s while they fail at once. */
-export async function follow({ what, ...both }: Followed, lasting: Use, log: Log): Promise<void> {
+export async function follow({ what, ...both }: Followed, lasting: CallContext, log: Log): Promise<void> {
   for (let waitMs = FIRST_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_MS)) {
     const began = performance.now()
     const err = await attempt(both, lasting)
@@ -26,12 +26,12 @@ export async function follow({ what, ...both }: Followed, lasting: Use, log: Log
   }
 }
 
-async function attempt({ watch, read }: Pick<Followed, 'watch' | 'read'>, lasting: Use): Promise<unknown> {
+async function attempt({ watch, read }: Pick<Followed, 'watch' | 'read'>, lasting: CallContext): Promise<unknown> {
   const ending = new AbortController()
-  const use = { ...lasting, signal: AbortSignal.any([lasting.signal, ending.signal]) }
+  const ctx = { ...lasting, signal: AbortSignal.any([lasting.signal, ending.signal]) }
   try {
     // begun before the reading, so that no change falls between the two
-    await Promise.all([watch(use), read(use)])
+    await Promise.all([watch(ctx), read(ctx)])
     return undefined
   } catch (error) {
     return error

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Fence, Lease, LeaseRequest } from '@svc/core/contracts'
 import { leaseBusy, storeClosed } from './errors.ts'
 
@@ -17,7 +17,7 @@ export interface LeaseDoor {
 
 interface Waiter {
   readonly request: LeaseRequest
-  readonly use: Use
+  readonly ctx: CallContext
   readonly settle: PromiseWithResolvers<Lease>
   done: boolean
   /** The store is being asked for it just now. */
@@ -34,7 +34,7 @@ interface Line {
 
 /** Those of this process who ask for leases, in order of asking: only the first of each line knocks at the store. */
 export interface LeaseQueue {
-  acquire(lease: string, request: LeaseRequest, use: Use): Promise<Lease>
+  acquire(lease: string, request: LeaseRequest, ctx: CallContext): Promise<Lease>
   /** A lease came free here: the next one looks at once. Without a name, any may have. */
   freed(lease?: string): void
   /** Everyone who waits gets STORE_UNAVAILABLE. */
@@ -59,11 +59,11 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
   }
 
   return {
-    acquire(lease, request, use) {
+    acquire(lease, request, ctx) {
       if (closed) return Promise.reject(storeClosed())
       const line = lines.get(lease)
       if (line && request.waitMs === 0) return Promise.reject(leaseBusy(lease, 0))
-      const waiter: Waiter = { request, use, settle: Promise.withResolvers(), done: false, knocking: false, late: false }
+      const waiter: Waiter = { request, ctx, settle: Promise.withResolvers(), done: false, knocking: false, late: false }
       if (line) {
         line.waiters.push(waiter)
         limit(lease, waiter, line)
@@ -124,7 +124,7 @@ function end(waiter: Waiter, reason: unknown, line: Line): void {
 function limit(lease: string, waiter: Waiter, line: Line): void {
   const { waitMs } = waiter.request
   if (waitMs === 0) return
-  const { signal } = waiter.use
+  const { signal } = waiter.ctx
   const stop = () => {
     waiter.late = true
     // What it asked for just now may still be given: refused meanwhile, it would come back to nobody and keep others out.

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { asSvcError, codeOf, messageOf, type Use } from '@svc/core'
+import { asSvcError, codeOf, messageOf, type CallContext } from '@svc/core'
 import type { Fence, Space, Store, StoreOp } from '@svc/core/contracts'
 import { migrationFailed, migrationMissing } from './errors.ts'
 
@@ -7,7 +7,7 @@ import { migrationFailed, migrationMissing } from './errors.ts'
 export interface MigrationContext {
   readonly store: Store
   readonly fence: Fence
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /**
@@ -26,22 +26,22 @@ const WAIT_MS = 10 * 60_000
 /**
  * Opens a plugin's space and brings what is stored to the version it declares: one step after the other, under a lease, so that of
  * several processes one migrates and the others wait. Throws STORE_NEWER, MIGRATION_MISSING, MIGRATION_FAILED.
- * `await openSpace(store, { name: 'notes', version: 2, collections: { notes: {} } }, { 1: async () => [] }, use)`
+ * `await openSpace(store, { name: 'notes', version: 2, collections: { notes: {} } }, { 1: async () => [] }, ctx)`
  */
-export async function openSpace(store: Store, space: Space, migrations: Migrations, use: Use): Promise<void> {
-  if (!isBehind(await store.open(space, use), space)) return
+export async function openSpace(store: Store, space: Space, migrations: Migrations, ctx: CallContext): Promise<void> {
+  if (!isBehind(await store.open(space, ctx), space)) return
   const lease = await store.acquire(
     `migrate:${space.name}`,
     { holder: `migrate:${randomUUID()}`, ttlMs: TTL_MS, waitMs: WAIT_MS },
-    use
+    ctx
   )
   const fence = { lease: lease.lease, fence: lease.fence }
-  const alive = setInterval(() => store.renew(fence, TTL_MS, use).catch(() => clearInterval(alive)), TTL_MS / 3)
+  const alive = setInterval(() => store.renew(fence, TTL_MS, ctx).catch(() => clearInterval(alive)), TTL_MS / 3)
   try {
-    await migrate(space, migrations, { store, fence, use })
+    await migrate(space, migrations, { store, fence, ctx })
   } finally {
     clearInterval(alive)
-    await store.release(fence, { ...use, signal: AbortSignal.timeout(TTL_MS) })
+    await store.release(fence, { ...ctx, signal: AbortSignal.timeout(TTL_MS) })
   }
 }
 
@@ -49,7 +49,7 @@ const isBehind = (stored: { readonly version: number }, space: Space) => stored.
 
 async function migrate(space: Space, migrations: Migrations, context: MigrationContext): Promise<void> {
   // Asked again under the lease: another process may have done it meanwhile.
-  let { version } = await context.store.open(space, context.use)
+  let { version } = await context.store.open(space, context.ctx)
   for (; version !== 0 && version < space.version; version++) {
     const step = Object.hasOwn(migrations, version) ? migrations[version] : undefined
     if (!step) throw migrationMissing(space.name, version)
@@ -60,9 +60,9 @@ async function migrate(space: Space, migrations: Migrations, context: MigrationC
 async function take(step: Migration, space: string, version: number, context: MigrationContext): Promise<void> {
   try {
     const last = (await step(context)) ?? []
-    await context.store.batch([...last, { op: 'migrated', space, version: version + 1 }], { fence: context.fence }, context.use)
+    await context.store.batch([...last, { op: 'migrated', space, version: version + 1 }], { fence: context.fence }, context.ctx)
   } catch (error) {
-    if (context.use.signal.aborted || codeOf(error)?.startsWith('STORE_')) throw error
+    if (context.ctx.signal.aborted || codeOf(error)?.startsWith('STORE_')) throw error
     throw migrationFailed(space, version, asSvcError(error, 'MIGRATION_FAILED', { hint: messageOf(error) }))
   }
 }

@@ -36,7 +36,7 @@ export interface BoundedWork<F extends Functions> extends AsyncDisposable {
   run<K extends keyof F & string>(
     work: K,
     input: InputOf<F[K]>,
-    use: Asker,
+    ctx: Asker,
     limits?: { readonly timeMs?: number }
   ): Promise<OutputOf<F[K]>>
   /** Stops everything, and waits until the processes are gone. */
@@ -91,11 +91,11 @@ export function createBoundedWork<F extends Functions>(options: WorkOptions): Bo
   }
 
   return {
-    async run(work, input, use, { timeMs = options.timeMs ?? TIME_MS } = {}) {
-      using _seat = await seats.take(use)
+    async run(work, input, ctx, { timeMs = options.timeMs ?? TIME_MS } = {}) {
+      using _seat = await seats.take(ctx)
       const worker = take()
       try {
-        return (await worker.run({ name: work, input }, { timeMs, signal: use.signal })) as never
+        return (await worker.run({ name: work, input }, { timeMs, signal: ctx.signal })) as never
       } finally {
         leave(worker)
       }

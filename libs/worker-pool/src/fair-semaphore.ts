@@ -1,6 +1,6 @@
 import { workBusy, workClosed, workLate } from './errors.ts'
 
-/** Who asks for a place: a `Use` is one. Without a principal it is one with all others that have none. */
+/** Who asks for a place: a `CallContext` is one. Without a principal it is one with all others that have none. */
 export interface Asker {
   readonly signal: AbortSignal
   readonly principal?: { readonly id: string }

@@ -7,7 +7,7 @@ import type { work } from './support/work.ts'
 
 const file = workFile('./support/work', import.meta.url)
 const open = (options: Partial<WorkOptions> = {}) => createBoundedWork<typeof work>({ file, ...options })
-const use = () => ({ signal: new AbortController().signal })
+const ctx = () => ({ signal: new AbortController().signal })
 const refusal = (running: Promise<unknown>) =>
   running.then(
     () => expect.fail('it was not refused'),
@@ -18,29 +18,29 @@ const EVIL = { pattern: '^(a+)+$', text: `${'a'.repeat(40)}b` }
 describe('bounded work', () => {
   it('does work in a process of its own, and answers what it answers', async () => {
     await using bounded = open()
-    expect(await bounded.run('add', { a: 2, b: 3 }, use())).to.equal(5)
-    expect(await bounded.run('later', 'äß𝕏', use())).to.equal('äß𝕏')
-    expect(await bounded.run('pid', undefined, use())).to.not.equal(process.pid)
+    expect(await bounded.run('add', { a: 2, b: 3 }, ctx())).to.equal(5)
+    expect(await bounded.run('later', 'äß𝕏', ctx())).to.equal('äß𝕏')
+    expect(await bounded.run('pid', undefined, ctx())).to.not.equal(process.pid)
   })
 
   it('keeps one process for what comes next', async () => {
     await using bounded = open()
-    const first = await bounded.run('pid', undefined, use())
-    expect(await bounded.run('pid', undefined, use())).to.equal(first)
+    const first = await bounded.run('pid', undefined, ctx())
+    expect(await bounded.run('pid', undefined, ctx())).to.equal(first)
   })
 
   it('stops a regular expression that explodes, and works on', async () => {
     await using bounded = open({ workers: 1 })
-    const { code, message } = await refusal(bounded.run('match', EVIL, use(), { timeMs: 200 }))
+    const { code, message } = await refusal(bounded.run('match', EVIL, ctx(), { timeMs: 200 }))
     expect({ code, message }).to.deep.equal({ code: 'WORK_TIMEOUT', message: 'match did not end within 200 ms and was stopped' })
-    expect(await bounded.run('add', { a: 1, b: 1 }, use())).to.equal(2)
+    expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
   it('stops a loop, and what waits for nothing', async () => {
     await using bounded = open()
     const ends = await Promise.all([
-      refusal(bounded.run('spin', undefined, use(), { timeMs: 100 })),
-      refusal(bounded.run('wait', undefined, use(), { timeMs: 100 })),
+      refusal(bounded.run('spin', undefined, ctx(), { timeMs: 100 })),
+      refusal(bounded.run('wait', undefined, ctx(), { timeMs: 100 })),
     ])
     expect(ends.map(one => one.code)).to.deep.equal(['WORK_TIMEOUT', 'WORK_TIMEOUT'])
   })
@@ -48,8 +48,8 @@ describe('bounded work', () => {
   it('ends with the process alone, not with the host, what needs too much memory: bit by bit, at once, or of the stack', async () => {
     await using bounded = open({ memoryMb: 64, timeMs: 15_000 })
     for (const name of ['fill', 'heap', 'recurse'] as const)
-      expect((await refusal(bounded.run(name, 0, use()))).code, name).to.equal('WORK_MEMORY')
-    expect(await bounded.run('add', { a: 1, b: 1 }, use())).to.equal(2)
+      expect((await refusal(bounded.run(name, 0, ctx()))).code, name).to.equal('WORK_MEMORY')
+    expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
   it('stops work that nobody wants any more, running or waiting', async () => {
@@ -58,7 +58,7 @@ describe('bounded work', () => {
     const both = [refusal(bounded.run('spin', undefined, controller)), refusal(bounded.run('spin', undefined, controller))]
     setImmediate(() => controller.abort(new Error('enough')))
     expect((await Promise.all(both)).map(one => one.message)).to.deep.equal(['enough', 'enough'])
-    expect(await bounded.run('add', { a: 1, b: 1 }, use())).to.equal(2)
+    expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
   it('does not begin what was aborted before', async () => {
@@ -69,38 +69,38 @@ describe('bounded work', () => {
 
   it('tells what the work refused with its code, what else it threw in its words, and never a stack or a path', async () => {
     await using bounded = open()
-    const refused = await refusal(bounded.run('refuse', undefined, use()))
+    const refused = await refusal(bounded.run('refuse', undefined, ctx()))
     expect(refused).to.include({ code: 'NO_SUCH_THING', message: 'there is none', hint: 'take another' })
     expect(refused.details).to.deep.equal({ thing: 7 })
-    expect(await refusal(bounded.run('fail', undefined, use()))).to.include({
+    expect(await refusal(bounded.run('fail', undefined, ctx()))).to.include({
       code: 'WORK_FAILED',
       message: 'fail failed: x is no function',
     })
-    const { message } = await refusal(bounded.run('stray', undefined, use()))
+    const { message } = await refusal(bounded.run('stray', undefined, ctx()))
     expect(message).to.equal("stray failed: Cannot find module '…\nRequire stack:\n- …")
-    expect((await refusal(bounded.run('leak', undefined, use()))).code).to.equal('WORK_FAILED')
-    expect((await refusal(bounded.run('exit', undefined, use()))).message).to.equal('exit failed: its process ended (3)')
+    expect((await refusal(bounded.run('leak', undefined, ctx()))).code).to.equal('WORK_FAILED')
+    expect((await refusal(bounded.run('exit', undefined, ctx()))).message).to.equal('exit failed: its process ended (3)')
   })
 
   it('refuses what nobody can do, and input that is no data', async () => {
     await using bounded = open()
-    expect((await refusal(bounded.run('constructor' as 'fail', undefined, use()))).message).to.include('no work "constructor"')
-    expect((await refusal(bounded.run('later', (() => 1) as unknown as string, use()))).message).to.match(/could not be cloned/)
-    expect(await bounded.run('add', { a: 1, b: 1 }, use())).to.equal(2)
+    expect((await refusal(bounded.run('constructor' as 'fail', undefined, ctx()))).message).to.include('no work "constructor"')
+    expect((await refusal(bounded.run('later', (() => 1) as unknown as string, ctx()))).message).to.match(/could not be cloned/)
+    expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
   it('gives its processes no environment, no code from texts, no files to write, no processes', async () => {
     await using bounded = open()
-    expect(await bounded.run('environment', undefined, use())).to.deep.equal([])
+    expect(await bounded.run('environment', undefined, ctx())).to.deep.equal([])
     for (const name of ['code', 'write', 'start'] as const)
-      expect((await refusal(bounded.run(name, undefined, use()))).message, name).to.match(/disallowed|Access to this API/)
+      expect((await refusal(bounded.run(name, undefined, ctx()))).message, name).to.match(/disallowed|Access to this API/)
   })
 
   it('lets as many wait as it says, in their order', async () => {
     await using bounded = open({ workers: 1, waiting: 3 })
     const done: number[] = []
-    const running = [1, 2, 3, 4].map(a => bounded.run('add', { a, b: 0 }, use()).then(one => done.push(one)))
-    expect((await refusal(bounded.run('add', { a: 5, b: 0 }, use()))).code).to.equal('WORK_BUSY')
+    const running = [1, 2, 3, 4].map(a => bounded.run('add', { a, b: 0 }, ctx()).then(one => done.push(one)))
+    expect((await refusal(bounded.run('add', { a: 5, b: 0 }, ctx()))).code).to.equal('WORK_BUSY')
     await Promise.all(running)
     expect(done).to.deep.equal([1, 2, 3, 4])
   })
@@ -109,7 +109,7 @@ describe('bounded work', () => {
     await using bounded = open({ workers: 1, waitingEach: 3 })
     const done: string[] = []
     const ask = (id: string, a: number) =>
-      bounded.run('add', { a, b: 0 }, { ...use(), principal: { id } }).then(one => done.push(`${id}${one}`))
+      bounded.run('add', { a, b: 0 }, { ...ctx(), principal: { id } }).then(one => done.push(`${id}${one}`))
     const running = [ask('ann', 1), ask('ann', 2), ask('ann', 3), ask('ann', 4), ask('bob', 1), ask('bob', 2), ask('cid', 1)]
     expect(await refusal(ask('ann', 5))).to.include({ code: 'WORK_BUSY', message: '3 pieces of work are waiting already' })
     await Promise.all(running)
@@ -120,22 +120,22 @@ describe('bounded work', () => {
     await using bounded = open({ workers: 1, timeMs: 60_000, waitMs: 50 })
     const controller = new AbortController()
     const first = refusal(bounded.run('spin', undefined, controller))
-    const { code, message } = await refusal(bounded.run('add', { a: 1, b: 1 }, use()))
+    const { code, message } = await refusal(bounded.run('add', { a: 1, b: 1 }, ctx()))
     expect({ code, message }).to.deep.equal({
       code: 'WORK_BUSY',
       message: 'it waited 50 ms for its turn behind other work, and was given up',
     })
     controller.abort(new Error('enough'))
     await first
-    expect(await bounded.run('add', { a: 1, b: 1 }, use())).to.equal(2)
+    expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
   it('stops everything when it is closed, and begins nothing after it', async () => {
     const bounded = open({ workers: 1, timeMs: 60_000 })
-    const ends = [1, 2, 3].map(() => refusal(bounded.run('spin', undefined, use())))
+    const ends = [1, 2, 3].map(() => refusal(bounded.run('spin', undefined, ctx())))
     await bounded.close()
     expect((await Promise.all(ends)).map(one => one.code)).to.deep.equal(['WORK_CLOSED', 'WORK_CLOSED', 'WORK_CLOSED'])
-    expect((await refusal(bounded.run('add', { a: 1, b: 1 }, use()))).code).to.equal('WORK_CLOSED')
+    expect((await refusal(bounded.run('add', { a: 1, b: 1 }, ctx()))).code).to.equal('WORK_CLOSED')
   })
 
   it('does not keep a process alive that has no more to do', async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { type Json, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { problemsOf, readDefinition } from '../src/index.ts'
 import { pluginFolder } from '../../../test/support/plugin-folder.ts'
 
@@ -26,8 +26,8 @@ async function ran(sample: string, input: Json) {
   expect(problems).to.deep.equal([])
   expect(problemsOf(definition, ground)).to.deep.equal([])
   const service = host.service(Workflows)
-  const run = await service.start({ workflow: definition as WorkflowDefinition, input }, testUse())
-  return await service.settled(run.id, 10_000, testUse())
+  const run = await service.start({ workflow: definition as WorkflowDefinition, input }, testContext())
+  return await service.settled(run.id, 10_000, testContext())
 }
 
 describe('the pages on writing workflows', () => {

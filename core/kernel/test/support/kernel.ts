@@ -16,15 +16,15 @@ import {
   type StartFailed,
   startHost,
   type SvcError,
-  systemUse,
-  type Use,
+  systemContext,
+  type CallContext,
   type Waterfall,
 } from '@svc/core'
 import { failureOf } from '../../../../test/support/failure.ts'
 
 /** A service with a hook of each kind, for tests. */
 export interface Greeter {
-  greet(name: string, use: Use): Promise<string>
+  greet(name: string, ctx: CallContext): Promise<string>
 }
 interface GreeterHooks {
   before: Waterfall<string>
@@ -40,12 +40,12 @@ export const Greeter = defineService<Greeter, GreeterHooks>('greeter', {
 /** A slot for tests. */
 export interface Word {
   readonly text: string
-  say(use: Use): Promise<string>
+  say(ctx: CallContext): Promise<string>
 }
 export const Words = defineSlot<Word>('words', { api: 1, methods: { say: 'call' } })
 export const word = (text: string): Word => ({ text, say: async () => text })
 
-export const use = systemUse(new AbortController().signal)
+export const ctx = systemContext(new AbortController().signal)
 
 /** An inline plugin under a name. */
 export const entry = (name: string, plugin: Plugin, more: Partial<PluginEntry> = {}): PluginEntry => ({
@@ -61,11 +61,11 @@ export const greeter = () =>
     definePlugin({
       provides: Greeter,
       setup: scope => ({
-        async greet(name, use) {
-          const refused = await scope.hooks.refuse(name, use)
+        async greet(name, ctx) {
+          const refused = await scope.hooks.refuse(name, ctx)
           if (refused !== undefined) return refused
-          const text = `hello ${await scope.hooks.before(name, use)}`
-          await scope.hooks.greeted(text, use)
+          const text = `hello ${await scope.hooks.before(name, ctx)}`
+          await scope.hooks.greeted(text, ctx)
           return text
         },
       }),

@@ -1,17 +1,17 @@
-import { defineService, type Use, type Waterfall } from '@svc/core'
+import { defineService, type CallContext, type Waterfall } from '@svc/core'
 
 /** The service of the plugin that the tests of isolation run. */
 export interface Bells {
-  pid(use: Use): Promise<number>
-  env(name: string, use: Use): Promise<string | undefined>
+  pid(ctx: CallContext): Promise<number>
+  env(name: string, ctx: CallContext): Promise<string | undefined>
   /** What it sees in the slot it requires. */
-  seen(use: Use): Promise<string[]>
-  press(name: string, use: Use): Promise<string>
-  toll(value: string, use: Use): Promise<string>
-  grow(name: string, use: Use): Promise<void>
-  shrink(use: Use): Promise<void>
-  die(use: Use): Promise<void>
-  chimes(to: number, use: Use): AsyncIterable<number>
+  seen(ctx: CallContext): Promise<string[]>
+  press(name: string, ctx: CallContext): Promise<string>
+  toll(value: string, ctx: CallContext): Promise<string>
+  grow(name: string, ctx: CallContext): Promise<void>
+  shrink(ctx: CallContext): Promise<void>
+  die(ctx: CallContext): Promise<void>
+  chimes(to: number, ctx: CallContext): AsyncIterable<number>
 }
 interface BellsHooks {
   tolled: Waterfall<string>

@@ -1,21 +1,21 @@
-import { type Bail, defineService, defineSlot, type Use } from '@svc/core'
+import { type Bail, defineService, defineSlot, type CallContext } from '@svc/core'
 
 /** A contract for the tests of what crosses a process. */
 export interface Clock {
-  echo(value: unknown, use: Use): Promise<unknown>
-  /** What the far side sees of `use`. */
-  circumstances(use: Use): Promise<unknown>
-  fail(how: 'coded' | 'foreign' | 'unplain', use: Use): Promise<void>
+  echo(value: unknown, ctx: CallContext): Promise<unknown>
+  /** What the far side sees of `ctx`. */
+  circumstances(ctx: CallContext): Promise<unknown>
+  fail(how: 'coded' | 'foreign' | 'unplain', ctx: CallContext): Promise<void>
   /** Answers when its signal aborts, with the reason's code. */
-  wait(use: Use): Promise<string>
+  wait(ctx: CallContext): Promise<string>
   /** Never answers, whatever its signal says. */
-  hang(use: Use): Promise<void>
+  hang(ctx: CallContext): Promise<void>
   /** Bytes of that size. */
-  bytes(size: number, use: Use): Promise<Uint8Array>
-  count(to: number, use: Use): AsyncIterable<number>
+  bytes(size: number, ctx: CallContext): Promise<Uint8Array>
+  count(to: number, ctx: CallContext): AsyncIterable<number>
   /** Yields 1, then waits for its signal. */
-  tick(use: Use): AsyncIterable<number>
-  cheat(use: Use): AsyncIterable<unknown>
+  tick(ctx: CallContext): AsyncIterable<number>
+  cheat(ctx: CallContext): AsyncIterable<unknown>
 }
 export interface ClockHooks {
   ring: Bail<string, string>
@@ -39,9 +39,9 @@ export const Clock = defineService<Clock, ClockHooks>('clock', {
 /** Things by name, for the tests of slots. */
 export interface Gadget {
   readonly colour: string
-  press(times: number, use: Use): Promise<string>
-  hum(use: Use): AsyncIterable<string>
-  extra?(use: Use): Promise<void>
+  press(times: number, ctx: CallContext): Promise<string>
+  hum(ctx: CallContext): AsyncIterable<string>
+  extra?(ctx: CallContext): Promise<void>
 }
 export const Gadgets = defineSlot<Gadget>('gadgets', { api: 1, methods: { press: 'call', hum: 'stream', extra: 'call' } })
 
@@ -52,6 +52,6 @@ export interface ClockLog {
   aborted: string[]
 }
 export interface Watch {
-  look(use: Use): Promise<ClockLog>
+  look(ctx: CallContext): Promise<ClockLog>
 }
 export const Watch = defineService<Watch>('watch', { api: 1, methods: { look: 'call' } })

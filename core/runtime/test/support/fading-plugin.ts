@@ -1,10 +1,10 @@
 import { existsSync, writeFileSync } from 'node:fs'
-import { definePlugin, defineService, schema, type Use } from '@svc/core'
+import { definePlugin, defineService, schema, type CallContext } from '@svc/core'
 
 /** A service of which less is there after its first death. */
 export interface Fading {
-  stay(use: Use): Promise<string>
-  go(use: Use): Promise<string>
+  stay(ctx: CallContext): Promise<string>
+  go(ctx: CallContext): Promise<string>
 }
 export const Fading = defineService<Fading>('fading', { api: 1, methods: { stay: 'call', go: 'call' } })
 

@@ -26,7 +26,7 @@ export default definePlugin({
     const remove: (() => void)[] = []
     scope.add(Gadgets, scope.config.taken ? 'horn' : 'bell', {
       colour: scope.config.colour,
-      press: async (times, use) => `${String(await clock.echo('ding', use))} ${times} ${use.principal.id}`,
+      press: async (times, ctx) => `${String(await clock.echo('ding', ctx))} ${times} ${ctx.principal.id}`,
       async *hum() {
         try {
           for (let i = 0; ; i++) yield `hum ${i}`
@@ -35,9 +35,9 @@ export default definePlugin({
         }
       },
     })
-    scope.tap(Clock.hooks.ring, async (value, use) => {
+    scope.tap(Clock.hooks.ring, async (value, ctx) => {
       if (value === 'blame') throw svcError('BELL_CRACKED', 'it is cracked', { plugin: 'clocks' })
-      return value === 'wake' ? `${value} up, ${use.requestId}` : undefined
+      return value === 'wake' ? `${value} up, ${ctx.requestId}` : undefined
     })
     scope.defer(() => trace('closed'))
     scope.log.info({ colour: scope.config.colour }, 'the bell is hung')
@@ -45,8 +45,8 @@ export default definePlugin({
       pid: async () => process.pid,
       env: async name => process.env[name],
       seen: async () => gadgets.entries().map(([name, { colour }]) => `${name} ${colour} of ${gadgets.owner(name)}`),
-      press: (name, use) => gadgets.get(name)!.press(3, use),
-      toll: async (value, use) => scope.hooks.tolled(value, use),
+      press: (name, ctx) => gadgets.get(name)!.press(3, ctx),
+      toll: async (value, ctx) => scope.hooks.tolled(value, ctx),
       async grow(name) {
         remove.push(scope.add(Gadgets, name, { colour: 'green', press: async () => 'grown', async *hum() {} }))
       },

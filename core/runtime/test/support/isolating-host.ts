@@ -1,4 +1,4 @@
-import { definePlugin, startHost, systemUse } from '@svc/core'
+import { definePlugin, startHost, systemContext } from '@svc/core'
 import { isolate } from '@svc/runtime/isolation'
 import { Bells } from './bells.ts'
 import { Clock } from './clock.ts'
@@ -14,6 +14,6 @@ const host = await startHost({
   ],
   config: {},
 })
-const askPid = () => host.service(Bells).pid(systemUse(AbortSignal.timeout(10_000)))
+const askPid = () => host.service(Bells).pid(systemContext(AbortSignal.timeout(10_000)))
 process.on('SIGINT', () => void askPid().then(pid => process.stdout.write(`the plugin answers: ${pid}`)))
 process.stdout.write(String(await askPid()))

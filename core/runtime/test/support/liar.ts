@@ -1,29 +1,29 @@
-import { definePlugin, type Principal, SYSTEM, systemUse, type Use } from '@svc/core'
+import { definePlugin, type Principal, SYSTEM, systemContext, type CallContext } from '@svc/core'
 import { Bells } from './bells.ts'
 import { Clock, Gadgets } from './clock.ts'
 
 // A plugin for the tests of isolation that says it asks for others.
-const heard: Use[] = []
-const as = (use: Use, principal: Principal, requestId = use.requestId): Use => ({ ...use, principal, requestId })
+const heard: CallContext[] = []
+const as = (ctx: CallContext, principal: Principal, requestId = ctx.requestId): CallContext => ({ ...ctx, principal, requestId })
 const BOSS = { id: 'boss', scopes: ['*'] }
 
 export default definePlugin({
   requires: { clock: Clock, gadgets: Gadgets },
   provides: Bells,
   setup(scope, { clock, gadgets }) {
-    const ask = async (use: Use) => JSON.stringify(((await clock.circumstances(use)) as Use).principal)
-    const LIES: Record<string, (use: Use) => Promise<string>> = {
+    const ask = async (ctx: CallContext) => JSON.stringify(((await clock.circumstances(ctx)) as CallContext).principal)
+    const LIES: Record<string, (ctx: CallContext) => Promise<string>> = {
       honest: ask,
-      'more rights': use => ask(as(use, { id: use.principal.id, scopes: ['*'] })),
-      'another principal': use => ask(as(use, BOSS)),
-      'another request': use => ask(as(use, use.principal, 'r-other')),
-      'who has gone': use => ask(as(use, heard[0]!.principal, heard[0]!.requestId)),
-      'the program': use => ask(as(use, SYSTEM)),
-      itself: () => ask(systemUse(scope.signal)),
-      'an item of a slot': async use => String(await gadgets.get('horn')!.press(1, as(use, BOSS))),
-      'a hook of its own': async use => scope.hooks.tolled('x', as(use, BOSS)),
-      'the first item of a stream': async use => {
-        for await (const one of clock.count(1, as(use, BOSS))) return String(one)
+      'more rights': ctx => ask(as(ctx, { id: ctx.principal.id, scopes: ['*'] })),
+      'another principal': ctx => ask(as(ctx, BOSS)),
+      'another request': ctx => ask(as(ctx, ctx.principal, 'r-other')),
+      'who has gone': ctx => ask(as(ctx, heard[0]!.principal, heard[0]!.requestId)),
+      'the program': ctx => ask(as(ctx, SYSTEM)),
+      itself: () => ask(systemContext(scope.signal)),
+      'an item of a slot': async ctx => String(await gadgets.get('horn')!.press(1, as(ctx, BOSS))),
+      'a hook of its own': async ctx => scope.hooks.tolled('x', as(ctx, BOSS)),
+      'the first item of a stream': async ctx => {
+        for await (const one of clock.count(1, as(ctx, BOSS))) return String(one)
         return ''
       },
     }
@@ -31,14 +31,14 @@ export default definePlugin({
       pid: async () => process.pid,
       env: async () => undefined,
       seen: async () => Object.keys(LIES),
-      press: async (lie, use) => LIES[lie]!(use),
-      toll: async (value, use) => {
-        heard.push(use)
+      press: async (lie, ctx) => LIES[lie]!(ctx),
+      toll: async (value, ctx) => {
+        heard.push(ctx)
         return value
       },
-      async *chimes(_times, use) {
+      async *chimes(_times, ctx) {
         yield 1
-        await ask(use)
+        await ask(ctx)
         yield 2
       },
       grow: async () => {},

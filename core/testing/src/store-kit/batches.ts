@@ -14,21 +14,21 @@ const put = (key: string, value: number, ifVersion?: number): StoreOp => ({
 export const batchCases: readonly StoreCase[] = [
   [
     'gives back what was put, with a version that grows by one',
-    async ({ store, use, put }) => {
-      assert.equal(await store.get('plain', 'a', use), undefined)
+    async ({ store, ctx, put }) => {
+      assert.equal(await store.get('plain', 'a', ctx), undefined)
       assert.equal(await put('plain', 'a', { n: 1 }), 1)
-      assert.deepEqual(plain(await store.get('plain', 'a', use)), { key: 'a', version: 1, value: { n: 1 } })
+      assert.deepEqual(plain(await store.get('plain', 'a', ctx)), { key: 'a', version: 1, value: { n: 1 } })
       assert.equal(await put('plain', 'a', { n: 2 }), 2)
-      assert.deepEqual(plain(await store.get('plain', 'a', use)), { key: 'a', version: 2, value: { n: 2 } })
+      assert.deepEqual(plain(await store.get('plain', 'a', ctx)), { key: 'a', version: 2, value: { n: 2 } })
     },
   ],
   [
     'begins again with version 1 after a delete',
-    async ({ store, use, batch, put }) => {
+    async ({ store, ctx, batch, put }) => {
       await put('plain', 'a', 1)
       await put('plain', 'a', 2)
       assert.deepEqual(await batch({ op: 'delete', collection: 'plain', key: 'a' }), [0])
-      assert.equal(await store.get('plain', 'a', use), undefined)
+      assert.equal(await store.get('plain', 'a', ctx), undefined)
       assert.equal(await put('plain', 'a', 3), 1)
     },
   ],
@@ -38,27 +38,27 @@ export const batchCases: readonly StoreCase[] = [
   ],
   [
     'keeps equal keys of different collections apart',
-    async ({ store, use, put }) => {
+    async ({ store, ctx, put }) => {
       await put('plain', 'a', 'plain')
       await put('notes', 'a', 'notes')
-      assert.equal((await store.get('plain', 'a', use))?.value, 'plain')
-      assert.equal((await store.get('notes', 'a', use))?.value, 'notes')
+      assert.equal((await store.get('plain', 'a', ctx))?.value, 'plain')
+      assert.equal((await store.get('notes', 'a', ctx))?.value, 'notes')
     },
   ],
   [
     'puts with ifVersion only over that version, and says what it found',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await fails(batch(put('a', 1, 3)), 'STORE_CONFLICT', { op: 0, expected: 3, actual: 0 })
       assert.deepEqual(await batch(put('a', 1, 0)), [1])
       await fails(batch(put('a', 2, 0)), 'STORE_CONFLICT', { op: 0, expected: 0, actual: 1 })
       assert.deepEqual(await batch(put('a', 2, 1)), [2])
       await fails(batch(put('a', 3, 1)), 'STORE_CONFLICT', { op: 0, expected: 1, actual: 2 })
-      assert.equal((await store.get('plain', 'a', use))?.value, 2)
+      assert.equal((await store.get('plain', 'a', ctx))?.value, 2)
     },
   ],
   [
     'deletes with ifVersion only that version',
-    async ({ store, use, batch, put }) => {
+    async ({ store, ctx, batch, put }) => {
       await put('plain', 'a', 1)
       await fails(batch({ op: 'delete', collection: 'plain', key: 'a', ifVersion: 2 }), 'STORE_CONFLICT', {
         op: 0,
@@ -74,41 +74,41 @@ export const batchCases: readonly StoreCase[] = [
         { op: 'delete', collection: 'plain', key: 'b', ifVersion: 0 },
         { op: 'delete', collection: 'plain', key: 'a', ifVersion: 1 }
       )
-      assert.equal(await store.get('plain', 'a', use), undefined)
+      assert.equal(await store.get('plain', 'a', ctx), undefined)
     },
   ],
   [
     'lets exactly one of 100 concurrent writers win a version, on two handles',
-    async ({ store, use, second, put: write }) => {
+    async ({ store, ctx, second, put: write }) => {
       await write('plain', 'a', 0)
       const handles = [store, await second()]
-      const tries = Array.from({ length: 100 }, (_, i) => handles[i % 2]!.batch([put('a', i + 1, 1)], {}, use).then(() => i + 1))
+      const tries = Array.from({ length: 100 }, (_, i) => handles[i % 2]!.batch([put('a', i + 1, 1)], {}, ctx).then(() => i + 1))
       const won = (await Promise.allSettled(tries)).flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
       assert.equal(won.length, 1)
-      assert.deepEqual(plain(await store.get('plain', 'a', use)), { key: 'a', version: 2, value: won[0] })
+      assert.deepEqual(plain(await store.get('plain', 'a', ctx)), { key: 'a', version: 2, value: won[0] })
     },
   ],
   [
     'loses no increment of 20 workers that read, add and write if unchanged',
-    async ({ store, use, second, put: write }) => {
+    async ({ store, ctx, second, put: write }) => {
       await write('plain', 'a', 0)
       const handles = [store, await second()]
       const increment = async (worker: number): Promise<void> => {
         const handle = handles[worker % 2]!
-        const there = (await handle.get('plain', 'a', use))!
+        const there = (await handle.get('plain', 'a', ctx))!
         try {
-          await handle.batch([put('a', Number(there.value) + 1, there.version)], {}, use)
+          await handle.batch([put('a', Number(there.value) + 1, there.version)], {}, ctx)
         } catch {
           return increment(worker)
         }
       }
       await Promise.all(Array.from({ length: 20 }, (_, worker) => increment(worker)))
-      assert.deepEqual(plain(await store.get('plain', 'a', use)), { key: 'a', version: 21, value: 20 })
+      assert.deepEqual(plain(await store.get('plain', 'a', ctx)), { key: 'a', version: 21, value: 20 })
     },
   ],
   [
     'does nothing of a batch that fails anywhere',
-    async ({ store, use, batch, put: write }) => {
+    async ({ store, ctx, batch, put: write }) => {
       await write('notes', 'old', { owner: 'x' })
       await batch({ op: 'append', log: 'lines', id: 's', values: [1] })
       const doomed: StoreOp[] = [
@@ -121,18 +121,18 @@ export const batchCases: readonly StoreCase[] = [
         put('new', 2, 7),
       ]
       await fails(batch(...doomed), 'STORE_CONFLICT', { op: 6, expected: 7, actual: 1 })
-      assert.equal(await store.get('plain', 'new', use), undefined)
-      assert.deepEqual(plain(await store.get('notes', 'old', use)), { key: 'old', version: 1, value: { owner: 'x' } })
-      assert.deepEqual(plain(await store.read('lines', 's', { limit: 10 }, use)), [{ seq: 1, value: 1 }])
-      assert.deepEqual(await store.read('lines', 'fresh', { limit: 10 }, use), [])
-      const page = await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 10 }, use)
+      assert.equal(await store.get('plain', 'new', ctx), undefined)
+      assert.deepEqual(plain(await store.get('notes', 'old', ctx)), { key: 'old', version: 1, value: { owner: 'x' } })
+      assert.deepEqual(plain(await store.read('lines', 's', { limit: 10 }, ctx)), [{ seq: 1, value: 1 }])
+      assert.deepEqual(await store.read('lines', 'fresh', { limit: 10 }, ctx), [])
+      const page = await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 10 }, ctx)
       assert.equal(page.records.length, 1)
-      assert.equal((await store.range('notes', { index: 'by_owner', equals: ['y'], limit: 10 }, use)).records.length, 0)
+      assert.equal((await store.range('notes', { index: 'by_owner', equals: ['y'], limit: 10 }, ctx)).records.length, 0)
     },
   ],
   [
     'sees the earlier operations of its own batch',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       const results = await batch(
         put('a', 1, 0),
         put('a', 2, 1),
@@ -144,36 +144,36 @@ export const batchCases: readonly StoreCase[] = [
         { op: 'append', log: 'lines', id: 's', values: ['w'], ifLength: 0 }
       )
       assert.deepEqual(results, [1, 2, 0, 1, 2, 3, 0, 1])
-      assert.equal((await store.get('plain', 'a', use))?.value, 3)
-      assert.deepEqual(plain(await store.read('lines', 's', { limit: 9 }, use)), [{ seq: 1, value: 'w' }])
+      assert.equal((await store.get('plain', 'a', ctx))?.value, 3)
+      assert.deepEqual(plain(await store.read('lines', 's', { limit: 9 }, ctx)), [{ seq: 1, value: 'w' }])
     },
   ],
   [
     'fails one of many concurrent batches without touching the others',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(put('taken', 0))
       const all = Array.from({ length: 50 }, (_, i) => batch(put(`k${i}`, i), put('taken', i, i % 10 === 0 ? 99 : undefined)))
       const failed = (await Promise.allSettled(all)).flatMap((one, i) => (one.status === 'rejected' ? [i] : []))
       assert.deepEqual(failed, [0, 10, 20, 30, 40])
-      for (let i = 0; i < 50; i++) assert.equal((await store.get('plain', `k${i}`, use))?.value, i % 10 === 0 ? undefined : i)
+      for (let i = 0; i < 50; i++) assert.equal((await store.get('plain', `k${i}`, ctx))?.value, i % 10 === 0 ? undefined : i)
     },
   ],
   [
     'takes no entry for one of a batch that failed behind its append',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       const append = (id: string): StoreOp => ({ op: 'append', log: 'lines', id, values: [id] })
       await batch(append('a'))
       const doomed = fails(batch(append('a'), put('k', 1, 7)), 'STORE_CONFLICT', { op: 1, expected: 7, actual: 0 })
       await Promise.all([doomed, batch(append('b'))])
       for (const id of ['a', 'b'])
-        assert.deepEqual(plain(await store.read('lines', id, { limit: 9 }, use)), [{ seq: 1, value: id }])
+        assert.deepEqual(plain(await store.read('lines', id, { limit: 9 }, ctx)), [{ seq: 1, value: id }])
     },
   ],
   [
     'does the batches of one caller in the order of asking',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await Promise.all(Array.from({ length: 200 }, (_, i) => batch({ op: 'append', log: 'lines', id: 's', values: [i] })))
-      const entries = await store.read('lines', 's', { limit: 1000 }, use)
+      const entries = await store.read('lines', 's', { limit: 1000 }, ctx)
       assert.deepEqual(
         entries.map(entry => entry.value),
         Array.from({ length: 200 }, (_, i) => i)
@@ -183,57 +183,57 @@ export const batchCases: readonly StoreCase[] = [
   ['answers an empty batch', async ({ batch }) => assert.deepEqual(await batch(), [])],
   [
     'shows a write to its own handle and to the other one as soon as it is answered',
-    async ({ store, use, second, put }) => {
+    async ({ store, ctx, second, put }) => {
       const other = await second()
       for (let i = 1; i <= 50; i++) {
         await put('plain', 'a', i)
-        assert.equal((await store.get('plain', 'a', use))?.value, i)
-        assert.equal((await other.get('plain', 'a', use))?.value, i)
+        assert.equal((await store.get('plain', 'a', ctx))?.value, i)
+        assert.equal((await other.get('plain', 'a', ctx))?.value, i)
       }
     },
   ],
   [
     'refuses names that nobody declared',
-    async ({ store, use, batch, put: write }) => {
+    async ({ store, ctx, batch, put: write }) => {
       const nowhere: StoreOp = { op: 'put', collection: 'nowhere', key: 'a', value: 1 }
       await fails(batch(put('a', 1), nowhere), 'STORE_UNKNOWN')
-      assert.equal(await store.get('plain', 'a', use), undefined)
-      await fails(store.get('nowhere', 'a', use), 'STORE_UNKNOWN')
-      await fails(store.get('constructor', 'a', use), 'STORE_UNKNOWN')
-      await fails(store.range('nowhere', { limit: 1 }, use), 'STORE_UNKNOWN')
-      await fails(store.range('notes', { index: 'by_nothing', limit: 1 }, use), 'STORE_UNKNOWN')
-      await fails(store.range('notes', { index: 'constructor', limit: 1 }, use), 'STORE_UNKNOWN')
-      await fails(store.read('nowhere', 'a', { limit: 1 }, use), 'STORE_UNKNOWN')
+      assert.equal(await store.get('plain', 'a', ctx), undefined)
+      await fails(store.get('nowhere', 'a', ctx), 'STORE_UNKNOWN')
+      await fails(store.get('constructor', 'a', ctx), 'STORE_UNKNOWN')
+      await fails(store.range('nowhere', { limit: 1 }, ctx), 'STORE_UNKNOWN')
+      await fails(store.range('notes', { index: 'by_nothing', limit: 1 }, ctx), 'STORE_UNKNOWN')
+      await fails(store.range('notes', { index: 'constructor', limit: 1 }, ctx), 'STORE_UNKNOWN')
+      await fails(store.read('nowhere', 'a', { limit: 1 }, ctx), 'STORE_UNKNOWN')
       await fails(batch({ op: 'append', log: 'plain', id: 'a', values: [1] }), 'STORE_UNKNOWN')
       await fails(write('lines', 'a', 1), 'STORE_UNKNOWN')
     },
   ],
   [
     'refuses keys that no store could keep apart',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       for (const key of ['', 'nul\u0000', 'half \ud83d', 'x'.repeat(1025)]) {
         await fails(batch(put(key, 1)), 'STORE_INVALID')
         await fails(batch({ op: 'append', log: 'lines', id: key, values: [1] }), 'STORE_INVALID')
       }
       await batch(put('x'.repeat(1024), 1))
-      assert.equal((await store.get('plain', 'x'.repeat(1024), use))?.value, 1)
+      assert.equal((await store.get('plain', 'x'.repeat(1024), ctx))?.value, 1)
     },
   ],
   [
     'refuses to begin for a caller who has given up',
-    async ({ store, use, put }) => {
+    async ({ store, ctx, put }) => {
       await put('plain', 'a', 1)
-      const gone = abortable(use)
+      const gone = abortable(ctx)
       gone.abort()
-      await assert.rejects(store.batch([{ op: 'put', collection: 'plain', key: 'a', value: 2 }], {}, gone.use))
-      await assert.rejects(store.get('plain', 'a', gone.use))
-      assert.equal((await store.get('plain', 'a', use))?.value, 1)
+      await assert.rejects(store.batch([{ op: 'put', collection: 'plain', key: 'a', value: 2 }], {}, gone.ctx))
+      await assert.rejects(store.get('plain', 'a', gone.ctx))
+      assert.equal((await store.get('plain', 'a', ctx))?.value, 1)
     },
   ],
   [
     'says of what kind it is when probed',
-    async ({ store, use }) => {
-      const { kind, durable } = await store.probe(use)
+    async ({ store, ctx }) => {
+      const { kind, durable } = await store.probe(ctx)
       assert.match(kind, /^[a-z]/)
       assert.equal(typeof durable, 'boolean')
     },

@@ -5,8 +5,8 @@ import { fails, type Rig, type StoreCase } from './rig.ts'
 
 const HOUR = 3_600_000
 const hour = (limit: number): CountWindow => ({ ms: HOUR, limit })
-const times = (count: number, handle: (at: number) => Store, key: string, windows: readonly CountWindow[], { use }: Rig) =>
-  Promise.all(Array.from({ length: count }, (_, at) => handle(at).count(key, windows, use)))
+const times = (count: number, handle: (at: number) => Store, key: string, windows: readonly CountWindow[], { ctx }: Rig) =>
+  Promise.all(Array.from({ length: count }, (_, at) => handle(at).count(key, windows, ctx)))
 const hits = ({ windows }: Counted) => windows.map(window => window.count)
 
 /** Waits until a window is over. */
@@ -37,9 +37,9 @@ export const countCases: readonly StoreCase[] = [
       const windows = [hour(2), { ms: 24 * HOUR, limit: 5 }]
       const done = await times(4, at => (at % 2 ? other : rig.store), 'k', windows, rig)
       assert.equal(done.filter(one => one.counted).length, 2)
-      assert.deepEqual(hits(await rig.store.count('k', [hour(9), windows[1]!], rig.use)), [3, 3])
-      for (const count of [4, 5]) assert.deepEqual(hits(await other.count('k', [hour(9), windows[1]!], rig.use)), [count, count])
-      const full = await rig.store.count('k', [hour(9), windows[1]!], rig.use)
+      assert.deepEqual(hits(await rig.store.count('k', [hour(9), windows[1]!], rig.ctx)), [3, 3])
+      for (const count of [4, 5]) assert.deepEqual(hits(await other.count('k', [hour(9), windows[1]!], rig.ctx)), [count, count])
+      const full = await rig.store.count('k', [hour(9), windows[1]!], rig.ctx)
       assert.deepEqual([full.counted, hits(full)], [false, [5, 5]])
     },
   ],
@@ -47,20 +47,20 @@ export const countCases: readonly StoreCase[] = [
     'lasts as long as it says from the first hit on',
     async rig => {
       const before = Date.now()
-      const first = await rig.store.count('k', [hour(9)], rig.use)
+      const first = await rig.store.count('k', [hour(9)], rig.ctx)
       const after = Date.now()
       const { endsAt } = first.windows[0]!
       assert.ok(endsAt >= before + HOUR && endsAt <= after + HOUR)
-      assert.deepEqual(await rig.store.count('k', [hour(9)], rig.use), { counted: true, windows: [{ count: 2, endsAt }] })
+      assert.deepEqual(await rig.store.count('k', [hour(9)], rig.ctx), { counted: true, windows: [{ count: 2, endsAt }] })
     },
   ],
   [
     'begins anew when a window is over, and leaves the longer one as it is',
     async rig => {
       const windows = [{ ms: 40, limit: 1 }, hour(9)]
-      const first = await rig.store.count('k', windows, rig.use)
+      const first = await rig.store.count('k', windows, rig.ctx)
       await past(first.windows[0]!.endsAt)
-      const next = await (await rig.second()).count('k', windows, rig.use)
+      const next = await (await rig.second()).count('k', windows, rig.ctx)
       assert.deepEqual([next.counted, hits(next)], [true, [1, 2]])
       assert.ok(next.windows[0]!.endsAt > first.windows[0]!.endsAt)
       assert.equal(next.windows[1]!.endsAt, first.windows[1]!.endsAt)
@@ -70,8 +70,8 @@ export const countCases: readonly StoreCase[] = [
     'keeps keys apart',
     async rig => {
       for (const key of ['a', 'A', 'a ', 'ä', '😀', '__proto__']) {
-        assert.deepEqual(hits(await rig.store.count(key, [hour(1)], rig.use)), [1])
-        assert.equal((await rig.store.count(key, [hour(1)], rig.use)).counted, false)
+        assert.deepEqual(hits(await rig.store.count(key, [hour(1)], rig.ctx)), [1])
+        assert.equal((await rig.store.count(key, [hour(1)], rig.ctx)).counted, false)
       }
     },
   ],
@@ -79,31 +79,31 @@ export const countCases: readonly StoreCase[] = [
     'does not count what it refuses, and keeps the hits when a limit changes',
     async rig => {
       await times(5, () => rig.store, 'k', [hour(2)], rig)
-      assert.deepEqual(hits(await rig.store.count('k', [hour(3)], rig.use)), [3])
-      const less = await rig.store.count('k', [hour(1)], rig.use)
+      assert.deepEqual(hits(await rig.store.count('k', [hour(3)], rig.ctx)), [3])
+      const less = await rig.store.count('k', [hour(1)], rig.ctx)
       assert.deepEqual([less.counted, hits(less)], [false, [3]])
     },
   ],
   [
     'keeps the hits when the length of a window changes, counted from its first hit',
     async rig => {
-      const first = await rig.store.count('k', [hour(9)], rig.use)
+      const first = await rig.store.count('k', [hour(9)], rig.ctx)
       const began = first.windows[0]!.endsAt - HOUR
-      const longer = await rig.store.count('k', [{ ms: 2 * HOUR, limit: 9 }], rig.use)
+      const longer = await rig.store.count('k', [{ ms: 2 * HOUR, limit: 9 }], rig.ctx)
       assert.deepEqual(longer.windows, [{ count: 2, endsAt: began + 2 * HOUR }])
-      const refused = await rig.store.count('k', [{ ms: HOUR / 2, limit: 2 }], rig.use)
+      const refused = await rig.store.count('k', [{ ms: HOUR / 2, limit: 2 }], rig.ctx)
       assert.deepEqual(refused, { counted: false, windows: [{ count: 2, endsAt: began + HOUR / 2 }] })
       await past(began + 1)
-      assert.deepEqual(hits(await rig.store.count('k', [{ ms: 1, limit: 9 }], rig.use)), [1])
+      assert.deepEqual(hits(await rig.store.count('k', [{ ms: 1, limit: 9 }], rig.ctx)), [1])
     },
   ],
   [
     'begins a window that is asked for the first time beside one that was there',
     async rig => {
       await times(3, () => rig.store, 'k', [hour(9)], rig)
-      assert.deepEqual(hits(await rig.store.count('k', [hour(9), hour(9)], rig.use)), [4, 1])
-      assert.deepEqual(hits(await rig.store.count('k', [hour(9)], rig.use)), [5])
-      assert.deepEqual(hits(await rig.store.count('k', [hour(9), hour(9)], rig.use)), [6, 2])
+      assert.deepEqual(hits(await rig.store.count('k', [hour(9), hour(9)], rig.ctx)), [4, 1])
+      assert.deepEqual(hits(await rig.store.count('k', [hour(9)], rig.ctx)), [5])
+      assert.deepEqual(hits(await rig.store.count('k', [hour(9), hour(9)], rig.ctx)), [6, 2])
     },
   ],
   [
@@ -111,7 +111,7 @@ export const countCases: readonly StoreCase[] = [
     async rig => {
       if (!rig.reopen) return
       await times(3, () => rig.store, 'k', [hour(9)], rig)
-      assert.deepEqual(hits(await (await rig.reopen()).count('k', [hour(9)], rig.use)), [4])
+      assert.deepEqual(hits(await (await rig.reopen()).count('k', [hour(9)], rig.ctx)), [4])
     },
   ],
   [
@@ -127,10 +127,10 @@ export const countCases: readonly StoreCase[] = [
         [hour(1), { ms: 1, limit: Number.NaN }],
         Array.from({ length: 17 }, () => hour(1)),
       ]
-      for (const windows of bad) await fails(rig.store.count('k', windows, rig.use), 'STORE_INVALID')
+      for (const windows of bad) await fails(rig.store.count('k', windows, rig.ctx), 'STORE_INVALID')
       for (const key of ['', 'x'.repeat(1025), 'a\u0000b', '\ud800'])
-        await fails(rig.store.count(key, [hour(1)], rig.use), 'STORE_INVALID')
-      assert.deepEqual(hits(await rig.store.count('k', [hour(1)], rig.use)), [1])
+        await fails(rig.store.count(key, [hour(1)], rig.ctx), 'STORE_INVALID')
+      assert.deepEqual(hits(await rig.store.count('k', [hour(1)], rig.ctx)), [1])
     },
   ],
 ]

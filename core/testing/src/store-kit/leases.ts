@@ -8,10 +8,10 @@ const request = (holder: string, parts: Partial<LeaseRequest> = {}): LeaseReques
   waitMs: 0,
   ...parts,
 })
-const take = ({ use }: Rig, store: Store, lease: string, holder: string, parts?: Partial<LeaseRequest>) =>
-  store.acquire(lease, request(holder, parts), use)
-const write = (store: Store, fence: { lease: string; fence: number }, { use }: Rig, value = 1) =>
-  store.batch([{ op: 'put', collection: 'plain', key: 'a', value }], { fence: { lease: fence.lease, fence: fence.fence } }, use)
+const take = ({ ctx }: Rig, store: Store, lease: string, holder: string, parts?: Partial<LeaseRequest>) =>
+  store.acquire(lease, request(holder, parts), ctx)
+const write = (store: Store, fence: { lease: string; fence: number }, { ctx }: Rig, value = 1) =>
+  store.batch([{ op: 'put', collection: 'plain', key: 'a', value }], { fence: { lease: fence.lease, fence: fence.fence } }, ctx)
 
 /** Leases and fences. */
 export const leaseCases: readonly StoreCase[] = [
@@ -27,7 +27,7 @@ export const leaseCases: readonly StoreCase[] = [
       await fails(take(rig, other, 'l', 'b'), 'LEASE_BUSY')
       await fails(take(rig, rig.store, 'l', 'a'), 'LEASE_BUSY')
       await take(rig, other, 'm', 'b')
-      await rig.store.release(lease, rig.use)
+      await rig.store.release(lease, rig.ctx)
       await take(rig, other, 'l', 'b')
     },
   ],
@@ -40,7 +40,7 @@ export const leaseCases: readonly StoreCase[] = [
         const lease = await take(rig, handles[round % 2]!, 'l', `h${round}`)
         assert.ok(lease.fence > last, `fence ${lease.fence} after ${last}`)
         last = lease.fence
-        await handles[round % 2]!.release(lease, rig.use)
+        await handles[round % 2]!.release(lease, rig.ctx)
       }
     },
   ],
@@ -52,9 +52,9 @@ export const leaseCases: readonly StoreCase[] = [
       const waiting = Array.from({ length: 10 }, async (_, i) => {
         const lease = await take(rig, rig.store, 'l', `h${i}`, { waitMs: 20_000 })
         order.push(i)
-        await rig.store.release(lease, rig.use)
+        await rig.store.release(lease, rig.ctx)
       })
-      await rig.store.release(first, rig.use)
+      await rig.store.release(first, rig.ctx)
       await Promise.all(waiting)
       assert.deepEqual(order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     },
@@ -65,7 +65,7 @@ export const leaseCases: readonly StoreCase[] = [
       const other = await rig.second()
       const lease = await take(rig, rig.store, 'l', 'a')
       const next = take(rig, other, 'l', 'b', { waitMs: 20_000 })
-      await rig.store.release(lease, rig.use)
+      await rig.store.release(lease, rig.ctx)
       assert.ok((await next).fence > lease.fence)
     },
   ],
@@ -76,7 +76,7 @@ export const leaseCases: readonly StoreCase[] = [
       const lease = await take(rig, rig.store, 'l', 'a')
       await fails(take(rig, rig.store, 'l', 'b', { waitMs: 30 }), 'LEASE_BUSY')
       await fails(take(rig, other, 'l', 'b', { waitMs: 30 }), 'LEASE_BUSY')
-      await rig.store.release(lease, rig.use)
+      await rig.store.release(lease, rig.ctx)
       await take(rig, rig.store, 'l', 'c')
     },
   ],
@@ -84,12 +84,12 @@ export const leaseCases: readonly StoreCase[] = [
     'stops waiting when the caller gives up, and the next one is served',
     async rig => {
       const lease = await take(rig, rig.store, 'l', 'a')
-      const gone = abortable(rig.use)
-      const abandoned = rig.store.acquire('l', request('b', { waitMs: 20_000 }), gone.use)
+      const gone = abortable(rig.ctx)
+      const abandoned = rig.store.acquire('l', request('b', { waitMs: 20_000 }), gone.ctx)
       const next = take(rig, rig.store, 'l', 'c', { waitMs: 20_000 })
       gone.abort()
       await assert.rejects(abandoned)
-      await rig.store.release(lease, rig.use)
+      await rig.store.release(lease, rig.ctx)
       assert.ok((await next).fence > lease.fence)
     },
   ],
@@ -101,9 +101,9 @@ export const leaseCases: readonly StoreCase[] = [
       const next = await take(rig, other, 'l', 'b', { waitMs: 20_000 })
       assert.ok(next.fence > late.fence)
       await fails(write(rig.store, late, rig), 'STORE_FENCED')
-      await fails(rig.store.renew(late, 1000, rig.use), 'STORE_FENCED')
+      await fails(rig.store.renew(late, 1000, rig.ctx), 'STORE_FENCED')
       await write(other, next, rig)
-      await rig.store.release(late, rig.use)
+      await rig.store.release(late, rig.ctx)
       await write(other, next, rig)
       await fails(take(rig, rig.store, 'l', 'c'), 'LEASE_BUSY')
     },
@@ -113,7 +113,7 @@ export const leaseCases: readonly StoreCase[] = [
     async rig => {
       const other = await rig.second()
       const lease = await take(rig, rig.store, 'l', 'a', { ttlMs: 2_000 })
-      const longer = await rig.store.renew(lease, 20_000, rig.use)
+      const longer = await rig.store.renew(lease, 20_000, rig.ctx)
       assert.equal(longer.fence, lease.fence)
       assert.ok(longer.expiresAt > lease.expiresAt)
       await fails(take(rig, other, 'l', 'b', { waitMs: 30 }), 'LEASE_BUSY')
@@ -126,15 +126,15 @@ export const leaseCases: readonly StoreCase[] = [
       const other = await rig.second()
       const former = await take(rig, rig.store, 'l', 'a')
       await write(rig.store, former, rig, 1)
-      await rig.store.release(former, rig.use)
+      await rig.store.release(former, rig.ctx)
       await fails(write(rig.store, former, rig, 2), 'STORE_FENCED')
       const lease = await take(rig, other, 'l', 'b')
       await fails(write(rig.store, former, rig, 2), 'STORE_FENCED', { lease: 'l', fence: former.fence })
       await fails(write(other, former, rig, 2), 'STORE_FENCED')
-      assert.equal((await rig.store.get('plain', 'a', rig.use))?.value, 1)
+      assert.equal((await rig.store.get('plain', 'a', rig.ctx))?.value, 1)
       await write(other, lease, rig, 3)
       await rig.put('plain', 'a', 4)
-      assert.equal((await rig.store.get('plain', 'a', rig.use))?.value, 4)
+      assert.equal((await rig.store.get('plain', 'a', rig.ctx))?.value, 4)
     },
   ],
   [
@@ -150,8 +150,8 @@ export const leaseCases: readonly StoreCase[] = [
         ])
         assert.equal(mine.status, 'fulfilled')
         assert.ok(late.every(one => one.status === 'rejected'))
-        assert.equal((await rig.store.get('plain', 'a', rig.use))?.value, round)
-        await handles[round % 2]!.release(lease, rig.use)
+        assert.equal((await rig.store.get('plain', 'a', rig.ctx))?.value, round)
+        await handles[round % 2]!.release(lease, rig.ctx)
         last = lease
       }
     },
@@ -160,11 +160,11 @@ export const leaseCases: readonly StoreCase[] = [
     'ignores the release of a lease that was lost or never held',
     async rig => {
       const lease = await take(rig, rig.store, 'l', 'a')
-      await rig.store.release({ lease: 'l', fence: lease.fence + 1 }, rig.use)
-      await rig.store.release({ lease: 'never', fence: 1 }, rig.use)
-      await rig.store.release(lease, rig.use)
-      await rig.store.release(lease, rig.use)
-      await fails(rig.store.renew({ lease: 'never', fence: 1 }, 1000, rig.use), 'STORE_FENCED')
+      await rig.store.release({ lease: 'l', fence: lease.fence + 1 }, rig.ctx)
+      await rig.store.release({ lease: 'never', fence: 1 }, rig.ctx)
+      await rig.store.release(lease, rig.ctx)
+      await rig.store.release(lease, rig.ctx)
+      await fails(rig.store.renew({ lease: 'never', fence: 1 }, 1000, rig.ctx), 'STORE_FENCED')
     },
   ],
   [
@@ -175,7 +175,7 @@ export const leaseCases: readonly StoreCase[] = [
       await take(rig, rig.store, 'd', 'worker_10:d')
       await take(rig, rig.store, 'e', 'workerx1:e')
       const waiting = take(rig, other, 'a', 'worker-2:a', { waitMs: 20_000 })
-      await other.releaseHolder('worker_1:', rig.use)
+      await other.releaseHolder('worker_1:', rig.ctx)
       assert.ok((await waiting).fence > dead[0]!.fence)
       await take(rig, rig.store, 'b', 'worker-2:b')
       await take(rig, rig.store, 'c', 'worker-2:c')
@@ -192,16 +192,16 @@ export const leaseCases: readonly StoreCase[] = [
       const increment = async (worker: number) => {
         const handle = handles[worker % 2]!
         const { lease, fence } = await take(rig, handle, 'l', `w${worker}`, { waitMs: 20_000 })
-        const there = await handle.get('plain', 'n', rig.use)
+        const there = await handle.get('plain', 'n', rig.ctx)
         await handle.batch(
           [{ op: 'put', collection: 'plain', key: 'n', value: Number(there?.value) + 1 }],
           { fence: { lease, fence } },
-          rig.use
+          rig.ctx
         )
-        await handle.release({ lease, fence }, rig.use)
+        await handle.release({ lease, fence }, rig.ctx)
       }
       await Promise.all(Array.from({ length: 40 }, (_, worker) => increment(worker)))
-      assert.equal((await rig.store.get('plain', 'n', rig.use))?.value, 40)
+      assert.equal((await rig.store.get('plain', 'n', rig.ctx))?.value, 40)
     },
   ],
   [
@@ -212,7 +212,7 @@ export const leaseCases: readonly StoreCase[] = [
       for (let round = 0; round < 3; round++) last = Math.max(last, (await take(rig, rig.store, `l${round}`, 'a')).fence)
       const again = await rig.reopen()
       assert.ok((await take(rig, again, 'fresh', 'a')).fence > last)
-      await again.releaseHolder('a', rig.use)
+      await again.releaseHolder('a', rig.ctx)
       assert.ok((await take(rig, again, 'l0', 'b')).fence > last)
     },
   ],

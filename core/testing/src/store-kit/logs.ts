@@ -9,14 +9,14 @@ const append = (id: string, values: number[], ifLength?: number): StoreOp => ({
   values,
   ...(ifLength === undefined ? {} : { ifLength }),
 })
-const seqs = async ({ store, use }: Rig, query: LogQuery) => (await store.read('lines', 's', query, use)).map(entry => entry.seq)
+const seqs = async ({ store, ctx }: Rig, query: LogQuery) => (await store.read('lines', 's', query, ctx)).map(entry => entry.seq)
 
 /** Append logs. */
 export const logCases: readonly StoreCase[] = [
   [
     'numbers the entries of a stream from 1 without holes',
-    async ({ store, use, batch }) => {
-      assert.deepEqual(await store.read('lines', 's', { limit: 10 }, use), [])
+    async ({ store, ctx, batch }) => {
+      assert.deepEqual(await store.read('lines', 's', { limit: 10 }, ctx), [])
       assert.deepEqual(await batch(append('s', [10, 20])), [2])
       assert.deepEqual(await batch(append('s', [30])), [3])
       const wanted = [
@@ -24,7 +24,7 @@ export const logCases: readonly StoreCase[] = [
         { seq: 2, value: 20 },
         { seq: 3, value: 30 },
       ]
-      assert.deepEqual(plain(await store.read('lines', 's', { limit: 10 }, use)), wanted)
+      assert.deepEqual(plain(await store.read('lines', 's', { limit: 10 }, ctx)), wanted)
     },
   ],
   [
@@ -43,10 +43,10 @@ export const logCases: readonly StoreCase[] = [
   ],
   [
     'keeps streams of one id in different logs apart, and ids that look alike',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(append('a', [1]), append('A', [2]), append('a ', [3]), append('\u00e1', [4]), append('a\u0301', [5]))
       await batch({ op: 'append', log: 'events', id: 'a', values: [6] })
-      const values = async (log: string, id: string) => (await store.read(log, id, { limit: 9 }, use)).map(entry => entry.value)
+      const values = async (log: string, id: string) => (await store.read(log, id, { limit: 9 }, ctx)).map(entry => entry.value)
       assert.deepEqual(await values('lines', 'a'), [1])
       assert.deepEqual(await values('lines', 'A'), [2])
       assert.deepEqual(await values('lines', 'a '), [3])
@@ -66,20 +66,20 @@ export const logCases: readonly StoreCase[] = [
   ],
   [
     'lets exactly one of 50 concurrent appends with the same ifLength win',
-    async ({ store, use, second }) => {
+    async ({ store, ctx, second }) => {
       const handles = [store, await second()]
-      const tries = Array.from({ length: 50 }, (_, i) => handles[i % 2]!.batch([append('s', [i], 0)], {}, use))
+      const tries = Array.from({ length: 50 }, (_, i) => handles[i % 2]!.batch([append('s', [i], 0)], {}, ctx))
       const won = (await Promise.allSettled(tries)).filter(one => one.status === 'fulfilled')
       assert.equal(won.length, 1)
-      assert.equal((await store.read('lines', 's', { limit: 9 }, use)).length, 1)
+      assert.equal((await store.read('lines', 's', { limit: 9 }, ctx)).length, 1)
     },
   ],
   [
     'makes no hole and no double when two handles append at once',
-    async ({ store, use, second }) => {
+    async ({ store, ctx, second }) => {
       const handles = [store, await second()]
-      await Promise.all(Array.from({ length: 100 }, (_, i) => handles[i % 2]!.batch([append('s', [i])], {}, use)))
-      const entries = await store.read('lines', 's', { limit: 1000 }, use)
+      await Promise.all(Array.from({ length: 100 }, (_, i) => handles[i % 2]!.batch([append('s', [i])], {}, ctx)))
+      const entries = await store.read('lines', 's', { limit: 1000 }, ctx)
       assert.deepEqual(
         entries.map(entry => entry.seq),
         Array.from({ length: 100 }, (_, i) => i + 1)
@@ -89,11 +89,11 @@ export const logCases: readonly StoreCase[] = [
   ],
   [
     'goes on where a stream was before a batch that was refused',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(append('s', [1]))
       await fails(batch(append('s', [2]), { op: 'put', collection: 'plain', key: 'k', value: 1, ifVersion: 5 }), 'STORE_CONFLICT')
       assert.deepEqual(await batch(append('s', [3])), [2])
-      assert.deepEqual(plain(await store.read('lines', 's', { limit: 9 }, use)), [
+      assert.deepEqual(plain(await store.read('lines', 's', { limit: 9 }, ctx)), [
         { seq: 1, value: 1 },
         { seq: 2, value: 3 },
       ])
@@ -110,38 +110,38 @@ export const logCases: readonly StoreCase[] = [
   ],
   [
     'drops a whole stream and no other, and begins it again with 1',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(append('a', [1, 2]), append('b', [1]), append('a1', [1]))
       assert.deepEqual(await batch({ op: 'drop', log: 'lines', id: 'a' }, { op: 'drop', log: 'lines', id: 'none' }), [0, 0])
-      assert.deepEqual(await store.read('lines', 'a', { limit: 9 }, use), [])
-      assert.equal((await store.read('lines', 'b', { limit: 9 }, use)).length, 1)
-      assert.equal((await store.read('lines', 'a1', { limit: 9 }, use)).length, 1)
+      assert.deepEqual(await store.read('lines', 'a', { limit: 9 }, ctx), [])
+      assert.equal((await store.read('lines', 'b', { limit: 9 }, ctx)).length, 1)
+      assert.equal((await store.read('lines', 'a1', { limit: 9 }, ctx)).length, 1)
       assert.deepEqual(await batch(append('a', [7], 0)), [1])
-      assert.deepEqual(plain(await store.read('lines', 'a', { limit: 9 }, use)), [{ seq: 1, value: 7 }])
+      assert.deepEqual(plain(await store.read('lines', 'a', { limit: 9 }, ctx)), [{ seq: 1, value: 7 }])
     },
   ],
   [
     'shows nothing of a dropped stream, however often it was read before, on either handle',
-    async ({ store, use, batch, second }) => {
+    async ({ store, ctx, batch, second }) => {
       const other = await second()
       for (let round = 0; round < 10; round++) {
         await batch(append('s', [round, round]))
         for (const handle of [store, other]) {
           assert.deepEqual(
-            (await handle.read('lines', 's', { limit: 9 }, use)).map(entry => entry.value),
+            (await handle.read('lines', 's', { limit: 9 }, ctx)).map(entry => entry.value),
             [round, round]
           )
         }
-        await (round % 2 ? store : other).batch([{ op: 'drop', log: 'lines', id: 's' }], {}, use)
+        await (round % 2 ? store : other).batch([{ op: 'drop', log: 'lines', id: 's' }], {}, ctx)
       }
-      for (const handle of [store, other]) assert.deepEqual(await handle.read('lines', 's', { limit: 9 }, use), [])
+      for (const handle of [store, other]) assert.deepEqual(await handle.read('lines', 's', { limit: 9 }, ctx), [])
     },
   ],
   [
     'refuses queries without sense',
-    async ({ store, use }) => {
+    async ({ store, ctx }) => {
       for (const query of [{ limit: 0 }, { limit: -1 }, { limit: 1.5 }, { limit: 10, from: 0 }, { limit: 10_001 }]) {
-        await fails(store.read('lines', 's', query, use), 'STORE_INVALID')
+        await fails(store.read('lines', 's', query, ctx), 'STORE_INVALID')
       }
     },
   ],

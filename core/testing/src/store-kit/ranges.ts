@@ -11,22 +11,22 @@ async function fill({ batch }: Rig): Promise<void> {
     ...shuffled(notes).map(value => ({ op: 'put', collection: 'notes', key: `${value.owner}${value.at}`, value }) as const)
   )
 }
-const ask = async ({ store, use }: Rig, query: RangeQuery) => keysOf((await store.range('notes', query, use)).records)
+const ask = async ({ store, ctx }: Rig, query: RangeQuery) => keysOf((await store.range('notes', query, ctx)).records)
 const ten = (owner: string) => Array.from({ length: 10 }, (_, at) => `${owner}${at}`)
 
 /** Ranges over keys and indexes. */
 export const rangeCases: readonly StoreCase[] = [
   [
     'sorts keys by their UTF-8 bytes',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(...shuffled(KEYS).map(key => ({ op: 'put', collection: 'plain', key, value: key }) as const))
-      assert.deepEqual(keysOf((await store.range('plain', { limit: 1000 }, use)).records), KEYS)
-      assert.deepEqual(keysOf((await store.range('plain', { limit: 1000, reverse: true }, use)).records), KEYS.toReversed())
+      assert.deepEqual(keysOf((await store.range('plain', { limit: 1000 }, ctx)).records), KEYS)
+      assert.deepEqual(keysOf((await store.range('plain', { limit: 1000, reverse: true }, ctx)).records), KEYS.toReversed())
       for (let i = 0; i < KEYS.length; i++) {
         const page = await store.range(
           'plain',
           { from: KEYS[i]!, ...(KEYS[i + 3] === undefined ? {} : { to: KEYS[i + 3]! }), limit: 1000 },
-          use
+          ctx
         )
         assert.deepEqual(keysOf(page.records), KEYS.slice(i, i + 3 < KEYS.length ? i + 3 : undefined))
       }
@@ -34,7 +34,7 @@ export const rangeCases: readonly StoreCase[] = [
   ],
   [
     'sorts an index by null, false, true, numbers, text by bytes; absent paths with null',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(
         ...shuffled(VALUES.map((at, i) => [i, at] as const)).map(
           ([i, at]) => ({ op: 'put', collection: 'notes', key: `k${i}`, value: { owner: 'x', at } }) as const
@@ -43,15 +43,15 @@ export const rangeCases: readonly StoreCase[] = [
       await batch({ op: 'put', collection: 'notes', key: 'absent', value: { owner: 'x' } })
       const order = ['absent', ...VALUES.keys().map(i => `k${i}`)]
       const query = { index: 'by_owner', equals: ['x'], limit: 1000 }
-      assert.deepEqual(keysOf((await store.range('notes', query, use)).records), order)
-      assert.deepEqual(keysOf((await store.range('notes', { ...query, reverse: true }, use)).records), order.toReversed())
-      assert.deepEqual(keysOf(await pages(store, 'notes', { ...query, limit: 7 }, use)), order)
-      assert.deepEqual(keysOf(await pages(store, 'notes', { ...query, limit: 7, reverse: true }, use)), order.toReversed())
+      assert.deepEqual(keysOf((await store.range('notes', query, ctx)).records), order)
+      assert.deepEqual(keysOf((await store.range('notes', { ...query, reverse: true }, ctx)).records), order.toReversed())
+      assert.deepEqual(keysOf(await pages(store, 'notes', { ...query, limit: 7 }, ctx)), order)
+      assert.deepEqual(keysOf(await pages(store, 'notes', { ...query, limit: 7, reverse: true }, ctx)), order.toReversed())
     },
   ],
   [
     'bounds an index by every kind of value, first included and last not',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       await batch(
         ...VALUES.map((at, i) => ({ op: 'put', collection: 'notes', key: `k${i}`, value: { owner: 'x', at } }) as const)
       )
@@ -60,7 +60,7 @@ export const rangeCases: readonly StoreCase[] = [
         const page = await store.range(
           'notes',
           { index: 'by_owner', equals: ['x'], from, ...(to === undefined ? {} : { to }), limit: 1000 },
-          use
+          ctx
         )
         const end = to === undefined ? VALUES.length : i + 2
         assert.deepEqual(
@@ -68,14 +68,14 @@ export const rangeCases: readonly StoreCase[] = [
           Array.from({ length: end - i }, (_, n) => `k${i + n}`),
           `from ${JSON.stringify(from)}`
         )
-        const same = await store.range('notes', { index: 'by_owner', equals: ['x', from], limit: 1000 }, use)
+        const same = await store.range('notes', { index: 'by_owner', equals: ['x', from], limit: 1000 }, ctx)
         assert.deepEqual(keysOf(same.records), [`k${i}`], `equals ${JSON.stringify(from)}`)
       }
     },
   ],
   [
     'takes lists and objects at an indexed path, and paths through them, as null',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       const values: Json[] = [
         { meta: { kind: [1] } },
         { meta: { kind: {} } },
@@ -87,7 +87,7 @@ export const rangeCases: readonly StoreCase[] = [
         JSON.parse('{"__proto__": {"meta": {"kind": "a"}}}'),
       ]
       await batch(...values.map((value, i) => ({ op: 'put', collection: 'notes', key: `k${i}`, value }) as const))
-      const page = await store.range('notes', { index: 'by_kind', equals: [null], limit: 100 }, use)
+      const page = await store.range('notes', { index: 'by_kind', equals: [null], limit: 100 }, ctx)
       assert.deepEqual(
         keysOf(page.records),
         values.map((_, i) => `k${i}`)
@@ -119,13 +119,13 @@ export const rangeCases: readonly StoreCase[] = [
   ],
   [
     'does not take one owner for the beginning of another',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       const owners = ['a', 'a ', 'aa', 'a\u0000', 'A', '\u00e1', 'a\u0301']
       await batch(
         ...owners.map((owner, i) => ({ op: 'put', collection: 'notes', key: `k${i}`, value: { owner, at: 'a' } }) as const)
       )
       for (const [i, owner] of owners.entries()) {
-        const page = await store.range('notes', { index: 'by_owner', equals: [owner], limit: 100 }, use)
+        const page = await store.range('notes', { index: 'by_owner', equals: [owner], limit: 100 }, ctx)
         assert.deepEqual(keysOf(page.records), [`k${i}`])
       }
     },
@@ -136,13 +136,13 @@ export const rangeCases: readonly StoreCase[] = [
       await fill(rig)
       const all = [...ten('x'), ...ten('y'), ...ten('z')]
       for (const limit of [1, 7, 10, 15, 30, 31]) {
-        assert.deepEqual(keysOf(await pages(rig.store, 'notes', { limit }, rig.use)), all)
+        assert.deepEqual(keysOf(await pages(rig.store, 'notes', { limit }, rig.ctx)), all)
         assert.deepEqual(
-          keysOf(await pages(rig.store, 'notes', { index: 'by_owner', limit, reverse: true }, rig.use)),
+          keysOf(await pages(rig.store, 'notes', { index: 'by_owner', limit, reverse: true }, rig.ctx)),
           all.toReversed()
         )
         assert.deepEqual(
-          keysOf(await pages(rig.store, 'notes', { index: 'by_owner', equals: ['y'], from: 2, to: 9, limit }, rig.use)),
+          keysOf(await pages(rig.store, 'notes', { index: 'by_owner', equals: ['y'], from: 2, to: 9, limit }, rig.ctx)),
           ten('y').slice(2, 9)
         )
       }
@@ -152,22 +152,22 @@ export const rangeCases: readonly StoreCase[] = [
     'says that there is no next page exactly when there is none',
     async rig => {
       await fill(rig)
-      const page = await rig.store.range('notes', { index: 'by_owner', equals: ['x'], limit: 10 }, rig.use)
+      const page = await rig.store.range('notes', { index: 'by_owner', equals: ['x'], limit: 10 }, rig.ctx)
       assert.equal(page.next, undefined)
-      assert.notEqual((await rig.store.range('notes', { index: 'by_owner', equals: ['x'], limit: 9 }, rig.use)).next, undefined)
+      assert.notEqual((await rig.store.range('notes', { index: 'by_owner', equals: ['x'], limit: 9 }, rig.ctx)).next, undefined)
     },
   ],
   [
     'neither repeats nor skips what was there, when records come and go between the pages',
     async rig => {
       await fill(rig)
-      const { store, use, batch } = rig
+      const { store, ctx, batch } = rig
       const seen: string[] = []
       for (let cursor: string | undefined, round = 0; ; round++) {
         const page = await store.range(
           'notes',
           { index: 'by_owner', equals: ['y'], limit: 3, ...(cursor ? { cursor } : {}) },
-          use
+          ctx
         )
         seen.push(...keysOf(page.records))
         await batch(
@@ -201,10 +201,10 @@ export const rangeCases: readonly StoreCase[] = [
   ],
   [
     'gives whole records in a range',
-    async ({ store, use, put }) => {
+    async ({ store, ctx, put }) => {
       await put('notes', 'a', { owner: 'x', text: 'first' })
       await put('notes', 'a', { owner: 'x', text: 'second' })
-      const page = await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 9 }, use)
+      const page = await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 9 }, ctx)
       assert.deepEqual(plain(page), { records: [{ key: 'a', version: 2, value: { owner: 'x', text: 'second' } }] })
     },
   ],
@@ -212,12 +212,12 @@ export const rangeCases: readonly StoreCase[] = [
     'never shows what equals hides, whatever the cursor',
     async rig => {
       await fill(rig)
-      const { store, use } = rig
-      const foreign = (await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 3 }, use)).next!
-      const ofKeys = (await store.range('notes', { limit: 3 }, use)).next!
+      const { store, ctx } = rig
+      const foreign = (await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 3 }, ctx)).next!
+      const ofKeys = (await store.range('notes', { limit: 3 }, ctx)).next!
       for (const cursor of [foreign, ofKeys, '', 'x', '%%%', 'AAAA', Buffer.from('zzz').toString('base64url')]) {
         const query = { index: 'by_owner', equals: ['y'], limit: 100, cursor }
-        const answer = await store.range('notes', query, use).catch((error: { code?: string }) => error.code)
+        const answer = await store.range('notes', query, ctx).catch((error: { code?: string }) => error.code)
         if (typeof answer === 'object')
           assert.ok(
             keysOf(answer.records).every(key => key.startsWith('y')),
@@ -229,7 +229,7 @@ export const rangeCases: readonly StoreCase[] = [
   ],
   [
     'refuses queries without sense',
-    async ({ store, use }) => {
+    async ({ store, ctx }) => {
       const queries: RangeQuery[] = [
         { limit: 0 },
         { limit: 1001 },
@@ -241,7 +241,7 @@ export const rangeCases: readonly StoreCase[] = [
         { index: 'by_owner', from: {}, limit: 1 },
         { index: 'by_owner', equals: ['x', 1], from: 5, limit: 1 },
       ]
-      for (const query of queries) await fails(store.range('notes', query, use), 'STORE_INVALID')
+      for (const query of queries) await fails(store.range('notes', query, ctx), 'STORE_INVALID')
     },
   ],
 ]

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { codeOf, systemUse, type Use } from '@svc/core'
+import { codeOf, systemContext, type CallContext } from '@svc/core'
 import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 
 /** A store as the kit takes it; disposing of it removes all of it. */
@@ -15,7 +15,7 @@ export type OpenStore = () => Promise<StoreUnderTest>
 /** What a case works with: the kit's space is open on both handles. */
 export interface Rig {
   readonly store: Store
-  readonly use: Use
+  readonly ctx: CallContext
   readonly reopen: (() => Promise<Store>) | undefined
   second(): Promise<Store>
   put(collection: string, key: string, value: Json): Promise<number>
@@ -45,25 +45,25 @@ export async function rigged(open: OpenStore, run: (rig: Rig) => Promise<void>):
   const ended = new AbortController()
   const limit = setTimeout(() => ended.abort(new Error(`the case took more than ${CASE_MS} ms`)), CASE_MS)
   try {
-    const use = systemUse(ended.signal)
-    await under.store.open(KIT, use)
-    await run(rigOf(under, use))
+    const ctx = systemContext(ended.signal)
+    await under.store.open(KIT, ctx)
+    await run(rigOf(under, ctx))
   } finally {
     clearTimeout(limit)
     ended.abort(new Error('the case has ended'))
   }
 }
 
-function rigOf(under: StoreUnderTest, use: Use): Rig {
+function rigOf(under: StoreUnderTest, ctx: CallContext): Rig {
   const { store } = under
   const opened = async (handle: Store) => {
-    await handle.open(KIT, use)
+    await handle.open(KIT, ctx)
     return handle
   }
-  const batch = async (...ops: StoreOp[]) => (await store.batch(ops, {}, use)).results
+  const batch = async (...ops: StoreOp[]) => (await store.batch(ops, {}, ctx)).results
   return {
     store,
-    use,
+    ctx,
     batch,
     reopen: under.reopen && (async () => opened(await under.reopen!())),
     second: async () => opened(under.second ? await under.second() : store),
@@ -90,10 +90,10 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 /** Every record of a range, fetched page by page; checks that no page but the last is without `next` and none is too long. */
-export async function pages(store: Store, collection: string, query: RangeQuery, use: Use): Promise<StoreRecord[]> {
+export async function pages(store: Store, collection: string, query: RangeQuery, ctx: CallContext): Promise<StoreRecord[]> {
   const all: StoreRecord[] = []
   for (let cursor: string | undefined; ; ) {
-    const page = await store.range(collection, { ...query, ...(cursor === undefined ? {} : { cursor }) }, use)
+    const page = await store.range(collection, { ...query, ...(cursor === undefined ? {} : { cursor }) }, ctx)
     assert.ok(page.records.length <= query.limit, 'a page is longer than its limit')
     all.push(...page.records)
     if (page.next === undefined) return all
@@ -105,9 +105,9 @@ export async function pages(store: Store, collection: string, query: RangeQuery,
 export const keysOf = (records: readonly StoreRecord[]): string[] => records.map(record => record.key)
 
 /** A `use` of its own that the case may abort. */
-export function abortable(use: Use): { readonly use: Use; abort(): void } {
+export function abortable(ctx: CallContext): { readonly ctx: CallContext; abort(): void } {
   const controller = new AbortController()
-  return { use: { ...use, signal: AbortSignal.any([use.signal, controller.signal]) }, abort: () => controller.abort() }
+  return { ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, controller.signal]) }, abort: () => controller.abort() }
 }
 
 /** A value equal to a JSON value whatever prototypes its objects have. */

@@ -42,14 +42,14 @@ const deepFreeze = <T>(value: T): T => {
 export const valueCases: readonly StoreCase[] = [
   [
     'gives back every JSON value as it was',
-    async ({ store, use, put, batch }) => {
+    async ({ store, ctx, put, batch }) => {
       for (const [name, value] of Object.entries({ ...EDGES, 'a prototype key': withProto })) {
         await put('plain', name, value)
         await batch({ op: 'append', log: 'lines', id: name, values: [value, value] })
         const wanted = JSON.stringify(value)
-        assert.equal(JSON.stringify((await store.get('plain', name, use))?.value), wanted, name)
+        assert.equal(JSON.stringify((await store.get('plain', name, ctx))?.value), wanted, name)
         assert.deepEqual(
-          (await store.read('lines', name, { limit: 5 }, use)).map(entry => JSON.stringify(entry.value)),
+          (await store.read('lines', name, { limit: 5 }, ctx)).map(entry => JSON.stringify(entry.value)),
           [wanted, wanted],
           name
         )
@@ -59,33 +59,33 @@ export const valueCases: readonly StoreCase[] = [
   ],
   [
     'leaves out what is undefined and takes what no number is as null, as JSON does',
-    async ({ store, use, put }) => {
+    async ({ store, ctx, put }) => {
       await put('plain', 'a', { gone: undefined, list: [1, Number.NaN, Number.POSITIVE_INFINITY], zero: -0 })
-      assert.equal(JSON.stringify((await store.get('plain', 'a', use))?.value), '{"list":[1,null,null],"zero":0}')
-      assert.ok(!Object.hasOwn((await store.get('plain', 'a', use))!.value as object, 'gone'))
+      assert.equal(JSON.stringify((await store.get('plain', 'a', ctx))?.value), '{"list":[1,null,null],"zero":0}')
+      assert.ok(!Object.hasOwn((await store.get('plain', 'a', ctx))!.value as object, 'gone'))
     },
   ],
   [
     'refuses a value that is no JSON, and nothing of its batch is done',
-    async ({ store, use, batch }) => {
+    async ({ store, ctx, batch }) => {
       for (const value of [undefined, () => 1, Symbol('x'), 1n] as unknown as Json[]) {
         await fails(
           batch({ op: 'put', collection: 'plain', key: 'a', value: 1 }, { op: 'put', collection: 'plain', key: 'b', value }),
           'STORE_INVALID'
         )
       }
-      assert.equal(await store.get('plain', 'a', use), undefined)
+      assert.equal(await store.get('plain', 'a', ctx), undefined)
     },
   ],
   [
     'keeps text of a mebibyte and lists of 10,000 entries',
-    async ({ store, use, put, batch }) => {
+    async ({ store, ctx, put, batch }) => {
       const text = 'é€😀x'.repeat(1 << 18)
       await put('plain', 'text', text)
-      assert.equal((await store.get('plain', 'text', use))?.value, text)
+      assert.equal((await store.get('plain', 'text', ctx))?.value, text)
       const list = Array.from({ length: 10_000 }, (_, i) => i)
       await batch({ op: 'append', log: 'lines', id: 'long', values: list })
-      const entries = await store.read('lines', 'long', { limit: 10_000 }, use)
+      const entries = await store.read('lines', 'long', { limit: 10_000 }, ctx)
       assert.deepEqual(
         entries.map(entry => entry.value),
         list
@@ -94,42 +94,42 @@ export const valueCases: readonly StoreCase[] = [
   ],
   [
     'takes frozen arguments and leaves arguments as they were',
-    async ({ store, use }) => {
+    async ({ store, ctx }) => {
       const value = deepFreeze({ owner: 'x', list: [1, { a: 1 }] })
       const ops = deepFreeze([
         { op: 'put', collection: 'notes', key: 'a', value },
         { op: 'append', log: 'lines', id: 'a', values: [value] },
       ] as const)
-      await store.batch(ops, deepFreeze({}), use)
+      await store.batch(ops, deepFreeze({}), ctx)
       const query = deepFreeze({ index: 'by_owner', equals: ['x'], limit: 5 })
-      assert.equal((await store.range('notes', query, use)).records.length, 1)
+      assert.equal((await store.range('notes', query, ctx)).records.length, 1)
       const open = { list: [1], b: 'b' }
-      await store.batch([{ op: 'put', collection: 'plain', key: 'a', value: open }], {}, use)
+      await store.batch([{ op: 'put', collection: 'plain', key: 'a', value: open }], {}, ctx)
       assert.ok(!Object.isFrozen(open) && !Object.isFrozen(open.list), 'the caller’s value was frozen')
     },
   ],
   [
     'keeps what was put, not the object it was put with',
-    async ({ store, use, put, batch }) => {
+    async ({ store, ctx, put, batch }) => {
       const value = { list: [1], deep: { n: 1 } }
       const written = Promise.all([put('plain', 'a', value), batch({ op: 'append', log: 'lines', id: 'a', values: [value] })])
       await written
       value.list.push(2)
       value.deep.n = 2
       const wanted = '{"list":[1],"deep":{"n":1}}'
-      assert.equal(JSON.stringify((await store.get('plain', 'a', use))?.value), wanted)
-      assert.equal(JSON.stringify((await store.read('lines', 'a', { limit: 1 }, use))[0]?.value), wanted)
+      assert.equal(JSON.stringify((await store.get('plain', 'a', ctx))?.value), wanted)
+      assert.equal(JSON.stringify((await store.read('lines', 'a', { limit: 1 }, ctx))[0]?.value), wanted)
     },
   ],
   [
     'lets nobody change what it keeps through what it gave out',
-    async ({ store, use, put, batch }) => {
+    async ({ store, ctx, put, batch }) => {
       await put('notes', 'a', { owner: 'x', list: [1] })
       await batch({ op: 'append', log: 'lines', id: 'a', values: [{ list: [1] }] })
       const reads = async () => [
-        (await store.get('notes', 'a', use))!.value,
-        (await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 1 }, use)).records[0]!.value,
-        (await store.read('lines', 'a', { limit: 1 }, use))[0]!.value,
+        (await store.get('notes', 'a', ctx))!.value,
+        (await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 1 }, ctx)).records[0]!.value,
+        (await store.read('lines', 'a', { limit: 1 }, ctx))[0]!.value,
       ]
       const before = JSON.stringify(await reads())
       for (const value of await reads()) spoil(value)

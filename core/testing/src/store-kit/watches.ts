@@ -12,15 +12,15 @@ interface Watching {
 }
 
 /** Begins to watch; on return every later change will be seen. */
-async function watch({ use }: Rig, watcher: Store, writer: Store): Promise<Watching> {
-  const own = abortable(use)
-  const changes = watcher.watch('watched', own.use)[Symbol.asyncIterator]()
+async function watch({ ctx }: Rig, watcher: Store, writer: Store): Promise<Watching> {
+  const own = abortable(ctx)
+  const changes = watcher.watch('watched', own.ctx)[Symbol.asyncIterator]()
   const next: () => Promise<IteratorResult<StoreChange>> = () => changes.next()
   // From when on a watch hears is for the store to say, so it is called until it answers.
   let heard: StoreChange | undefined
   const first = next().then(({ value }) => (heard = value))
   for (let call = 1; !heard; call++) {
-    await writer.batch([put('call', call)], {}, use)
+    await writer.batch([put('call', call)], {}, ctx)
     await Promise.race([first, new Promise(resolve => setTimeout(resolve, 5))])
   }
   const until = async (key: string, value?: number) => {
@@ -46,10 +46,10 @@ export const watchCases: readonly StoreCase[] = [
       const other = await rig.second()
       const watching = await watch(rig, rig.store, rig.store)
       for (const writer of [rig.store, other]) {
-        await writer.batch([put('a', 1)], {}, rig.use)
+        await writer.batch([put('a', 1)], {}, rig.ctx)
         const seen = await watching.until('a', 1)
         assert.deepEqual(withoutCalls(seen), [{ collection: 'watched', key: 'a', version: 1, value: 1 }])
-        await writer.batch([{ op: 'delete', collection: 'watched', key: 'a' }], {}, rig.use)
+        await writer.batch([{ op: 'delete', collection: 'watched', key: 'a' }], {}, rig.ctx)
         assert.deepEqual(withoutCalls(await watching.until('a')), [{ collection: 'watched', key: 'a', version: 0 }])
       }
       watching.abort()
@@ -61,10 +61,10 @@ export const watchCases: readonly StoreCase[] = [
       const other = await rig.second()
       const watching = await watch(rig, rig.store, other)
       const writers = Array.from({ length: 5 }, async (_, key) => {
-        for (let value = 1; value <= 40; value++) await other.batch([put(`k${key}`, value)], {}, rig.use)
+        for (let value = 1; value <= 40; value++) await other.batch([put(`k${key}`, value)], {}, rig.ctx)
       })
       await Promise.all(writers)
-      await other.batch([put('end', 1)], {}, rig.use)
+      await other.batch([put('end', 1)], {}, rig.ctx)
       const last = new Map<string, number>()
       for (const change of await watching.until('end', 1)) {
         if (change.key !== 'call')
@@ -116,9 +116,9 @@ export const watchCases: readonly StoreCase[] = [
   [
     'ends when its reader breaks off',
     async rig => {
-      const own = abortable(rig.use)
+      const own = abortable(rig.ctx)
       const loop = (async () => {
-        for await (const change of rig.store.watch('watched', own.use)) if (change.key) break
+        for await (const change of rig.store.watch('watched', own.ctx)) if (change.key) break
       })()
       let ended = false
       const over = loop.then(() => (ended = true))
@@ -133,7 +133,7 @@ export const watchCases: readonly StoreCase[] = [
     async rig => {
       await assert.rejects(
         async () => {
-          for await (const _ of rig.store.watch('nowhere', rig.use)) break
+          for await (const _ of rig.store.watch('nowhere', rig.ctx)) break
         },
         { code: 'STORE_UNKNOWN' }
       )

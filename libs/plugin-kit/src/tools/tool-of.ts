@@ -1,20 +1,20 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 
 /** A tool whose `call` names the type of its arguments. */
 export interface TypedTool<A> extends Omit<Tool, 'call'> {
-  call(args: A, use: Use): Promise<ToolResult>
+  call(args: A, ctx: CallContext): Promise<ToolResult>
 }
 
 /**
- * Makes a tool of one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, use) { … } })`. The type says what `parameters`
+ * Makes a tool of one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, ctx) { … } })`. The type says what `parameters`
  * let through, by which the caller has checked them. A call that nobody wants any more does not begin.
  */
 export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
   ...tool,
-  async call(args, use) {
-    use.signal.throwIfAborted()
-    return tool.call(args as unknown as A, use)
+  async call(args, ctx) {
+    ctx.signal.throwIfAborted()
+    return tool.call(args as unknown as A, ctx)
   },
 })
 

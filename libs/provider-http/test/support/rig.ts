@@ -1,4 +1,4 @@
-import { systemUse, type SvcError } from '@svc/core'
+import { systemContext, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createUpstream, cutShort, type FrameReader, type UpstreamOptions } from '@svc/provider-http'
 import { expect } from 'chai'
@@ -9,7 +9,7 @@ export const SECRET = 'sk-canary-0123456789'
 export const abortable = () => {
   const controller = new AbortController()
   const trace = { trace: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, traceState: 'a=1' }
-  return { use: { ...systemUse(controller.signal, 'request-1'), ...trace }, controller }
+  return { ctx: { ...systemContext(controller.signal, 'request-1'), ...trace }, controller }
 }
 export const reader = (): FrameReader => {
   let over = false

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createApiKey } from '../src/api-key.ts'
 
 const KEY = 'k3y-of-the-house.0123456789abcdef'
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const address = '127.0.0.1'
 const log = { warn: (_facts: object, message?: string) => void warnings.push(message ?? '') }
 const warnings: string[] = []
@@ -34,7 +34,7 @@ describe('auth-api-key', () => {
 
   it('tells who sends the key as a token where it goes, and leaves tokens to others', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
-    const ask = (authorization: string) => scheme.authenticate({ headers: { authorization }, address }, use)
+    const ask = (authorization: string) => scheme.authenticate({ headers: { authorization }, address }, ctx)
     const error = await ask(`Bearer ${KEY}`).catch((thrown: unknown) => thrown)
     expect(error).to.include({ code: 'AUTHENTICATION_FAILED' })
     expect(error).to.have.property('message').that.contains('X-API-Key').and.not.contains(KEY)
@@ -45,7 +45,7 @@ describe('auth-api-key', () => {
   it('keeps the server from starting without a key, and says the hint', async () => {
     for (const env of [{}, { SVC_API_KEY: '' }, { SVC_API_KEY: ' \n' }]) {
       const scheme = createApiKey({ variable: 'SVC_API_KEY', env, log })
-      const error = await scheme.prepare!(use).catch((thrown: unknown) => thrown)
+      const error = await scheme.prepare!(ctx).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'API_KEY_MISSING' })
       expect(error).to.have.property('hint').that.contains('SVC_API_KEY').and.contains('server.auth.enabled')
     }
@@ -53,7 +53,7 @@ describe('auth-api-key', () => {
 
   it('keeps the server from starting with a key that no header can carry', async () => {
     for (const KEY of ['two words', 'schlüssel', 'a\nb', 'x'.repeat(5000)]) {
-      const error = await createApiKey({ variable: 'KEY', env: { KEY }, log }).prepare!(use).catch((thrown: unknown) => thrown)
+      const error = await createApiKey({ variable: 'KEY', env: { KEY }, log }).prepare!(ctx).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'API_KEY_UNUSABLE' })
       expect(String((error as Error).message)).to.not.contain(KEY)
     }
@@ -71,7 +71,7 @@ describe('auth-api-key', () => {
     ]
     for (const KEY of [...short, ...known]) {
       const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
-      await scheme.prepare!(use)
+      await scheme.prepare!(ctx)
       const told = [warnings.splice(0).join(), JSON.stringify(scheme.doubt)]
       for (const one of told)
         expect(one, KEY)
@@ -81,19 +81,19 @@ describe('auth-api-key', () => {
     const random = Array.from({ length: 1000 }, () => randomBytes(16).toString('hex'))
     for (const KEY of [...random, 'svc-example-3f9a0c517be2d846'])
       expect(createApiKey({ variable: 'KEY', env: { KEY }, log }).doubt, KEY).to.equal(undefined)
-    await createApiKey({ variable: 'KEY', env: { KEY: random[0] }, log }).prepare!(use)
+    await createApiKey({ variable: 'KEY', env: { KEY: random[0] }, log }).prepare!(ctx)
     expect(warnings).to.deep.equal([])
   })
 
   it('takes nothing at all while there is no key, not even an empty one', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: {}, log })
-    const answer = scheme.authenticate({ headers: { 'x-api-key': '' }, address }, use).catch((thrown: unknown) => thrown)
+    const answer = scheme.authenticate({ headers: { 'x-api-key': '' }, address }, ctx).catch((thrown: unknown) => thrown)
     expect(await answer).to.include({ code: 'AUTHENTICATION_FAILED' })
   })
 
   it('takes a key as a file gives it, with a line end', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY: `${KEY}\n` }, log })
-    expect(await scheme.authenticate({ headers: { 'x-api-key': KEY }, address }, use)).to.deep.equal({
+    expect(await scheme.authenticate({ headers: { 'x-api-key': KEY }, address }, ctx)).to.deep.equal({
       id: 'api-key',
       scopes: ['*'],
     })

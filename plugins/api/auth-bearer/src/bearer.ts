@@ -1,4 +1,4 @@
-import type { Log, Use } from '@svc/core'
+import type { Log, CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { tokenRefused } from './errors.ts'
 import { digestOf, isToken, tokenIn } from './token.ts'
@@ -8,7 +8,7 @@ export interface BearerParts {
   readonly tokens: Tokens
   readonly log: Log
   /** The circumstances of work that no request waits for. */
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** A token that was found lately. */
@@ -37,11 +37,11 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     })
     return opened
   }
-  const read = async (digest: string, use: Use): Promise<Known | undefined> => {
+  const read = async (digest: string, ctx: CallContext): Promise<Known | undefined> => {
     const readAt = performance.now()
     const before = forgotten
     await open()
-    const found = await tokens.find(digest, use)
+    const found = await tokens.find(digest, ctx)
     const notedAt = known.get(digest)?.notedAt ?? Number.NEGATIVE_INFINITY
     known.delete(digest)
     if (!found) return undefined
@@ -65,22 +65,22 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', description: 'A token of `svc tokens create`. It has scopes.' },
     prepare: open,
-    async authenticate({ headers }, use) {
+    async authenticate({ headers }, ctx) {
       const token = tokenIn(headers.authorization)
       if (token === undefined) return undefined
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       if (!isToken(token)) throw tokenRefused()
       const digest = digestOf(token)
       const last = known.get(digest)
-      const one = last && performance.now() - last.readAt < FRESH_MS ? last : await read(digest, use)
+      const one = last && performance.now() - last.readAt < FRESH_MS ? last : await read(digest, ctx)
       if (!one || Date.parse(one.found.record.expires) <= Date.now()) throw tokenRefused()
       note(one)
       const { name, scopes, expires } = one.found.record
       return { id: `token:${name}`, scopes, expires: Date.parse(expires) }
     },
-    async *changes(use) {
+    async *changes(ctx) {
       await open()
-      yield* forgetting(tokens.gone(use), forget)
+      yield* forgetting(tokens.gone(ctx), forget)
     },
   }
 }

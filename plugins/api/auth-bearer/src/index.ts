@@ -1,4 +1,4 @@
-import { definePlugin, systemUse } from '@svc/core'
+import { definePlugin, systemContext } from '@svc/core'
 import { AuthSchemes, Store } from '@svc/core/contracts'
 import { createBearer } from './bearer.ts'
 import { createTokens } from './tokens.ts'
@@ -7,7 +7,7 @@ import { createTokens } from './tokens.ts'
 export default definePlugin({
   requires: { store: Store },
   setup(scope, { store }) {
-    const lasting = systemUse(scope.signal, 'auth-bearer')
+    const lasting = systemContext(scope.signal, 'auth-bearer')
     scope.add(AuthSchemes, 'bearer', createBearer({ tokens: createTokens(store), log: scope.log, lasting }))
   },
 })

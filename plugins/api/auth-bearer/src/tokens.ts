@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { RangeQuery, Store, StoreRecord } from '@svc/core/contracts'
 import { tokenUnknown } from './errors.ts'
 import { asJson, COLLECTION, recordOf, SPACE, shown, type TokenRecord, type TokenShown } from './record.ts'
@@ -31,51 +31,51 @@ const PAGE = 1000
 /** The tokens in the store. Nothing of a token but its digest is kept. */
 export interface Tokens {
   /** Makes its space where it is missing. */
-  open(use: Use): Promise<void>
+  open(ctx: CallContext): Promise<void>
   /** Makes one; `token` is told this once. Forgets those that expired long ago. */
-  make(wish: TokenWish, use: Use): Promise<{ readonly token: string; readonly shown: TokenShown }>
-  find(digest: string, use: Use): Promise<FoundToken | undefined>
+  make(wish: TokenWish, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenShown }>
+  find(digest: string, ctx: CallContext): Promise<FoundToken | undefined>
   /** Tells each time that tokens were taken back, from now on. */
-  gone(use: Use): AsyncIterable<null>
+  gone(ctx: CallContext): AsyncIterable<null>
   /** By name, then by age. */
-  list(use: Use): Promise<TokenShown[]>
+  list(ctx: CallContext): Promise<TokenShown[]>
   /** Notes that it was used now, unless it has gone or changed. */
-  note(found: FoundToken, use: Use): Promise<void>
+  note(found: FoundToken, ctx: CallContext): Promise<void>
   /** Takes back those of this name or id; answers once no worker accepts them any more. Throws TOKEN_UNKNOWN. */
-  revoke(nameOrId: string, use: Use): Promise<TokenShown[]>
+  revoke(nameOrId: string, ctx: CallContext): Promise<TokenShown[]>
 }
 
 export function createTokens(store: Store): Tokens {
   return {
-    async open(use) {
-      await store.open(SPACE, use)
+    async open(ctx) {
+      await store.open(SPACE, ctx)
     },
-    make: (wish, use) => make(store, wish, use),
-    async find(digest, use) {
-      const found = await store.get(COLLECTION, digest, use)
+    make: (wish, ctx) => make(store, wish, ctx),
+    async find(digest, ctx) {
+      const found = await store.get(COLLECTION, digest, ctx)
       return found && isGood(found) ? { digest, version: found.version, record: recordOf(found) } : undefined
     },
-    async *gone(use) {
-      for await (const { value } of store.watch(COLLECTION, use)) if (value === undefined || !isGood({ value })) yield null
+    async *gone(ctx) {
+      for await (const { value } of store.watch(COLLECTION, ctx)) if (value === undefined || !isGood({ value })) yield null
     },
-    async list(use) {
-      const all = await allOf(store, { index: 'by_name', limit: PAGE }, use)
+    async list(ctx) {
+      const all = await allOf(store, { index: 'by_name', limit: PAGE }, ctx)
       return all
         .filter(isGood)
         .map(shown)
         .sort((a, b) => compare(a.name, b.name) || compare(a.created, b.created))
     },
-    async note({ digest, version, record }, use) {
+    async note({ digest, version, record }, ctx) {
       const value = asJson({ ...record, used: new Date().toISOString() })
       const put = { op: 'put' as const, collection: COLLECTION, key: digest, value, ifVersion: version }
-      await store.batch([put], {}, use).catch(unlessConflict)
+      await store.batch([put], {}, ctx).catch(unlessConflict)
     },
-    async revoke(nameOrId, use) {
-      const found = (await named(store, nameOrId, use)).filter(isGood)
+    async revoke(nameOrId, ctx) {
+      const found = (await named(store, nameOrId, ctx)).filter(isGood)
       if (found.length === 0) throw tokenUnknown(nameOrId)
-      await mark(store, found, use)
+      await mark(store, found, ctx)
       // No worker trusts what it read for longer than this, however busy or stopped it was: so none needs to be asked.
-      await sleep(FRESH_MS + SLACK_MS, undefined, { signal: use.signal })
+      await sleep(FRESH_MS + SLACK_MS, undefined, { signal: ctx.signal })
       return found.map(shown)
     },
   }
@@ -88,44 +88,44 @@ const unlessConflict = (error: unknown) => {
   if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }
 
-async function make(store: Store, { name, scopes, ttlMs }: TokenWish, use: Use) {
+async function make(store: Store, { name, scopes, ttlMs }: TokenWish, ctx: CallContext) {
   const now = Date.now()
   const old = { index: 'by_expires', to: new Date(now - KEPT_MS).toISOString(), limit: PAGE }
-  await remove(store, await allOf(store, old, use), use)
+  await remove(store, await allOf(store, old, ctx), ctx)
   const token = makeToken()
   const digest = digestOf(token)
   const id = idOf(digest)
   const created = new Date(now).toISOString()
   const record = { name: name ?? id, scopes, created, expires: new Date(now + ttlMs).toISOString() }
-  await store.batch([{ op: 'put', collection: COLLECTION, key: digest, value: asJson(record), ifVersion: 0 }], {}, use)
+  await store.batch([{ op: 'put', collection: COLLECTION, key: digest, value: asJson(record), ifVersion: 0 }], {}, ctx)
   return { token, shown: { id, ...record } }
 }
 
-async function named(store: Store, nameOrId: string, use: Use): Promise<StoreRecord[]> {
+async function named(store: Store, nameOrId: string, ctx: CallContext): Promise<StoreRecord[]> {
   const begin = digestBegin(nameOrId)
   // `g` comes after every digit of a digest
-  if (begin !== undefined) return allOf(store, { from: begin, to: `${begin}g`, limit: PAGE }, use)
-  return allOf(store, { index: 'by_name', equals: [nameOrId], limit: PAGE }, use)
+  if (begin !== undefined) return allOf(store, { from: begin, to: `${begin}g`, limit: PAGE }, ctx)
+  return allOf(store, { index: 'by_name', equals: [nameOrId], limit: PAGE }, ctx)
 }
 
-async function mark(store: Store, found: readonly StoreRecord[], use: Use): Promise<void> {
+async function mark(store: Store, found: readonly StoreRecord[], ctx: CallContext): Promise<void> {
   const revoked = new Date().toISOString()
   const ops = found.map(one => {
     return { op: 'put' as const, collection: COLLECTION, key: one.key, value: asJson({ ...recordOf(one), revoked }) }
   })
-  await store.batch(ops, {}, use)
+  await store.batch(ops, {}, ctx)
 }
 
-async function remove(store: Store, found: readonly StoreRecord[], use: Use): Promise<void> {
+async function remove(store: Store, found: readonly StoreRecord[], ctx: CallContext): Promise<void> {
   const ops = found.map(({ key }) => ({ op: 'delete' as const, collection: COLLECTION, key }))
-  if (ops.length > 0) await store.batch(ops, {}, use)
+  if (ops.length > 0) await store.batch(ops, {}, ctx)
 }
 
-async function allOf(store: Store, query: RangeQuery, use: Use): Promise<StoreRecord[]> {
+async function allOf(store: Store, query: RangeQuery, ctx: CallContext): Promise<StoreRecord[]> {
   const all: StoreRecord[] = []
-  for (let page = await store.range(COLLECTION, query, use); ; ) {
+  for (let page = await store.range(COLLECTION, query, ctx); ; ) {
     all.push(...page.records)
     if (page.next === undefined) return all
-    page = await store.range(COLLECTION, { ...query, cursor: page.next }, use)
+    page = await store.range(COLLECTION, { ...query, cursor: page.next }, ctx)
   }
 }

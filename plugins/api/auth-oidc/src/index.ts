@@ -1,4 +1,4 @@
-import { definePlugin, schema, systemUse } from '@svc/core'
+import { definePlugin, schema, systemContext } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 import { type OidcConfig, oidcSchema } from './config.ts'
 
@@ -11,7 +11,7 @@ export default definePlugin({
     if (issuer === undefined || audience === undefined) return
     const { createOidc } = await import('./oidc.ts')
     const { log, signal } = scope
-    const lasting = systemUse(signal, 'auth-oidc')
+    const lasting = systemContext(signal, 'auth-oidc')
     scope.add(AuthSchemes, 'oidc', createOidc({ issuer, audience, jwksUri, scopeClaim, log, lasting }))
   },
 })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Log, within } from '@svc/core'
+import { type Log, withTimeout } from '@svc/core'
 import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from 'jose'
 import { answerRefused, issuerUnavailable } from './errors.ts'
 
@@ -73,7 +73,7 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
   }
   const share = async (shared: Promise<LocalJWKSet>, signal: AbortSignal): Promise<LocalJWKSet> => {
     try {
-      return await within(WAIT_MS, () => shared, { signal })
+      return await withTimeout(WAIT_MS, () => shared, { signal })
     } catch (error) {
       throw signal.aborted ? signal.reason : issuerUnavailable(error, times.pause)
     }

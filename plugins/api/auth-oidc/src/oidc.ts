@@ -1,4 +1,4 @@
-import { codeOf, type Log, type Use } from '@svc/core'
+import { codeOf, type Log, type CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from 'jose'
 import { issuerUnavailable, tokenRefused } from './errors.ts'
@@ -11,7 +11,7 @@ export interface OidcParts {
   readonly scopeClaim: string
   readonly log: Log
   /** The circumstances of work that no request waits for. */
-  readonly lasting: Use
+  readonly lasting: CallContext
   readonly times?: KeyTimes
 }
 
@@ -34,11 +34,11 @@ export function createOidc(parts: OidcParts): AuthScheme {
     async prepare() {
       keys.current(lasting.signal).catch(() => {}) // it is in the log
     },
-    async authenticate({ headers }, use) {
+    async authenticate({ headers }, ctx) {
       const token = CREDENTIAL.exec(headers.authorization ?? '')?.[1]
       if (token === undefined) return undefined
-      use.signal.throwIfAborted()
-      const payload = await verify(token, keys, parts, use)
+      ctx.signal.throwIfAborted()
+      const payload = await verify(token, keys, parts, ctx)
       const id = idIn(payload, issuer)
       if (id === undefined) throw tokenRefused()
       return { id, scopes: scopesIn(payload, scopeClaim), expires: (payload.exp! + CLOCK_SECONDS) * 1000 }
@@ -46,12 +46,12 @@ export function createOidc(parts: OidcParts): AuthScheme {
   }
 }
 
-async function verify(token: string, keys: Keys, parts: OidcParts, use: Use): Promise<JWTPayload> {
+async function verify(token: string, keys: Keys, parts: OidcParts, ctx: CallContext): Promise<JWTPayload> {
   try {
     if (!concerns(token, parts)) throw tokenRefused()
-    return await checked(token, await keyFinder(keys, use.signal), parts)
+    return await checked(token, await keyFinder(keys, ctx.signal), parts)
   } catch (error) {
-    if (use.signal.aborted || codeOf(error) === 'UNAVAILABLE') throw error
+    if (ctx.signal.aborted || codeOf(error) === 'UNAVAILABLE') throw error
     parts.log.debug({ reason: codeOf(error) ?? 'malformed' }, 'an access token was refused')
     throw codeOf(error) === 'ERR_JWKS_INVALID' ? issuerUnavailable(error, KEY_TIMES.pause) : tokenRefused()
   }

@@ -1,7 +1,7 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { type Issuer, startIssuer } from './support/issuer.ts'
-import { ask, codeFor, NO_PAUSE, schemeOf, use } from './support/scheme.ts'
+import { ask, codeFor, NO_PAUSE, schemeOf, ctx } from './support/scheme.ts'
 
 describe('auth-oidc', () => {
   let issuer: Issuer
@@ -53,7 +53,7 @@ describe('auth-oidc', () => {
       const scheme = schemeOf(issuer)
       const leaving = new AbortController()
       const token = await issuer.token()
-      const gone = ask(scheme, token, systemUse(leaving.signal)).then(
+      const gone = ask(scheme, token, systemContext(leaving.signal)).then(
         () => 'taken',
         (error: Error) => error.name
       )
@@ -67,7 +67,7 @@ describe('auth-oidc', () => {
 
     it('does not keep the server from starting', async () => {
       issuer.answer = (_req, res) => !!res.writeHead(500).end()
-      await schemeOf(issuer).prepare!(use)
+      await schemeOf(issuer).prepare!(ctx)
     })
   })
 })

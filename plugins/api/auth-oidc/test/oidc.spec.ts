@@ -1,4 +1,4 @@
-import { type ConfigTree, systemUse } from '@svc/core'
+import { type ConfigTree, systemContext } from '@svc/core'
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -108,7 +108,7 @@ describe('auth-oidc', () => {
 
     it('are not fetched again for each stranger who names an unknown one', async () => {
       const ending = new AbortController()
-      const scheme = schemeOf(issuer, { lasting: systemUse(ending.signal) })
+      const scheme = schemeOf(issuer, { lasting: systemContext(ending.signal) })
       await ask(scheme, await issuer.token())
       const asked = issuer.asked.length
       const forged = await Promise.all(Array.from({ length: 20 }, (_, at) => issuer.token({}, { kid: `unknown-${at}` })))
@@ -116,7 +116,7 @@ describe('auth-oidc', () => {
         expect(code).to.equal('AUTHENTICATION_FAILED')
       expect(issuer.asked, 'discovery and keys, once for all').to.have.length(asked + 2)
       const leaving = new AbortController()
-      const late = codeFor(ask(scheme, await issuer.token({}, { kid: 'unknown-yet' }), systemUse(leaving.signal)))
+      const late = codeFor(ask(scheme, await issuer.token({}, { kid: 'unknown-yet' }), systemContext(leaving.signal)))
       expect(await ask(scheme, await issuer.token()), 'others do not wait').to.include({ id: `${issuer.url}#anna` })
       leaving.abort()
       expect(await late).to.not.equal('taken')

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Mount } from '@svc/core/contracts'
 import { fileUnknown, methodNotAllowed } from './errors.ts'
 
@@ -47,19 +47,19 @@ export function createDocsPage(): Mount {
     path: PATH,
     scope: 'read',
     guide: true,
-    async handle(request, response, use) {
+    async handle(request, response, ctx) {
       const { pathname } = new URL(request.url ?? PATH, 'http://page')
       const file = FILES.get(pathname)
       if (!file) throw fileUnknown(pathname)
       const { method = 'GET' } = request
-      if (METHODS.includes(method)) return await send(file, request, response, use)
+      if (METHODS.includes(method)) return await send(file, request, response, ctx)
       response.setHeader('Allow', METHODS.join(', '))
       throw methodNotAllowed(method, METHODS)
     },
   }
 }
 
-async function send({ name, type, gzip }: PageFile, request: IncomingMessage, response: ServerResponse, { signal }: Use) {
+async function send({ name, type, gzip }: PageFile, request: IncomingMessage, response: ServerResponse, { signal }: CallContext) {
   const place = new URL(`../assets/${name}`, import.meta.url)
   const { size, mtimeMs } = await stat(place)
   const tag = `"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`

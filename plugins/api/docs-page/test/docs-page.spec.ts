@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { codeOf, systemUse } from '@svc/core'
+import { codeOf, systemContext } from '@svc/core'
 import { Mounts } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -23,7 +23,7 @@ async function served() {
   const mount = host.slot(Mounts).get('docs')!
   const server = createServer((incoming, response) => {
     response.setHeader('Vary', 'Origin')
-    mount.handle!(incoming, response, systemUse(new AbortController().signal)).catch((error: unknown) => {
+    mount.handle!(incoming, response, systemContext(new AbortController().signal)).catch((error: unknown) => {
       response.writeHead(500).end(codeOf(error))
     })
   })

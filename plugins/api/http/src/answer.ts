@@ -26,16 +26,17 @@ export function createAnswer({ life, limits, common, log }: AnswerParts): Middle
 
   const answer = async (ctx: Context, bound: Bound) => {
     const { route } = bound
-    if (!route.stream) return send(ctx, replies.fit(bound, checkedReply(await route.handle!(requestOf(ctx), ctx.state.use))))
+    if (!route.stream)
+      return send(ctx, replies.fit(bound, checkedReply(await route.handle!(requestOf(ctx), ctx.state.callContext))))
     if (ctx.method === 'HEAD') return send(ctx, { status: 200, text: '' })
     const { type, headers } = replies.forStream(bound, route.streams ?? TEXT_TYPE)
     ctx.set(headers)
-    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.use), type, { ...limits, life })
+    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), type, { ...limits, life })
   }
   /** A mount gets the raw request, its body included, and writes the answer itself or says it. */
   const handOver = async (ctx: Context, mount: Mount) => {
-    if (!mount.answer) return mount.handle!(ctx.req, rawResponse(ctx, life), ctx.state.use)
-    const reply = await mount.answer(ctx.req, ctx.state.use)
+    if (!mount.answer) return mount.handle!(ctx.req, rawResponse(ctx, life), ctx.state.callContext)
+    const reply = await mount.answer(ctx.req, ctx.state.callContext)
     if (typeof reply === 'function') return reply(rawResponse(ctx, life))
     send(ctx, replies.fit({ name: mount.path, plugin: undefined, isIsolated: false }, checkedReply(reply)))
   }

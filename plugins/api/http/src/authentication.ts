@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type SlotView, type Use } from '@svc/core'
+import { codeOf, messageOf, type SlotView, type CallContext } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
 import type { Next } from 'koa'
 import type { Context, Middleware, RequestState } from './context.ts'
@@ -10,7 +10,7 @@ import { type Ask, type Asked, createAsk, createAsked, type Holder, prepareAll }
 /** Who asks, and whether he may. */
 export interface Authentication {
   /** Asks every scheme, once before the server opens, whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, and what a scheme throws. */
-  prepare(use: Use): Promise<void>
+  prepare(callContext: CallContext): Promise<void>
   /** Throws AUTHENTICATION_FAILED, RATE_LIMITED, FORBIDDEN. */
   readonly middleware: Middleware
   /** Whether a credential is asked for. */
@@ -71,9 +71,9 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
     return scope === undefined ? undefined : asked(scope)
   }
   return {
-    async prepare(use) {
-      await prepareAll(schemes, enabled, use)
-      if (enabled || schemes.entries().some(([, { always }]) => always === true)) await guesses.prepare(use)
+    async prepare(callContext) {
+      await prepareAll(schemes, enabled, callContext)
+      if (enabled || schemes.entries().some(([, { always }]) => always === true)) await guesses.prepare(callContext)
     },
     middleware(ctx, next) {
       const { state } = ctx
@@ -108,9 +108,9 @@ function challenged(ctx: Context, { challenge }: Asked, message?: string) {
 function admit(state: RequestState, id: string, scopes: readonly string[]) {
   const { address, ending, requestId, trace, traceState } = state
   state.principal = { id, scopes, address }
-  const use = { signal: ending.signal, principal: state.principal, requestId }
-  if (trace === undefined) state.use = use
-  else state.use = { ...use, trace, ...(traceState === undefined ? {} : { traceState }) }
+  const callContext = { signal: ending.signal, principal: state.principal, requestId }
+  if (trace === undefined) state.callContext = callContext
+  else state.callContext = { ...callContext, trace, ...(traceState === undefined ? {} : { traceState }) }
 }
 
 /** The two headers that the schemes of svc read. */

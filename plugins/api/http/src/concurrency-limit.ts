@@ -1,5 +1,5 @@
 import { networkOf } from '@svc/plugin-kit'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Peers } from '@svc/core/contracts'
 import type { ServerConfig } from './config.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
@@ -23,7 +23,7 @@ interface Kind {
   full(): Error
 }
 
-export function createConcurrencyLimit(config: ConcurrencyConfig, peers: Shared, lasting: Use): ConcurrencyLimit {
+export function createConcurrencyLimit(config: ConcurrencyConfig, peers: Shared, lasting: CallContext): ConcurrencyLimit {
   const kindOf = (what: 'requests' | 'streams', limit: number): Kind => ({
     places: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, lasting }),
     full: () => crowded(what, limit),

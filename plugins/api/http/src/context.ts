@@ -1,4 +1,4 @@
-import type { Fault, Principal, Use } from '@svc/core'
+import type { Fault, Principal, CallContext } from '@svc/core'
 import type { Mount, Route } from '@svc/core/contracts'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 
@@ -56,7 +56,7 @@ export interface RequestState {
   doubled: string | undefined
   principal: Principal
   /** What the handler is called with; made once the principal is known. */
-  use: Use
+  callContext: CallContext
   /** The route that answers; `undefined` where none does. */
   route: Bound | undefined
   /** The mount that takes the raw request where no route answers. */
@@ -89,7 +89,7 @@ export function createState(): RequestState {
     credentials: NO_CREDENTIALS,
     doubled: undefined,
     principal: NOBODY,
-    use: { signal: ending.signal, principal: NOBODY, requestId: '' },
+    callContext: { signal: ending.signal, principal: NOBODY, requestId: '' },
     route: undefined,
     mount: undefined,
     query: NO_QUERY,

@@ -1,4 +1,4 @@
-import type { Log, SlotView, Use } from '@svc/core'
+import type { Log, SlotView, CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
 import type { Authentication } from './authentication.ts'
@@ -10,7 +10,7 @@ interface RevalidationParts {
   readonly authentication: Pick<Authentication, 'again' | 'asks'>
   readonly log: Log
   /** The circumstances of work that no request waits for. */
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** A credential that is taken beyond its own end (clocks differ) is asked for again so often. */
@@ -56,8 +56,8 @@ export function createCredentialRevalidation({ schemes, authentication, log, las
     watched.add(name)
     const parts = {
       what: `the credentials of ${name}`,
-      watch: async (use: Use) => {
-        for await (const _ of schemes.get(name)?.changes?.(use) ?? []) for (const ctx of open.keys()) void ask(ctx)
+      watch: async (callContext: CallContext) => {
+        for await (const _ of schemes.get(name)?.changes?.(callContext) ?? []) for (const ctx of open.keys()) void ask(ctx)
       },
       read: async () => {},
     }

@@ -1,6 +1,6 @@
 import { messageOf, type SvcError, svcError } from '@svc/core'
-import type { ErrorCode, ErrorTold } from '@svc/core/contracts'
-import { API_CODES, type ApiCode, type Explained, explained, explain as explainTold, toldOf } from '@svc/api-types'
+import type { ErrorCode, PublicError } from '@svc/core/contracts'
+import { API_CODES, type ApiCode, type Explained, explained, explain as explainPublicError, toPublicError } from '@svc/api-types'
 
 /** An error as the API answers it: the only form that leaves the process. */
 export interface Answer extends Explained {
@@ -43,10 +43,10 @@ const withStatus = (told: Explained): Answer => ({ ...told, status: statusOf(tol
 const answer = (...told: Parameters<typeof explained>) => withStatus(explained(...told))
 
 /** How the API answers an error that a service told. */
-export const explain = (told: ErrorTold, requestId: string): Answer => withStatus(explainTold(told, requestId))
+export const explain = (told: PublicError, requestId: string): Answer => withStatus(explainPublicError(told, requestId))
 
 /** How the API answers whatever was thrown. */
-export const explainThrown = (error: unknown, requestId: string): Answer => explain(toldOf(error), requestId)
+export const explainThrown = (error: unknown, requestId: string): Answer => explain(toPublicError(error), requestId)
 
 /** How a request that is no HTTP is answered; `code` is Node's. */
 export function explainMalformed(code: string | undefined): Answer {

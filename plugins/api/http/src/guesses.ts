@@ -1,5 +1,5 @@
 import { networkOf } from '@svc/plugin-kit'
-import { codeOf, type Use, within } from '@svc/core'
+import { codeOf, type CallContext, withTimeout } from '@svc/core'
 import type { Json, Peers, Store } from '@svc/core/contracts'
 import type { RequestState } from './context.ts'
 import type { CredentialHeaders } from './credentials.ts'
@@ -22,7 +22,7 @@ const TELL_MS = 1_000
  */
 export interface Guesses {
   /** Before the server opens. */
-  prepare(use: Use): Promise<void>
+  prepare(callContext: CallContext): Promise<void>
   /**
    * Runs the check of the credentials of a request, if it may run; counts what it refuses. Of credentials that were not seen good, no more are checked at a
    * time than may still be refused. Throws RATE_LIMITED, and what `check` throws.
@@ -37,7 +37,7 @@ export interface GuessesParts {
   readonly peers: Pick<Peers, 'tell'> | undefined
   readonly headers: Pick<CredentialHeaders, 'read'>
   readonly seen: SeenGood
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 export function createGuesses({ store, peers, headers, seen, lasting }: GuessesParts): Guesses {
@@ -46,15 +46,15 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
   const checking = createChecking()
 
   /** Counts a refused one; answers the whole seconds to wait where others, checked at the same time, have reached the limit before. */
-  const count = async (network: string, use: Use): Promise<number | undefined> => {
+  const count = async (network: string, callContext: CallContext): Promise<number | undefined> => {
     const here = refused.add(network)
-    const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], use).catch(() => undefined)
+    const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], callContext).catch(() => undefined)
     const [window = { count: 0, endsAt: 0 }] = counted?.windows ?? []
     if (here < GUESSES && window.count < GUESSES) return undefined
     const leftMs = Math.max(window.endsAt - Date.now(), here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)
     const isFirst = waitFor(network) === undefined || here === GUESSES
     blocked.add(network, leftMs)
-    if (isFirst) await within(TELL_MS, () => peers?.tell(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
+    if (isFirst) await withTimeout(TELL_MS, () => peers?.tell(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
     return here > GUESSES || counted?.counted === false ? waitFor(network) : undefined
   }
   /** Whole seconds until credentials that are not known may be checked again; `undefined` where they may now. */
@@ -65,7 +65,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
     for (;;) {
       const wait = waitFor(network)
       if (wait !== undefined) {
-        if (await seen.isShared(digest, state.use)) return checking.enter(network)
+        if (await seen.isShared(digest, state.callContext)) return checking.enter(network)
         throw tooMany(GUESSES, MINUTE / 1_000, wait)
       }
       if (refused.count(network) + checking.count(network) < GUESSES || seen.isKnown(digest)) return checking.enter(network)
@@ -74,7 +74,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
     }
   }
   return {
-    prepare: use => seen.prepare(use),
+    prepare: callContext => seen.prepare(callContext),
     async guard(state, check) {
       const credentials = headers.read(state.credentials)
       if (credentials.length === 0) return check()
@@ -89,7 +89,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
       } catch (error) {
         if (codeOf(error) !== 'AUTHENTICATION_FAILED') throw error
         seen.forget(digest)
-        const wait = await count(network, state.use)
+        const wait = await count(network, state.callContext)
         throw wait === undefined ? error : tooMany(GUESSES, MINUTE / 1_000, wait)
       } finally {
         if (isNew) checking.leave(network)

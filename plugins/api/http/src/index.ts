@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { definePlugin, Host, systemUse } from '@svc/core'
+import { definePlugin, Host, systemContext } from '@svc/core'
 import { AuthSchemes, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
 import { serverProblems } from './check.ts'
 import { serverConfig } from './config.ts'
@@ -19,19 +19,19 @@ export default definePlugin({
     const { config, hooks, log } = scope
     const files = [config.ssl.cert, config.ssl.key].flatMap(file => (file === undefined ? [] : [resolve(file)]))
     if (files.length > 0) scope.add(ProtectedPaths, 'certificate', { paths: files, owner: 'the certificate of this server' })
-    const server = await createServer({ config, hooks, log, lasting: systemUse(scope.signal, 'http'), ...given })
+    const server = await createServer({ config, hooks, log, lasting: systemContext(scope.signal, 'http'), ...given })
     scope.tap(
       Host.hooks.ready,
-      async (_, use) => {
-        await server.open(use)
+      async (_, callContext) => {
+        await server.open(callContext)
         return undefined
       },
       { stage: LAST, limitMs: 30_000 }
     )
     // it has a limit of its own
     scope.tap(Host.hooks.closing, how => server.drain(how), { limitMs: Number.POSITIVE_INFINITY })
-    scope.tap(Peers.hooks.figures, server.figures.own)
-    scope.tap(Peers.hooks.inherit, server.figures.inherit)
+    scope.tap(Peers.hooks.metrics, server.metrics.own)
+    scope.tap(Peers.hooks.inherit, server.metrics.inherit)
     scope.tap(Peers.hooks.wanted, server.wanted)
     scope.tap(Peers.hooks.told, server.onPeerMessage)
     scope.defer(() => server.drain({ successor: false }))

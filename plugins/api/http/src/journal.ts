@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { networkOf } from '@svc/plugin-kit'
-import type { HookCallers, Log, Use } from '@svc/core'
-import type { Figures, HttpFigures, HttpHooks, Peers } from '@svc/core/contracts'
+import type { HookCallers, Log, CallContext } from '@svc/core'
+import type { WorkerMetrics, HttpMetrics, HttpHooks, Peers } from '@svc/core/contracts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import { createLogThrottle } from './log-throttle.ts'
 
@@ -23,7 +23,7 @@ export interface Journal {
   /** Counts what no gate sees; of one network a second it is one line in the log, which says how many were left out. */
   malformed(one: Malformed): void
   /** What this process has counted, and what it inherited. */
-  figures(): HttpFigures
+  metrics(): HttpMetrics
   /** Requests that a worker answered which has ended. */
   inherit(total: number): void
 }
@@ -31,7 +31,7 @@ export interface Journal {
 /** Nginx's word for a client that left before the answer. */
 const CLIENT_LEFT = 499
 
-export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: Use): Journal {
+export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: CallContext): Journal {
   let total = 0
   let active = 0
   const due = createLogThrottle()
@@ -47,7 +47,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
     const status = state.gone && !res.headersSent ? CLIENT_LEFT : res.statusCode
     const ms = performance.now() - state.began
     log.info(lineOf(state, { method, route, status, ms: Math.round(ms * 100) / 100 }), 'request')
-    void hooks.done({ method, route, status, seconds: ms / 1000 }, state.use)
+    void hooks.done({ method, route, status, seconds: ms / 1000 }, state.callContext)
   }
   return {
     middleware(ctx, next) {
@@ -62,10 +62,10 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
       if (left_out !== undefined) log.info(left_out > 0 ? { ...line, left_out } : line, 'request')
       if (counted) return
       total++
-      const use = { ...lasting, principal: { id: 'anonymous', scopes: [], address }, requestId }
-      void hooks.done({ method: '', route: '', status, seconds: 0 }, use)
+      const callContext = { ...lasting, principal: { id: 'anonymous', scopes: [], address }, requestId }
+      void hooks.done({ method: '', route: '', status, seconds: 0 }, callContext)
     },
-    figures: () => ({ requestsTotal: total, requestsActive: active }),
+    metrics: () => ({ requestsTotal: total, requestsActive: active }),
     inherit: more => void (total += more),
   }
 }
@@ -117,32 +117,32 @@ const broke = () => {}
 const clientLeft = () => new DOMException('the client has left', 'AbortError')
 
 /** The figures of all workers together. */
-export interface ServerFigures {
-  readonly read: (use: Use) => Promise<HttpFigures>
-  /** For a tap of `Peers.hooks.figures`: adds those of this worker. */
-  readonly own: (figures: Figures) => Figures
+export interface ServerMetrics {
+  readonly read: (callContext: CallContext) => Promise<HttpMetrics>
+  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
   /** For a tap of `Peers.hooks.inherit`. */
-  readonly inherit: (figures: Figures) => void
+  readonly inherit: (metrics: WorkerMetrics) => void
 }
 
 const NAME = 'http'
-const NONE: HttpFigures = { requestsTotal: 0, requestsActive: 0 }
+const NONE: HttpMetrics = { requestsTotal: 0, requestsActive: 0 }
 
 // what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (figures: Figures) => (figures[NAME] ?? NONE) as unknown as HttpFigures
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NONE) as unknown as HttpMetrics
 
-export function createServerFigures(journal: Journal, peers: Peers | undefined): ServerFigures {
+export function createServerMetrics(journal: Journal, peers: Peers | undefined): ServerMetrics {
   return {
-    read: async use => (peers ? (await peers.figures(use)).reduce(add, NONE) : journal.figures()),
-    own: figures => ({ ...figures, [NAME]: { ...journal.figures() } }),
-    inherit: figures => journal.inherit(partOf(figures).requestsTotal),
+    read: async callContext => (peers ? (await peers.metrics(callContext)).reduce(add, NONE) : journal.metrics()),
+    own: metrics => ({ ...metrics, [NAME]: { ...journal.metrics() } }),
+    inherit: metrics => journal.inherit(partOf(metrics).requestsTotal),
   }
 }
 
-function add(sum: HttpFigures, figures: Figures): HttpFigures {
-  const { requestsTotal, requestsActive } = partOf(figures)
+function add(sum: HttpMetrics, metrics: WorkerMetrics): HttpMetrics {
+  const { requestsTotal, requestsActive } = partOf(metrics)
   return {
     requestsTotal: sum.requestsTotal + requestsTotal,
-    requestsActive: sum.requestsActive + (figures.ended ? 0 : requestsActive),
+    requestsActive: sum.requestsActive + (metrics.ended ? 0 : requestsActive),
   }
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
-import { codeOf, type Log, type SlotView, type Use, within } from '@svc/core'
+import { codeOf, type Log, type SlotView, type CallContext, withTimeout } from '@svc/core'
 import type { Http, ListenAddress, Listener as PortListener } from '@svc/core/contracts'
 import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
@@ -22,7 +22,7 @@ export interface Listener {
   readonly server: NodeServer
   address(): Awaited<ReturnType<Http['address']>>
   /** Opens the port. Throws PORT_TAKEN, LISTEN_FAILED. */
-  listen(use: Use): Promise<void>
+  listen(callContext: CallContext): Promise<void>
   /** Takes no new connection, lets what runs end within `limitMs` (default `server.shutdown_timeout`), cuts the rest. */
   drain(how: DrainHow): Promise<void>
   /** Counts work as running until it is settled. */
@@ -53,9 +53,9 @@ export function createListener({ server, config, life, log, listeners }: Listene
     server,
     running: work => works.add(work),
     address: () => port && { host, port: port.number, url: `${scheme}://${urlHost(host)}:${port.number}` },
-    async listen(use) {
+    async listen(callContext) {
       const [shared] = listeners.entries().map(([, one]) => one)
-      port = await openPort({ host, port: config.port }, connections.take, shared, use)
+      port = await openPort({ host, port: config.port }, connections.take, shared, callContext)
       // http.Server starts to watch its time limits with this event alone: it listens, though at a port that another server owns
       server.emit('listening')
       for (const warning of warningsOf(config)) log.warn({ host }, warning)
@@ -83,11 +83,11 @@ async function openPort(
   address: ListenAddress,
   take: (socket: Socket) => void,
   shared: PortListener | undefined,
-  use: Use
+  callContext: CallContext
 ): Promise<OpenPort> {
   const { host, port } = address
   try {
-    if (shared) return { number: await shared.listen(address, take, use), close() {} }
+    if (shared) return { number: await shared.listen(address, take, callContext), close() {} }
     const acceptor = createServer({ noDelay: true }, take)
     await once(acceptor.listen({ host, port }), 'listening')
     const bound = acceptor.address()
@@ -184,7 +184,7 @@ async function endStreams({ streams }: Life): Promise<void> {
   if (streams.size === 0) return
   const ended = Promise.all(Array.from(streams, ({ res }) => once(res, 'close')))
   for (const { state } of streams) state.ending.abort(stopping())
-  await within(PARTING_MS, () => ended).catch(() => {})
+  await withTimeout(PARTING_MS, () => ended).catch(() => {})
 }
 
 /** Counts only: a set of promises would keep what they hold, for V8 frees the tables that a busy set leaves behind late. */

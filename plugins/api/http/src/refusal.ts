@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '@svc/core'
-import type { ErrorTold } from '@svc/core/contracts'
+import type { PublicError } from '@svc/core/contracts'
 import { peerOf } from './address.ts'
 import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
@@ -14,7 +14,7 @@ export interface Refusal {
   /** Turns what later middleware throws into the error record. Nothing passes it: Koa's own handler would remove all headers. */
   readonly middleware: Middleware
   /** The same for an error that goes out as part of an answer. */
-  told(error: ErrorTold, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
+  told(error: PublicError, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
 }
 
 export function createRefusal(log: Log): Refusal {

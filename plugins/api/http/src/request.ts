@@ -47,7 +47,7 @@ export const trace: Middleware = (ctx, next) => {
     state.trace = given
     if (typeof tracestate === 'string') state.traceState = traceStateOf(tracestate)
   }
-  state.use = { signal: state.ending.signal, principal: state.principal, requestId: state.requestId }
+  state.callContext = { signal: state.ending.signal, principal: state.principal, requestId: state.requestId }
   return next()
 }
 

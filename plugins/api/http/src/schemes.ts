@@ -1,4 +1,4 @@
-import { codeOf, type SlotView, type Use, within } from '@svc/core'
+import { codeOf, type SlotView, type CallContext, withTimeout } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
 import type { RequestState } from './context.ts'
 import { type CredentialHeaders, checkScheme } from './credentials.ts'
@@ -63,15 +63,15 @@ export const createAsk =
   ({ own, common }, state, credentials) => {
     const deadline = Date.now() + ms
     let current: Named | undefined
-    const askOne = (one: Named, use: Use) => {
+    const askOne = (one: Named, callContext: CallContext) => {
       current = one
-      return one.scheme.authenticate({ headers: headers.forScheme(one.scheme, credentials), address: state.address }, use)
+      return one.scheme.authenticate({ headers: headers.forScheme(one.scheme, credentials), address: state.address }, callContext)
     }
     const ask = async (signal: AbortSignal) => {
-      const use = { ...state.use, signal, deadline }
-      return (own.length > 0 ? await askAll(own, use, askOne) : undefined) ?? askAll(common, use, askOne)
+      const callContext = { ...state.callContext, signal, deadline }
+      return (own.length > 0 ? await askAll(own, callContext, askOne) : undefined) ?? askAll(common, callContext, askOne)
     }
-    return within(ms, ask, { signal: state.ending.signal, late: () => schemeSilent(current, ms) })
+    return withTimeout(ms, ask, { signal: state.ending.signal, late: () => schemeSilent(current, ms) })
   }
 
 /** Ids of callers that the server itself makes. */
@@ -94,12 +94,12 @@ function checkedHolder({ name, plugin }: Named, found: Holder | undefined): Hold
 /** Every scheme is asked: a credential that one refuses is not made good by another, and two must say the same. */
 async function askAll(
   schemes: readonly Named[],
-  use: Use,
-  ask: (one: Named, use: Use) => Promise<Holder | undefined>
+  callContext: CallContext,
+  ask: (one: Named, callContext: CallContext) => Promise<Holder | undefined>
 ): Promise<Holder | undefined> {
   let holder: Holder | undefined
   for (const one of schemes) {
-    const found = checkedHolder(one, await ask(one, use))
+    const found = checkedHolder(one, await ask(one, callContext))
     if (!found) continue
     if (holder && holder.id !== found.id) throw authenticationFailed('two different credentials were given')
     holder ??= found
@@ -111,14 +111,14 @@ async function askAll(
 const isKnown = (code: string | undefined): code is string => code !== undefined && code !== 'INTERNAL_ERROR'
 
 /** Asks every scheme whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, SCHEME_INVALID, and what a scheme throws. */
-export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: Use): Promise<void> {
+export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, callContext: CallContext): Promise<void> {
   const all = namedOf(schemes)
   if (enabled && all.every(({ scheme }) => scheme.guards !== undefined)) throw noScheme()
   for (const { scheme, name, plugin } of all) {
     if (!enabled && scheme.always !== true) continue
     checkScheme(scheme, name, plugin)
     try {
-      await scheme.prepare?.(use)
+      await scheme.prepare?.(callContext)
     } catch (error) {
       const code = codeOf(error)
       throw isKnown(code) ? schemeUnready(code, plugin, error) : schemeFailed(name, plugin, error)

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { HookCallers, Host, Log, SlotView, Use } from '@svc/core'
+import type { HookCallers, Host, Log, SlotView, CallContext } from '@svc/core'
 import type {
   Allowance,
   AuthScheme,
@@ -37,7 +37,7 @@ import {
   tooMany,
 } from './errors.ts'
 import { createGuesses, type Guesses } from './guesses.ts'
-import { createJournal, createServerFigures, type Journal, type ServerFigures } from './journal.ts'
+import { createJournal, createServerMetrics, type Journal, type ServerMetrics } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
 import { address, begin, leaving, requestId, trace } from './request.ts'
@@ -60,15 +60,15 @@ export interface ServerParts {
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
   /** The circumstances of work that no caller ends. */
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** The server: the service that others see, and its life. */
 export interface Server extends Pick<Listener, 'drain'>, Pick<ConcurrencyLimit, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
   readonly service: Http
-  readonly figures: ServerFigures
+  readonly metrics: ServerMetrics
   /** Makes sure that all are ready who are asked for each request, and opens the socket. */
-  open(use: Use): Promise<void>
+  open(callContext: CallContext): Promise<void>
 }
 
 /** Makes the HTTP server; `open` opens its socket. Throws what is wrong with certificate, proxies and origins. */
@@ -88,22 +88,22 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   attend(listener, app.callback(), createMalformed(journal, common))
 
-  const figures = createServerFigures(journal, parts.peers)
+  const metrics = createServerMetrics(journal, parts.peers)
   return {
-    figures,
+    metrics,
     wanted: crowd.wanted,
     onPeerMessage: access.guesses.onPeerMessage,
     service: {
       address: async () => listener.address(),
-      figures: figures.read,
-      explain: async (error, use) => refusal.told(error, explain(error, use.requestId), use.requestId),
+      metrics: metrics.read,
+      explain: async (error, callContext) => refusal.told(error, explain(error, callContext.requestId), callContext.requestId),
       codes: async () => errorCodes,
     },
-    async open(use) {
-      await isolated.learn(use)
-      await access.authentication.prepare(use)
-      await allowance.prepare(use)
-      await listener.listen(use)
+    async open(callContext) {
+      await isolated.learn(callContext)
+      await access.authentication.prepare(callContext)
+      await allowance.prepare(callContext)
+      await listener.listen(callContext)
     },
     async drain(how) {
       await listener.drain(how)
@@ -177,8 +177,9 @@ function createAccess(parts: ServerParts) {
 function createIsolated(host: Host) {
   const inProcess = new Set<string>()
   return {
-    async learn(use: Use) {
-      for (const { name, isolation } of (await host.report(use)).plugins) if (isolation === 'in-process') inProcess.add(name)
+    async learn(callContext: CallContext) {
+      for (const { name, isolation } of (await host.report(callContext)).plugins)
+        if (isolation === 'in-process') inProcess.add(name)
     },
     has: (plugin: string | undefined) => plugin === undefined || !inProcess.has(plugin),
   }
@@ -207,7 +208,7 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
 /** The documented limits, counted by whoever provides `Limits`. */
 interface AllowanceCheck {
   /** Asks once, before the server opens, whether anything is limited. */
-  prepare(use: Use): Promise<void>
+  prepare(callContext: CallContext): Promise<void>
   /** Throws RATE_LIMITED, UNAVAILABLE. */
   readonly middleware: Middleware
 }
@@ -215,8 +216,8 @@ interface AllowanceCheck {
 function createAllowance(limits: Limits | undefined): AllowanceCheck {
   let active: Limits | undefined
   return {
-    async prepare(use) {
-      active = (await limits?.isActive(use)) ? limits : undefined
+    async prepare(callContext) {
+      active = (await limits?.isActive(callContext)) ? limits : undefined
     },
     middleware(ctx, next) {
       if (!active || ctx.state.route?.route.uncounted) return next()
@@ -226,7 +227,7 @@ function createAllowance(limits: Limits | undefined): AllowanceCheck {
 }
 
 async function take(limits: Limits, ctx: Context, next: Next) {
-  show(ctx, await limits.take(ctx.state.use))
+  show(ctx, await limits.take(ctx.state.callContext))
   return next()
 }
 

@@ -1,4 +1,4 @@
-import { type Use, within } from '@svc/core'
+import { type CallContext, withTimeout } from '@svc/core'
 import type { Peers } from '@svc/core/contracts'
 
 /** So many that have nothing open are remembered: who comes again and again costs no new entry each time. */
@@ -18,7 +18,7 @@ interface SemaphoreParts {
   readonly limit: number
   /** Absent in a host that runs alone: it counts by itself. */
   readonly peers: Shared | undefined
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** What one caller has here. Its places in all are those that are open, but for the `lone` ones, and those that are kept. */
@@ -104,7 +104,7 @@ export class WorkerSemaphore {
     const { prefix, limit, lasting } = this.#parts
     const asked = (async () => peers.enter(prefix + key, limit, lasting))()
     try {
-      return await within(ENTER_MS, () => asked)
+      return await withTimeout(ENTER_MS, () => asked)
     } catch {
       asked.then(late => (late ? this.#leave(key) : undefined)).catch(() => {})
       return undefined

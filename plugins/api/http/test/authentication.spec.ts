@@ -162,8 +162,8 @@ describe('authentication', () => {
 /** A scheme for headers that begin with this word; others are not its kind. */
 const only = (word: string, scheme: AuthScheme): AuthScheme => ({
   ...scheme,
-  authenticate: async (request, use) =>
-    request.headers.authorization?.startsWith(word) ? scheme.authenticate(request, use) : undefined,
+  authenticate: async (request, ctx) =>
+    request.headers.authorization?.startsWith(word) ? scheme.authenticate(request, ctx) : undefined,
 })
 
 describe('authentication that is off', () => {

@@ -1,7 +1,7 @@
 import { definePlugin } from '@svc/core'
 import { Http, type RequestDone } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { call, post, raw, serve, use } from './support/client.ts'
+import { call, post, raw, serve, ctx } from './support/client.ts'
 import { find, GOOD, say } from './support/routes.ts'
 
 describe('bad input', () => {
@@ -102,7 +102,7 @@ describe('bad input', () => {
       await using own = await serve({}, {}, log, [{ name: 'listens', use: listens }])
       const answers = await Promise.all(Array.from({ length: 20 }, () => raw(own.url, 'hello\r\n\r\n')))
       expect(answers.map(one => one.status)).to.deep.equal(Array(20).fill(400))
-      expect(await own.host.service(Http).figures(use)).to.deep.equal({ requestsTotal: 20, requestsActive: 0 })
+      expect(await own.host.service(Http).metrics(ctx)).to.deep.equal({ requestsTotal: 20, requestsActive: 0 })
       expect(done.filter(one => one.method === '' && one.status === 400)).to.have.length(20)
       const told = lines.filter(line => line.includes('"method":""')).map(line => JSON.parse(line))
       expect(told).to.have.length.within(1, 5)

@@ -41,10 +41,10 @@ describe('guessing', () => {
     let asked = 0
     const slow: AuthScheme = {
       ...scheme,
-      async authenticate(request, use) {
+      async authenticate(request, ctx) {
         asked++
         await held
-        return scheme.authenticate(request, use)
+        return scheme.authenticate(request, ctx)
       },
     }
     await using one = await serveKeys(slow)

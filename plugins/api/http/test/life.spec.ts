@@ -8,7 +8,7 @@ import type { Route } from '@svc/core/contracts'
 import { Http } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
-import { open, serve, signalOf, use } from './support/client.ts'
+import { open, serve, signalOf, ctx } from './support/client.ts'
 
 const folder = new URL('..', import.meta.url)
 
@@ -35,9 +35,9 @@ describe('the life of the server', () => {
     })
     await using host = await testHost([folder, { name: 'slow', use: slow }], { config: { server: { port: 0 } } })
     expect(early, 'while others get ready').to.deep.equal([undefined])
-    expect((await host.service(Http).address(use))?.port).to.be.above(0)
+    expect((await host.service(Http).address(ctx))?.port).to.be.above(0)
     await host.close()
-    expect(await host.service(Http).address(use)).to.equal(undefined)
+    expect(await host.service(Http).address(ctx)).to.equal(undefined)
   })
 
   it('fails the start when its port is taken, and says what to do', async () => {
@@ -60,7 +60,7 @@ describe('the life of the server', () => {
     await using host = await testHost([folder], { config: { server: { port: 0, host: '0.0.0.0' } }, log })
     const warning = lines.map(line => JSON.parse(line)).find(line => line.level === 40)
     expect(warning.msg).to.include('server.auth.enabled')
-    expect((await host.service(Http).address(use))!.url).to.match(/^http:\/\/127\.0\.0\.1:\d+$/)
+    expect((await host.service(Http).address(ctx))!.url).to.match(/^http:\/\/127\.0\.0\.1:\d+$/)
   })
 
   it('warns who names a certificate and leaves TLS off', async () => {
@@ -170,7 +170,7 @@ describe('the life of the server', () => {
     await aborted.promise
     const line = lines.map(one => JSON.parse(one)).find(one => one.route === '/stuck')
     expect(line).to.include({ status: 499, gone: true })
-    expect((await served.host.service(Http).figures(use)).requestsActive).to.equal(0)
+    expect((await served.host.service(Http).metrics(ctx)).requestsActive).to.equal(0)
   })
 
   it('forgets pipelined requests with the connection they came on', async () => {
@@ -191,8 +191,8 @@ describe('the life of the server', () => {
     await begun.promise
     socket.destroy()
     const http = served.host.service(Http)
-    while ((await http.figures(use)).requestsActive > 0) await breath(5)
-    expect(await http.figures(use)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
+    while ((await http.metrics(ctx)).requestsActive > 0) await breath(5)
+    expect(await http.metrics(ctx)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
   })
 
   it('answers pipelined requests in their order', async () => {

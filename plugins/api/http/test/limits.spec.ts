@@ -15,7 +15,7 @@ async function limited(take: Limits['take'], isActive = true) {
   const taken: unknown[] = []
   const limits: Limits = {
     isActive: async () => isActive,
-    take: async use => (taken.push(use.principal), await take(use)),
+    take: async ctx => (taken.push(ctx.principal), await take(ctx)),
   }
   const one = await serve({ who, free }, {}, undefined, [service(Limits, limits) as ReturnType<typeof item>])
   return { ...one, taken }

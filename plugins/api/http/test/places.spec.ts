@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Peers } from '@svc/core/contracts'
 import { type item, service } from '@svc/testing'
 import { expect } from 'chai'
@@ -7,7 +7,7 @@ import { WorkerSemaphore } from '../src/worker-semaphore.ts'
 import { call, open, serve } from './support/client.ts'
 import { who } from './support/who.ts'
 
-const lasting = systemUse(new AbortController().signal)
+const lasting = systemContext(new AbortController().signal)
 
 /** Places that peers count, and what they were asked. */
 function counted(limit: number) {
@@ -79,7 +79,7 @@ describe('places', () => {
     const left = Promise.withResolvers<string>()
     const peers: Peers = {
       tell: async () => {},
-      figures: async () => [],
+      metrics: async () => [],
       enter: () => (asked.resolve(), answer.promise),
       leave: async name => left.resolve(name),
       self: async () => 'w1',

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { definePlugin } from '@svc/core'
-import { type ErrorTold, Http, type Route, Routes } from '@svc/core/contracts'
+import { type PublicError, Http, type Route, Routes } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
-import { call, post, serve, urlOf, use } from './support/client.ts'
+import { call, post, serve, urlOf, ctx } from './support/client.ts'
 
 describe('routes', () => {
   it('come and go while the server runs', async () => {
@@ -67,14 +67,18 @@ describe('the service Http', () => {
     await using served = await serve({ hi: { method: 'GET', path: '/hi', summary: 'Hi', handle: async () => ({ text: 'hi' }) } })
     for (let at = 0; at < 3; at++) await call(`${served.url}/hi`)
     const http = served.host.service(Http)
-    expect(await http.figures(use)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
-    expect(await http.address(use)).to.deep.include({ host: '127.0.0.1' })
+    expect(await http.metrics(ctx)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
+    expect(await http.address(ctx)).to.deep.include({ host: '127.0.0.1' })
   })
 
   it('explains an error for those who send it in the midst of an answer', async () => {
     await using served = await serve({})
-    const error: ErrorTold = { code: 'MODEL_FAILED', message: 'no', details: { kind: 'timeout', provider: 'p', retryable: true } }
-    const told = await served.host.service(Http).explain(error, use)
+    const error: PublicError = {
+      code: 'MODEL_FAILED',
+      message: 'no',
+      details: { kind: 'timeout', provider: 'p', retryable: true },
+    }
+    const told = await served.host.service(Http).explain(error, ctx)
     expect(told).to.deep.equal({
       status: 503,
       record: { success: false, error: 'no', error_code: 'PROVIDER_ERROR', details: { provider: 'p', retryable: true } },
@@ -83,7 +87,7 @@ describe('the service Http', () => {
 
   it('tells each code once, with its status', async () => {
     await using served = await serve({})
-    const codes = await served.host.service(Http).codes(use)
+    const codes = await served.host.service(Http).codes(ctx)
     expect(new Set(codes.map(one => one.code)).size).to.equal(codes.length)
     expect(codes.find(one => one.code === 'PROVIDER_ERROR')).to.include({ status: 503 })
   })

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { expect } from 'chai'
 import { Http, type Route } from '@svc/core/contracts'
 import { setTimeout as breath } from 'node:timers/promises'
-import { call, open, raw, serve, signalOf, use } from './support/client.ts'
+import { call, open, raw, serve, signalOf, ctx } from './support/client.ts'
 import { GOOD, say } from './support/routes.ts'
 import { free } from './support/who.ts'
 
@@ -90,7 +90,7 @@ describe('a client that reads nothing', () => {
       socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
       await asked[path].promise
       expect((await call(`${one.url}/free`)).status).to.equal(200)
-      await until(async () => (await one.host.service(Http).figures(use)).requestsActive === 0)
+      await until(async () => (await one.host.service(Http).metrics(ctx)).requestsActive === 0)
       socket.destroy()
     })
 })
@@ -112,9 +112,9 @@ describe('a client that asks much at once', () => {
     await using one = await serve({ free, small }, { stall_timeout_ms: 200 })
     const socket = await open(one.url)
     socket.pause().write(get('/small').repeat(500))
-    await until(async () => (await one.host.service(Http).figures(use)).requestsActive > 100)
+    await until(async () => (await one.host.service(Http).metrics(ctx)).requestsActive > 100)
     expect((await call(`${one.url}/free`)).status).to.equal(200)
-    await until(async () => (await one.host.service(Http).figures(use)).requestsActive === 0)
+    await until(async () => (await one.host.service(Http).metrics(ctx)).requestsActive === 0)
     socket.destroy()
   })
 

@@ -135,10 +135,10 @@ describe('a stream', () => {
     const aborted = signalOf()
     const left = signalOf()
     await using served = await serve(
-      streaming(async function* (_request, use) {
+      streaming(async function* (_request, ctx) {
         try {
           yield 'data: 1\n\n'
-          await new Promise<void>(resolve => use.signal.addEventListener('abort', () => resolve()))
+          await new Promise<void>(resolve => ctx.signal.addEventListener('abort', () => resolve()))
           aborted.resolve()
           yield 'data: 2\n\n'
           throw new Error('was asked for more')
@@ -159,9 +159,9 @@ describe('a stream', () => {
     const begun = signalOf()
     const aborted = signalOf()
     await using served = await serve(
-      streaming(async function* (_request, use) {
+      streaming(async function* (_request, ctx) {
         begun.resolve()
-        await new Promise<void>(resolve => use.signal.addEventListener('abort', () => resolve()))
+        await new Promise<void>(resolve => ctx.signal.addEventListener('abort', () => resolve()))
         aborted.resolve()
         yield ''
       })

@@ -1,9 +1,9 @@
 import type { Http, MetricFamily, Route } from '@svc/core/contracts'
 import { gauge, withPointedBounds } from './families.ts'
-import type { WorkerFigures } from './worker-figures.ts'
+import type { MetricsCollector } from './metrics-collector.ts'
 
 /** All workers' figures as one text. */
-export function createExposition(figures: WorkerFigures, http: Http): Route {
+export function createExposition(metrics: MetricsCollector, http: Http): Route {
   return {
     method: 'GET',
     path: '/metrics',
@@ -13,9 +13,9 @@ export function createExposition(figures: WorkerFigures, http: Http): Route {
     responses: {
       '200': { description: 'Text in the Prometheus exposition format.', schema: { type: 'string' }, contentType: 'text/plain' },
     },
-    async handle(_request, use) {
-      const workers = await figures.read(use)
-      const { requestsActive } = await http.figures(use)
+    async handle(_request, ctx) {
+      const workers = await metrics.read(ctx)
+      const { requestsActive } = await http.metrics(ctx)
       const active = gauge('svc_requests_active', 'Requests under way.', requestsActive)
       return exposed([[active], ...workers.map(families => families.map(withPointedBounds))])
     },

@@ -1,11 +1,11 @@
 import { definePlugin, Host, schema } from '@svc/core'
 import { Chat, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
 import { createExposition } from './exposition.ts'
-import { hostFigures } from './host-figures.ts'
+import { hostMetrics } from './host-metrics.ts'
 import { createModelCounts } from './model-counts.ts'
-import { collectNodeFigures } from './node-figures.ts'
+import { collectNodeMetrics } from './node-metrics.ts'
 import { createRequestCounts } from './request-counts.ts'
-import { createWorkerFigures } from './worker-figures.ts'
+import { createMetricsCollector } from './metrics-collector.ts'
 
 export interface MetricsConfig {
   node: boolean
@@ -26,15 +26,15 @@ export default definePlugin({
     scope.tap(Http.hooks.done, done => requests.count(done))
     scope.tap(Chat.hooks.modelDone, done => models.count(done))
     scope.add(MetricSources, 'service', {
-      read: async use => [...requests.read(), ...models.read(), ...(await hostFigures(host, use))],
+      read: async ctx => [...requests.read(), ...models.read(), ...(await hostMetrics(host, ctx))],
     })
-    const figures = createWorkerFigures(sources, peers, scope.log)
-    scope.tap(Peers.hooks.figures, figures.own)
-    scope.tap(Peers.hooks.inherit, figures.inherit)
-    scope.tap(Peers.hooks.told, figures.told)
-    scope.add(Routes, 'metrics', createExposition(figures, http))
+    const metrics = createMetricsCollector(sources, peers, scope.log)
+    scope.tap(Peers.hooks.metrics, metrics.own)
+    scope.tap(Peers.hooks.inherit, metrics.inherit)
+    scope.tap(Peers.hooks.told, metrics.told)
+    scope.add(Routes, 'metrics', createExposition(metrics, http))
     // from the first scrape on: prom-client takes 60 ms and 8 MiB that a server nobody scrapes does without
-    const node = async () => (figures.wasRead() ? (await collectNodeFigures())() : [])
+    const node = async () => (metrics.wasRead() ? (await collectNodeMetrics())() : [])
     if (scope.config.node) scope.add(MetricSources, 'node', { read: node })
   },
 })

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import type { ModelDone, Route } from '@svc/core/contracts'
 import { Chat, Http, MetricSources, Routes } from '@svc/core/contracts'
-import { definePlugin, type RunningHost, systemUse } from '@svc/core'
+import { definePlugin, type RunningHost, systemContext } from '@svc/core'
 import { item, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const hello: Route = { method: 'GET', path: '/hello/:name', summary: 'Greets', handle: async () => ({ body: { hello: true } }) }
 
 const begin = (...give: Parameters<typeof item>[]) =>
@@ -15,7 +15,7 @@ const begin = (...give: Parameters<typeof item>[]) =>
   })
 
 async function scrape(host: RunningHost) {
-  const { url } = (await host.service(Http).address(use))!
+  const { url } = (await host.service(Http).address(ctx))!
   const response = await fetch(`${url}/metrics`)
   return { status: response.status, type: response.headers.get('content-type'), text: await response.text(), url }
 }
@@ -144,7 +144,7 @@ async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
   const chat = definePlugin({
     provides: Chat,
     setup(scope) {
-      all.resolve(Promise.all(done.map(one => scope.hooks.modelDone(one, use))))
+      all.resolve(Promise.all(done.map(one => scope.hooks.modelDone(one, ctx))))
       return { reply: unused, async *stream() {}, answer: unused }
     },
   })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Principal, Use } from '@svc/core'
+import type { Principal, CallContext } from '@svc/core'
 import type { Allowance, CountState, CountWindow, Limits, Store } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import type { RateLimitConfig } from './config.ts'
@@ -22,18 +22,18 @@ export function createLimits({ config, store, now = Date.now }: LimitsOptions): 
   const minute: CountWindow = { ms: MINUTE_MS, limit: config.requests_per_minute }
   const windows = [minute, { ms: DAY_MS, limit: config.requests_per_day }]
   const refusals = createRefusals(REMEMBERED)
-  const count = (key: string, use: Use) =>
-    store.count(key, windows, use).catch((error: unknown) => {
-      use.signal.throwIfAborted()
+  const count = (key: string, ctx: CallContext) =>
+    store.count(key, windows, ctx).catch((error: unknown) => {
+      ctx.signal.throwIfAborted()
       throw cannotCount(error)
     })
   return {
     isActive: async () => config.enabled,
-    async take(use) {
-      const key = clientKey(use.principal, config.by)
+    async take(ctx) {
+      const key = clientKey(ctx.principal, config.by)
       const known = refusals.find(key, now())
       if (known) return refused(minute, known, now())
-      const { counted, windows: states } = await count(key, use)
+      const { counted, windows: states } = await count(key, ctx)
       const full = refusalOf(windows, states)
       if (full) refusals.keep(key, full)
       const first = states[0]!

@@ -1,5 +1,5 @@
-import { svcError, type Use } from '@svc/core'
-import { testUse } from '@svc/testing'
+import { svcError, type CallContext } from '@svc/core'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { createLimits } from '../src/limits.ts'
 import { createClockedStore } from './support/clocked-store.ts'
@@ -12,7 +12,7 @@ function clocked(config: Partial<Parameters<typeof createLimits>[0]['config']> =
   const limits = createLimits({ config: { ...CONFIG, ...config }, store, now: () => store.now })
   return { store, limits }
 }
-const from = (address: string, id = 'anonymous'): Use => testUse({ principal: { id, scopes: ['*'], address } })
+const from = (address: string, id = 'anonymous'): CallContext => testContext({ principal: { id, scopes: ['*'], address } })
 const times = async <T>(count: number, work: () => Promise<T>): Promise<T[]> => {
   const all: T[] = []
   while (all.length < count) all.push(await work())
@@ -173,12 +173,12 @@ describe('limits', () => {
   it('end with the caller’s own reason where the caller has left', async () => {
     const { store, limits } = clocked()
     const left = new AbortController()
-    store.count = (_key, _windows, use) => {
+    store.count = (_key, _windows, ctx) => {
       left.abort(new Error('left'))
-      return Promise.reject(use.signal.reason)
+      return Promise.reject(ctx.signal.reason)
     }
     const { principal } = from('192.0.2.1')
-    const failure: unknown = await limits.take(testUse({ principal, signal: left.signal })).catch((error: unknown) => error)
+    const failure: unknown = await limits.take(testContext({ principal, signal: left.signal })).catch((error: unknown) => error)
     expect(failure).to.include({ message: 'left' })
   })
 })

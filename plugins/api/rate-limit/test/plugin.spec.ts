@@ -1,19 +1,19 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import { Limits, Store } from '@svc/core/contracts'
-import { service, testHost, testUse } from '@svc/testing'
+import { service, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const house = (rateLimit: object = {}) =>
   testHost(['store-memory', 'rate-limit'].map(pluginFolder), { config: { server: { rate_limit: { ...rateLimit } } } })
-const from = (address: string): Use => testUse({ principal: { id: 'anonymous', scopes: ['*'], address } })
+const from = (address: string): CallContext => testContext({ principal: { id: 'anonymous', scopes: ['*'], address } })
 
 describe('the plugin rate-limit', () => {
   it('limits nothing until it is switched on', async () => {
     await using off = await house()
     await using on = await house({ enabled: true })
-    expect(await off.service(Limits).isActive(testUse())).to.equal(false)
-    expect(await on.service(Limits).isActive(testUse())).to.equal(true)
+    expect(await off.service(Limits).isActive(testContext())).to.equal(false)
+    expect(await on.service(Limits).isActive(testContext())).to.equal(true)
   })
 
   it('allows 60 requests a minute where nothing else is said', async () => {

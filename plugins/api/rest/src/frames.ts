@@ -1,41 +1,41 @@
-import { codeOf, type Use } from '@svc/core'
-import { type Chat, type ErrorTold, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
+import { codeOf, type CallContext } from '@svc/core'
+import { type Chat, type PublicError, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
 import { eventFrame } from '@svc/provider-http/sse'
-import { type ChatEvent, endEvent, errorEvent, eventOf, toldOf } from '@svc/api-types'
+import { type ChatEvent, endEvent, errorEvent, eventOf, toPublicError } from '@svc/api-types'
 
 type Start = Extract<TurnEvent, { type: 'start' }>
 
 /** A turn as frames of an event stream. What fails before `start` is thrown; a stream that has begun ends with `end`, whatever happens. */
-export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, use: Use): AsyncGenerator<string, void> {
+export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, ctx: CallContext): AsyncGenerator<string, void> {
   const began = performance.now()
   let id = 0
   let start: Start | undefined
   let ended = false
   try {
-    for await (const event of chat.stream(turn, use)) {
+    for await (const event of chat.stream(turn, ctx)) {
       if (event.type === 'token') {
         yield tokenFrame(++id, event)
         continue
       }
       if (event.type === 'start') start = event
-      if (event.type === 'end' && event.status === 'cancelled' && isCut(use)) {
+      if (event.type === 'end' && event.status === 'cancelled' && isCut(ctx)) {
         ended = true
-        yield frame(++id, await explained(http, toldOf(use.signal.reason), use))
+        yield frame(++id, await explained(http, toPublicError(ctx.signal.reason), ctx))
         yield frame(++id, endEvent({ ...event, status: 'failed' }))
         continue
       }
       ended = event.type === 'end'
-      yield frame(++id, event.type === 'error' ? await explained(http, event.error, use) : eventOf(event))
+      yield frame(++id, event.type === 'error' ? await explained(http, event.error, ctx) : eventOf(event))
     }
   } catch (error) {
-    if (!start || ended || (use.signal.aborted && !isCut(use))) throw error
-    yield frame(++id, await explained(http, toldOf(isCut(use) ? use.signal.reason : error), use))
+    if (!start || ended || (ctx.signal.aborted && !isCut(ctx))) throw error
+    yield frame(++id, await explained(http, toPublicError(isCut(ctx) ? ctx.signal.reason : error), ctx))
     yield frame(++id, failedEnd(start, performance.now() - began))
   }
 }
 
 /** The server ends while its reader is still there. */
-const isCut = ({ signal }: Use) => signal.aborted && codeOf(signal.reason) === 'UNAVAILABLE'
+const isCut = ({ signal }: CallContext) => signal.aborted && codeOf(signal.reason) === 'UNAVAILABLE'
 
 /** The hot one: built by hand, for one write a token is all that a token may cost. */
 function tokenFrame(id: number, { content, index }: Extract<TurnEvent, { type: 'token' }>): string {
@@ -44,8 +44,8 @@ function tokenFrame(id: number, { content, index }: Extract<TurnEvent, { type: '
 
 const frame = (id: number, event: ChatEvent) => eventFrame(id, event.type, JSON.stringify(event))
 
-async function explained(http: Http, error: ErrorTold, use: Use): Promise<ChatEvent> {
-  return errorEvent((await http.explain(error, use)).record)
+async function explained(http: Http, error: PublicError, ctx: CallContext): Promise<ChatEvent> {
+  return errorEvent((await http.explain(error, ctx)).record)
 }
 
 const failedEnd = ({ requestId, provider, model }: Start, durationMs: number) =>

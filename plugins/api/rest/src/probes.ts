@@ -1,4 +1,4 @@
-import { codeOf, type Log, type SlotView, type Use, within } from '@svc/core'
+import { codeOf, type Log, type SlotView, type CallContext, withTimeout } from '@svc/core'
 import { checkInvalid } from './errors.ts'
 import type { Check, CheckReport, HealthFact, HealthWord, Json } from '@svc/core/contracts'
 
@@ -6,16 +6,16 @@ const PROBE_MS = 5_000
 /** The checks that the health record always names; one that nobody does is of something that is not there to fail. */
 const NAMED = ['database', 'providers', 'cache']
 
-type Ask = (check: Check, use: Use) => Promise<CheckReport>
+type Ask = (check: Check, ctx: CallContext) => Promise<CheckReport>
 
-const probe: Ask = (check, use) => check.probe(use)
+const probe: Ask = (check, ctx) => check.probe(ctx)
 /** Asks a check for its figures as well. */
-export const withFigures: Ask = (check, use) => (check.status ? check.status(use) : check.probe(use))
+export const withMetrics: Ask = (check, ctx) => (check.status ? check.status(ctx) : check.probe(ctx))
 
 /** All checks, and what was last known of each. */
 export interface Probes {
   /** Asks every check at once; one that fails or does not answer in time is unhealthy. Where one's word is another than before, the log says so. */
-  all(use: Use, ask?: Ask): Promise<Map<string, CheckReport>>
+  all(ctx: CallContext, ask?: Ask): Promise<Map<string, CheckReport>>
 }
 
 export function createProbes(checks: SlotView<Check>, log: Log): Probes {
@@ -30,25 +30,25 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
         'a part is not well'
       )
   }
-  const one = async (name: string, ask: Ask, use: Use): Promise<CheckReport> => {
+  const one = async (name: string, ask: Ask, ctx: CallContext): Promise<CheckReport> => {
     const check = checks.get(name)
     let report: CheckReport = { status: 'healthy' }
     let failure: unknown
     try {
-      if (check) report = reportIn(name, await within(PROBE_MS, signal => ask(check, { ...use, signal }), use))
+      if (check) report = reportIn(name, await withTimeout(PROBE_MS, signal => ask(check, { ...ctx, signal }), ctx))
     } catch (error) {
       failure = error
       report = { status: 'unhealthy', reason: codeOf(error) ?? 'failed' }
     }
     // what failed because nobody waits for it any more says nothing of the part
-    if (!use.signal.aborted) note(name, report, failure)
+    if (!ctx.signal.aborted) note(name, report, failure)
     return report
   }
   return {
-    async all(use, ask = probe) {
+    async all(ctx, ask = probe) {
       const others = checks.names().filter(name => !NAMED.includes(name))
       const names = [...NAMED, ...others]
-      const reports = await Promise.all(names.map(name => one(name, ask, use)))
+      const reports = await Promise.all(names.map(name => one(name, ask, ctx)))
       return new Map(names.map((name, at) => [name, reports[at]!]))
     },
   }
@@ -69,10 +69,10 @@ export const worst = (words: Iterable<HealthWord>): HealthWord =>
   WORDS[Math.max(0, ...[...words].map(word => WORDS.indexOf(word)))]!
 
 /** What plugins add to the health record; one that does not answer in time, or with members that are not JSON, adds nothing. */
-export async function factsOf(facts: SlotView<HealthFact>, use: Use): Promise<Record<string, Json>> {
+export async function factsOf(facts: SlotView<HealthFact>, ctx: CallContext): Promise<Record<string, Json>> {
   const members = facts.entries().map(async ([, one]): Promise<Record<string, Json>> => {
     try {
-      return membersOf(await within(PROBE_MS, signal => one.facts({ ...use, signal }), use))
+      return membersOf(await withTimeout(PROBE_MS, signal => one.facts({ ...ctx, signal }), ctx))
     } catch {
       return {}
     }

@@ -1,4 +1,4 @@
-import type { Host, HostReport, Log, SlotView, Use } from '@svc/core'
+import type { Host, HostReport, Log, SlotView, CallContext } from '@svc/core'
 import type { AuthScheme, Check, Http, Recommend, Route, Workflows } from '@svc/core/contracts'
 import { createProbes } from './probes.ts'
 import { createChatRoutes } from './routes/chat.ts'
@@ -60,14 +60,14 @@ interface OpenApiParts {
 function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Record<string, Route> {
   let made: { readonly version: string; readonly text: string } | undefined
   const versionNow = () => `${routes.version} ${schemes.version}`
-  const make = async (use: Use) => {
+  const make = async (ctx: CallContext) => {
     const version = versionNow()
     const { openApiDocument } = await import('./openapi-document.ts')
-    const report = await host.report(use)
+    const report = await host.report(ctx)
     const document = openApiDocument({
       version: report.version,
       routes: served(routes, report),
-      codes: await http.codes(use),
+      codes: await http.codes(ctx),
       schemes: schemes.entries(),
     })
     return { version, text: JSON.stringify(document, null, 2) }
@@ -80,8 +80,8 @@ function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Rec
       scope: 'read',
       guide: true,
       responses: ok('The document.', OBJECT),
-      async handle(_request, use) {
-        if (made?.version !== versionNow()) made = await make(use)
+      async handle(_request, ctx) {
+        if (made?.version !== versionNow()) made = await make(ctx)
         return { text: made.text, headers: { 'Content-Type': 'application/json; charset=utf-8' } }
       },
     },

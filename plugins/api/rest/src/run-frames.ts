@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { RunEvent, Workflows } from '@svc/core/contracts'
 import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
 import { eventRecord } from '@svc/api-types'
@@ -6,7 +6,7 @@ import { eventRecord } from '@svc/api-types'
 /** What runs have told, as frames of event streams. */
 export interface RunStreams {
   /** What has happened in a run after this event, and what happens, up to its end. */
-  of(id: string, after: number, use: Use): AsyncGenerator<string, void>
+  of(id: string, after: number, ctx: CallContext): AsyncGenerator<string, void>
   /** Ends those that are open, and tells their readers when to come back: to another worker. */
   leave(): void
 }
@@ -15,13 +15,13 @@ export function createRunStreams(workflows: Workflows): RunStreams {
   const leaving = new AbortController()
   return {
     leave: () => leaving.abort(),
-    async *of(id, after, use) {
-      await workflows.get(id, use)
+    async *of(id, after, ctx) {
+      await workflows.get(id, ctx)
       // a run may be quiet for days: whoever comes back to it must see that the stream is open
       yield HEARTBEAT
-      const signal = AbortSignal.any([use.signal, leaving.signal])
+      const signal = AbortSignal.any([ctx.signal, leaving.signal])
       try {
-        for await (const event of workflows.events(id, after, { ...use, signal })) yield frameOf(id, event)
+        for await (const event of workflows.events(id, after, { ...ctx, signal })) yield frameOf(id, event)
       } catch (error) {
         if (!leaving.signal.aborted) throw error
       }

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
 import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes } from '@svc/core/contracts'
 import { item } from '@svc/testing'
-import { serveRest, use } from './support/house.ts'
+import { serveRest, ctx } from './support/house.ts'
 
 const check = (report: CheckReport): Check => ({ probe: async () => report })
 
@@ -85,8 +85,8 @@ describe('GET /health', () => {
   it('is unhealthy when a check does not answer within five seconds, and asks it to stop', async () => {
     const asked = Promise.withResolvers<AbortSignal>()
     const hanging: Check = {
-      probe(use) {
-        asked.resolve(use.signal)
+      probe(ctx) {
+        asked.resolve(ctx.signal)
         return new Promise(() => {})
       },
     }
@@ -94,7 +94,7 @@ describe('GET /health', () => {
     const route = served.host.slot(Routes).get('health')!
     mock.timers.enable({ apis: ['setTimeout'] })
     try {
-      const reply = route.handle!({ params: {}, query: {}, headers: {}, body: undefined }, use)
+      const reply = route.handle!({ params: {}, query: {}, headers: {}, body: undefined }, ctx)
       const signal = await asked.promise
       mock.timers.tick(5_000)
       expect((await reply).status).to.equal(503)
@@ -128,7 +128,7 @@ describe('GET /health', () => {
     const served = await serveRest()
     const ready = served.host.slot(Routes).get('health_ready')!
     const closed = served.host.close()
-    const reply = await ready.handle!({ params: {}, query: {}, headers: {}, body: undefined }, use)
+    const reply = await ready.handle!({ params: {}, query: {}, headers: {}, body: undefined }, ctx)
     await closed
     expect([reply.status, reply.body]).to.deep.equal([503, { status: 'closing' }])
   })

@@ -5,8 +5,8 @@ import type { CacheCounts } from './cache-counts.ts'
 export function createCacheCheck(enabled: boolean, counts: Pick<CacheCounts, 'read'>): Check {
   return {
     probe: async () => ({ status: 'healthy' }),
-    async status(use) {
-      const { hits, misses, size } = await counts.read(use)
+    async status(ctx) {
+      const { hits, misses, size } = await counts.read(ctx)
       const asked = hits + misses
       return { status: 'healthy', detail: { enabled, size, hit_rate: asked === 0 ? 0 : hits / asked } }
     },

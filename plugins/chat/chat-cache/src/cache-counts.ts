@@ -1,5 +1,5 @@
-import type { Use } from '@svc/core'
-import type { Figures, MetricFamily, Peers } from '@svc/core/contracts'
+import type { CallContext } from '@svc/core'
+import type { WorkerMetrics, MetricFamily, Peers } from '@svc/core/contracts'
 
 /** What a worker tells of its cache. */
 interface Told {
@@ -14,36 +14,36 @@ export interface CacheCounts {
   /** A call came by; the answer was there or not. */
   asked(isHit: boolean): void
   /** The figures of all workers. */
-  read(use: Use): Promise<Told>
+  read(ctx: CallContext): Promise<Told>
   /** This worker's, as metrics. */
   families(): MetricFamily[]
-  /** For a tap of `Peers.hooks.figures`: adds those of this worker. */
-  readonly own: (figures: Figures) => Figures
+  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
   /** For a tap of `Peers.hooks.inherit`. */
-  readonly inherit: (figures: Figures) => void
+  readonly inherit: (metrics: WorkerMetrics) => void
 }
 
 const NAME = 'chat-cache'
 const NOTHING: Told = { hits: 0, misses: 0, size: 0 }
 
 // what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (figures: Figures) => (figures[NAME] ?? NOTHING) as unknown as Told
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NOTHING) as unknown as Told
 
-export function createCacheCounts(size: () => number, peers: Pick<Peers, 'figures'> | undefined): CacheCounts {
+export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metrics'> | undefined): CacheCounts {
   const mine = { hits: 0, misses: 0 }
   // metrics has a heritage of its own: there only what this worker itself has counted is told
   const inherited = { hits: 0, misses: 0 }
   const total = (): Told => ({ hits: mine.hits + inherited.hits, misses: mine.misses + inherited.misses, size: size() })
   return {
     asked: isHit => void mine[isHit ? 'hits' : 'misses']++,
-    async read(use) {
+    async read(ctx) {
       if (!peers) return total()
-      return (await peers.figures(use)).map(current).reduce(sum, NOTHING)
+      return (await peers.metrics(ctx)).map(current).reduce(sum, NOTHING)
     },
     families: () => familiesOf({ ...mine, size: size() }),
-    own: figures => ({ ...figures, [NAME]: { ...total() } }),
-    inherit(figures) {
-      const { hits, misses } = partOf(figures)
+    own: metrics => ({ ...metrics, [NAME]: { ...total() } }),
+    inherit(metrics) {
+      const { hits, misses } = partOf(metrics)
       inherited.hits += hits
       inherited.misses += misses
     },
@@ -51,7 +51,7 @@ export function createCacheCounts(size: () => number, peers: Pick<Peers, 'figure
 }
 
 /** What a worker keeps dies with it. */
-const current = (figures: Figures): Told => (figures.ended ? { ...partOf(figures), size: 0 } : partOf(figures))
+const current = (metrics: WorkerMetrics): Told => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
 
 const sum = (a: Told, b: Told): Told => ({ hits: a.hits + b.hits, misses: a.misses + b.misses, size: a.size + b.size })
 

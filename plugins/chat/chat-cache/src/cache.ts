@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { FinishReason, ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelRequest } from '@svc/core/contracts'
 import type { CacheCounts } from './cache-counts.ts'
 import type { LruCache } from './lru-cache.ts'
@@ -14,9 +14,9 @@ export interface CacheParts {
 /** Answers what was answered before. */
 export interface Cache {
   /** For a tap of `Chat.hooks.modelCall`. */
-  readonly called: (call: ModelCall, use: Use) => ModelAnswer | undefined
+  readonly called: (call: ModelCall, ctx: CallContext) => ModelAnswer | undefined
   /** For a tap of `Chat.hooks.modelDone`. */
-  readonly done: (done: ModelDone, use: Use) => void
+  readonly done: (done: ModelDone, ctx: CallContext) => void
 }
 
 interface Keyed {
@@ -28,7 +28,7 @@ interface Keyed {
 export function createCache({ shelf, counts, shared }: CacheParts): Cache {
   // a request comes by twice, before and after the call: in this process it is the same one, and a long history is read once
   const keys = new WeakMap<ModelRequest, Keyed>()
-  const keyFor = ({ selected: { provider }, request }: ModelCall, { principal }: Use) => {
+  const keyFor = ({ selected: { provider }, request }: ModelCall, { principal }: CallContext) => {
     const known = keys.get(request)
     if (known?.provider === provider) return known.key
     const key = keyOf({ provider, request, ...(shared ? {} : { principal: principal.id }) })
@@ -36,17 +36,17 @@ export function createCache({ shelf, counts, shared }: CacheParts): Cache {
     return key
   }
   return {
-    called(call, use) {
-      const key = keyFor(call, use)
+    called(call, ctx) {
+      const key = keyFor(call, ctx)
       const text = key === undefined ? undefined : shelf.get(key)
       // a retry looks again, for another turn may have been answered meanwhile; it is no question of its own
       if (text !== undefined || call.attempt === 1) counts.asked(text !== undefined)
       if (text === undefined) return undefined
       return { events: JSON.parse(text) as ModelEvent[] }
     },
-    done(done, use) {
+    done(done, ctx) {
       if (done.answered || done.failure || !done.events || !isWhole(done.events)) return
-      const key = keyFor(done, use)
+      const key = keyFor(done, ctx)
       if (key !== undefined) shelf.put(key, JSON.stringify(joined(done.events)))
     },
   }

@@ -17,7 +17,7 @@ export default definePlugin({
     const { enabled, shared, ...limits } = scope.config
     const shelf = createLruCache({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
     const counts = createCacheCounts(() => shelf.size, peers)
-    scope.tap(Peers.hooks.figures, counts.own)
+    scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     scope.add(Checks, 'cache', createCacheCheck(enabled, counts))
     if (!enabled) return

@@ -1,5 +1,5 @@
-import type { Figures, Peers } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import type { WorkerMetrics, Peers } from '@svc/core/contracts'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { createCacheCounts } from '../src/cache-counts.ts'
 
@@ -9,8 +9,8 @@ type Counts = ReturnType<typeof createCacheCounts>
 function workers(...kept: number[]) {
   const all: Counts[] = []
   const ended = new Set<Counts>()
-  const figures = async () => all.map((one): Figures => ({ ...one.own({}), ...(ended.has(one) ? { ended: true } : {}) }))
-  const peers: Pick<Peers, 'figures'> = { figures }
+  const metrics = async () => all.map((one): WorkerMetrics => ({ ...one.own({}), ...(ended.has(one) ? { ended: true } : {}) }))
+  const peers: Pick<Peers, 'metrics'> = { metrics }
   all.push(...kept.map(size => createCacheCounts(() => size, peers)))
   return { all, ended }
 }
@@ -21,7 +21,7 @@ describe('the figures of the cache', () => {
     one?.asked(true)
     two?.asked(true)
     two?.asked(false)
-    expect(await one?.read(testUse())).to.deep.equal({ hits: 2, misses: 1, size: 11 })
+    expect(await one?.read(testContext())).to.deep.equal({ hits: 2, misses: 1, size: 11 })
   })
 
   it('keep what a worker that ended has counted, but not what it kept', async () => {
@@ -29,10 +29,10 @@ describe('the figures of the cache', () => {
     const [one, two] = all
     two?.asked(true)
     if (two) ended.add(two)
-    expect(await one?.read(testUse())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
+    expect(await one?.read(testContext())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
     one?.inherit(two?.own({}) ?? {})
     all.pop()
-    expect(await one?.read(testUse())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
+    expect(await one?.read(testContext())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
   })
 
   it('leave what was inherited out of the metrics, which inherit by themselves', () => {

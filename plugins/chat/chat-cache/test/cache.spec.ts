@@ -1,12 +1,12 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import { Checks, type FinishReason, MetricSources, type ModelEvent } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { cacheHouse, type House } from './support/house.ts'
 
 const ON = { enabled: true }
 
-const statusOf = async ({ host }: House, use: Use = testUse()) => host.slot(Checks).get('cache')?.status?.(use)
+const statusOf = async ({ host }: House, ctx: CallContext = testContext()) => host.slot(Checks).get('cache')?.status?.(ctx)
 
 const answering = (...events: ModelEvent[]) =>
   async function* () {
@@ -91,7 +91,7 @@ describe('the cache', () => {
     await using house = await cacheHouse(ON)
     for (const message of ['a', 'a', 'a', 'b']) await house.reply({ message })
     expect(await statusOf(house)).to.deep.equal({ status: 'healthy', detail: { enabled: true, size: 2, hit_rate: 0.5 } })
-    const families = (await house.host.slot(MetricSources).get('chat-cache')?.read(testUse())) ?? []
+    const families = (await house.host.slot(MetricSources).get('chat-cache')?.read(testContext())) ?? []
     const told = families.map(({ name, values }) => [name, values[0]?.value])
     expect(told).to.deep.equal([
       ['svc_cache_hits_total', 2],

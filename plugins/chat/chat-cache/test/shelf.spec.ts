@@ -1,5 +1,5 @@
 import type { ModelCall, ModelEvent } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { createCache } from '../src/cache.ts'
 import { createLruCache } from '../src/lru-cache.ts'
@@ -41,12 +41,12 @@ describe('what the cache keeps', () => {
     const cache = createCache({ shelf, counts: { asked: () => undefined }, shared: false })
     const events: ModelEvent[] = [{ type: 'finish', reason: 'stop' }]
     const ended = { usage: { input: 0, output: 0 }, durationMs: 1, firstMs: 1, events }
-    cache.done({ ...CALL, ...ended }, testUse())
+    cache.done({ ...CALL, ...ended }, testContext())
     clock.now = 900
-    expect(cache.called(CALL, testUse())).to.deep.equal({ events })
-    cache.done({ ...CALL, ...ended, answered: true }, testUse())
+    expect(cache.called(CALL, testContext())).to.deep.equal({ events })
+    cache.done({ ...CALL, ...ended, answered: true }, testContext())
     clock.now = 1_000
-    expect(cache.called(CALL, testUse())).to.equal(undefined)
+    expect(cache.called(CALL, testContext())).to.equal(undefined)
   })
 
   it('is not counted in once its time is over', () => {

@@ -1,4 +1,4 @@
-import { type Use, within } from '@svc/core'
+import { type CallContext, withTimeout } from '@svc/core'
 import type { ModelInfo, ModelRef, ModelRequest, Provider } from '@svc/core/contracts'
 import { invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
 import { hasImage, shaped } from './messages.ts'
@@ -9,14 +9,14 @@ import type { Candidate, Turn } from './turn.ts'
 const LIST_MS = 5_000
 
 /** Whoever the turn is to ask now. Where an alias named it, the turn has its real name from here on. Throws MODEL_FAILED. */
-export async function candidateOf(room: ChatRoom, turn: Turn, use: Use): Promise<Candidate> {
+export async function candidateOf(room: ChatRoom, turn: Turn, ctx: CallContext): Promise<Candidate> {
   const { who, known, selected } = turn
   const source = room.providers.get(who.provider)
   // it was there when it was selected: plugins come and go
   if (!source) throw unfit(who.provider, `provider "${who.provider}" is not there`)
   if (known && known.source === source && sameModel(known, who)) return known
   if (selected.info && sameModel(selected, who)) return (turn.known = candidate(source, who, selected.info))
-  const found = await listed(room, turn, source, use)
+  const found = await listed(room, turn, source, ctx)
   turn.who = { provider: found.provider, model: found.model }
   return (turn.known = found)
 }
@@ -33,12 +33,12 @@ async function listed(
   { aliases, config }: ChatRoom,
   { who, until, limitMs }: Turn,
   source: Provider,
-  use: Use
+  ctx: CallContext
 ): Promise<Candidate> {
   const ms = Math.min(LIST_MS, config.first_token_timeout_ms)
   const left = Math.max(0, until - performance.now())
   const late = () => (left < ms ? turnTimeout(who.provider, limitMs) : modelsLate(who.provider, ms))
-  const list = await within(Math.min(ms, left), signal => source.models({ ...use, signal }), { signal: use.signal, late })
+  const list = await withTimeout(Math.min(ms, left), signal => source.models({ ...ctx, signal }), { signal: ctx.signal, late })
   const infoOf = (id: string) => list.models.find(one => one.id === id)
   const alias = infoOf(who.model) ? undefined : aliases.get(who.model)
   const real = alias?.provider === who.provider ? alias : who

@@ -1,7 +1,7 @@
-import { svcError, type Use } from '@svc/core'
+import { svcError, type CallContext } from '@svc/core'
 import type { Chat, ModelEvent, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
 import { createClock } from './clock.ts'
-import { told } from './errors.ts'
+import { toPublicError } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
 import { ModelStep } from './model-step.ts'
 import { createToolLists } from './tool-list.ts'
@@ -12,24 +12,29 @@ import { beginTurn, endEvent, isFit, keepTurn, leaveTurn, spend, startEvent, typ
 export function createChat(parts: ChatParts): Chat {
   const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
-    stream: (request, use) => runTurn(room, request, { isShown: true, key: use.idempotencyKey }, withoutKey(use)),
-    reply: (request, use) => gather(runTurn(room, request, { isShown: false, key: use.idempotencyKey }, withoutKey(use))),
-    answer: (answer, use) => room.questions.answer(answer, use),
+    stream: (request, ctx) => runTurn(room, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
+    reply: (request, ctx) => gather(runTurn(room, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
+    answer: (answer, ctx) => room.questions.answer(answer, ctx),
   }
 }
 
 /** Each tool call has a key of its own; what is called besides is no piece of work that anybody tries again. */
-function withoutKey(use: Use): Use {
-  if (use.idempotencyKey === undefined) return use
-  const { idempotencyKey: _key, ...rest } = use
+function withoutKey(ctx: CallContext): CallContext {
+  if (ctx.idempotencyKey === undefined) return ctx
+  const { idempotencyKey: _key, ...rest } = ctx
   return rest
 }
 
 /** `isShown`: a reader follows. Tokens go to that reader directly, not through a second generator. */
-async function* runTurn(room: ChatRoom, request: TurnRequest, how: TurnHow, use: Use): AsyncGenerator<TurnEvent, TurnReply> {
+async function* runTurn(
+  room: ChatRoom,
+  request: TurnRequest,
+  how: TurnHow,
+  ctx: CallContext
+): AsyncGenerator<TurnEvent, TurnReply> {
   const { isShown } = how
-  const turn = await beginTurn(room, request, how, use)
-  const run = new TurnRun(room, turn, isShown, use)
+  const turn = await beginTurn(room, request, how, ctx)
+  const run = new TurnRun(room, turn, isShown, ctx)
   try {
     for (;;) {
       const round = run.beginRound()
@@ -43,7 +48,7 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, how: TurnHow, use:
         if (token) yield token
       }
       const calls = run.endRound(round)
-      if (calls.length > 0) yield* runTools(room, turn, calls, isShown, use)
+      if (calls.length > 0) yield* runTools(room, turn, calls, isShown, ctx)
       else if (isAnswered(turn)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
@@ -66,7 +71,7 @@ class TurnRun {
   readonly #room: ChatRoom
   readonly #turn: Turn
   readonly #isShown: boolean
-  readonly #use: Use
+  readonly #ctx: CallContext
   #started = false
   #number = 0
   #withTools = true
@@ -74,11 +79,11 @@ class TurnRun {
   #status: TurnStatus = 'cancelled'
   #end: TurnEnd | undefined
 
-  constructor(room: ChatRoom, turn: Turn, isShown: boolean, use: Use) {
+  constructor(room: ChatRoom, turn: Turn, isShown: boolean, ctx: CallContext) {
     this.#room = room
     this.#turn = turn
     this.#isShown = isShown
-    this.#use = use
+    this.#ctx = ctx
   }
 
   /** Whether the reader still waits for the start event. */
@@ -88,13 +93,13 @@ class TurnRun {
 
   start(): TurnEvent {
     this.#started = true
-    return startEvent(this.#turn, this.#use)
+    return startEvent(this.#turn, this.#ctx)
   }
 
   beginRound(): ModelStep {
     this.#number += 1
     this.#withTools = mayUseTools(this.#room, this.#turn, this.#number)
-    this.#round = new ModelStep(this.#room, this.#turn, this.#number, this.#withTools, this.#use)
+    this.#round = new ModelStep(this.#room, this.#turn, this.#number, this.#withTools, this.#ctx)
     return this.#round
   }
 
@@ -118,19 +123,19 @@ class TurnRun {
   }
 
   async complete(): Promise<TurnEnd> {
-    await keepTurn(this.#room, this.#turn, 'completed', this.#use)
-    return (this.#end = endEvent(this.#turn, 'completed', this.#use))
+    await keepTurn(this.#room, this.#turn, 'completed', this.#ctx)
+    return (this.#end = endEvent(this.#turn, 'completed', this.#ctx))
   }
 
   /** Ends the turn after an error; returns what the reader still sees. Throws where nothing was shown. */
   async fail(error: unknown): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
-    if (!this.#use.signal.aborted) this.#status = 'failed'
+    if (!this.#ctx.signal.aborted) this.#status = 'failed'
     if (!this.#started) throw error
     const end = (this.#end = await this.#broken())
     // an error after an abort is the effect of that abort
     if (this.#status !== 'failed') return { end, events: this.#isShown ? [end] : [] }
-    const failure = told(error)
-    if (failure.code === 'INTERNAL_ERROR') this.#room.log.error({ err: error, request_id: this.#use.requestId }, 'a turn failed')
+    const failure = toPublicError(error)
+    if (failure.code === 'INTERNAL_ERROR') this.#room.log.error({ err: error, request_id: this.#ctx.requestId }, 'a turn failed')
     if (!this.#isShown) throw svcError(failure.code, failure.message, { details: { ...failure.details } })
     return { end, events: [{ type: 'error', error: failure }, end] }
   }
@@ -141,20 +146,20 @@ class TurnRun {
     const end = (this.#end ??= await this.#broken())
     await leaveTurn(this.#room, this.#turn)
     const { id, kept, made } = this.#turn
-    void this.#room.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#use)
+    void this.#room.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
   }
 
   /** Keeps what there is of a turn that did not complete. */
   async #broken(): Promise<TurnEnd> {
     const closed = this.#round && closeBroken(this.#turn, this.#round)
     try {
-      await keepTurn(this.#room, this.#turn, this.#status, this.#use)
+      await keepTurn(this.#room, this.#turn, this.#status, this.#ctx)
     } catch (error) {
-      const facts = { err: error, request_id: this.#use.requestId }
+      const facts = { err: error, request_id: this.#ctx.requestId }
       this.#room.log.error(facts, 'what there was of a broken turn could not be kept')
     }
     await closed
-    return endEvent(this.#turn, this.#status, this.#use)
+    return endEvent(this.#turn, this.#status, this.#ctx)
   }
 }
 

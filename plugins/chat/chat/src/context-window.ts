@@ -1,4 +1,4 @@
-import { type Use, within } from '@svc/core'
+import { type CallContext, withTimeout } from '@svc/core'
 import type { MessagePart, ModelMessage, ModelRequest, StoredMessage, ToolSpec } from '@svc/core/contracts'
 import type { Candidate } from './turn.ts'
 import { estimated } from './count.ts'
@@ -17,7 +17,7 @@ export async function fitContextWindow(
   request: ModelRequest,
   past: readonly (readonly StoredMessage[])[],
   at: Candidate,
-  use: Use
+  ctx: CallContext
 ): Promise<ModelRequest> {
   const { context, output } = at.info ?? {}
   // the first words of a conversation are as they are
@@ -26,15 +26,15 @@ export async function fitContextWindow(
   const whole = steps ? steps.build(0) : request
   if (context === undefined || lengthOf(whole) * BYTES_A_CHARACTER < context) return whole
   const room = context - Math.min(request.maxTokens ?? output ?? 0, context / 2)
-  const least = await tokensOf(whole, at, use)
+  const least = await tokensOf(whole, at, ctx)
   if (least <= room) return whole
   if (!steps && least > context) throw contextTooLong(at, context, least)
-  return steps ? shortest(steps, room, context, at, use) : whole
+  return steps ? shortest(steps, room, context, at, ctx) : whole
 }
 
 /** The first step that leaves room for an answer; else the last one, if it fits at all. */
-async function shortest(steps: Steps, room: number, context: number, at: Candidate, use: Use): Promise<ModelRequest> {
-  const countAt = (step: number) => tokensOf(steps.build(step), at, use)
+async function shortest(steps: Steps, room: number, context: number, at: Candidate, ctx: CallContext): Promise<ModelRequest> {
+  const countAt = (step: number) => tokensOf(steps.build(step), at, ctx)
   const step = await firstThatFits(1, steps.count, async one => (await countAt(one)) <= room)
   if (step < steps.count) return steps.build(step)
   const count = await countAt(steps.count - 1)
@@ -45,9 +45,9 @@ async function shortest(steps: Steps, room: number, context: number, at: Candida
 const COUNT_MS = 2_000
 
 /** Tokens of a request as its provider counts them; estimated where it does not say. */
-export function tokensOf(request: ModelRequest, { source }: Candidate, use: Use): Promise<number> {
-  return within(COUNT_MS, signal => source.countTokens(request, { ...use, signal }), use).catch(() => {
-    use.signal.throwIfAborted()
+export function tokensOf(request: ModelRequest, { source }: Candidate, ctx: CallContext): Promise<number> {
+  return withTimeout(COUNT_MS, signal => source.countTokens(request, { ...ctx, signal }), ctx).catch(() => {
+    ctx.signal.throwIfAborted()
     return estimated(JSON.stringify([request.messages, request.tools ?? []]))
   })
 }

@@ -1,4 +1,4 @@
-import { type Use, within } from '@svc/core'
+import { type CallContext, withTimeout } from '@svc/core'
 import type { MessagePart, ModelMessage, ModelRequest, Provider, StoredMessage, Usage } from '@svc/core/contracts'
 
 const LIMIT_MS = 1_000
@@ -13,18 +13,18 @@ export async function countTokens(
   provider: Provider | undefined,
   request: ModelRequest,
   answer: StoredMessage,
-  use: Use
+  ctx: CallContext
 ): Promise<Usage> {
   const said = answer.parts.map(wordsOf).join('')
   const estimate = { input: estimated(JSON.stringify(request.messages)), output: estimated(said) }
   if (!provider) return estimate
   const count = async (signal: AbortSignal): Promise<Usage> => {
-    const ask = (one: ModelRequest) => provider.countTokens(one, { ...use, signal })
+    const ask = (one: ModelRequest) => provider.countTokens(one, { ...ctx, signal })
     const alone = (text: string) => ask({ model: request.model, messages: [userSays(text)] })
     const [input, whole, one] = await Promise.all([ask(request), alone(said), alone(ONE)])
     return { input, output: Math.max(0, whole - one + 1) }
   }
-  return within(LIMIT_MS, count, use).catch(() => estimate)
+  return withTimeout(LIMIT_MS, count, ctx).catch(() => estimate)
 }
 
 const userSays = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })

@@ -1,5 +1,5 @@
 import { codeOf, type SvcError, svcError } from '@svc/core'
-import type { ErrorTold, ModelFailure, ModelRef } from '@svc/core/contracts'
+import type { PublicError, ModelFailure, ModelRef } from '@svc/core/contracts'
 
 const clip = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
 
@@ -93,7 +93,7 @@ export const contextTooLong = ({ provider, model }: ModelRef, limit: number, cou
   )
 
 /** An error as events tell it; what has no code of ours is an internal one and keeps its words to the log. */
-export function told(error: unknown): ErrorTold {
+export function toPublicError(error: unknown): PublicError {
   const { name, code = '', message = '', details = {} } = error as Partial<SvcError>
   return name === 'SvcError' ? { code, message, details } : { code: 'INTERNAL_ERROR', message: 'internal error', details: {} }
 }

@@ -1,4 +1,4 @@
-import { definePlugin, systemUse } from '@svc/core'
+import { definePlugin, systemContext } from '@svc/core'
 import { Chat, Checks, Conversations, ModelAliases, Modes, Peers, Providers, Selection, Tools } from '@svc/core/contracts'
 import { createChat } from './chat.ts'
 import { createProviderCounts } from './provider-counts.ts'
@@ -21,7 +21,7 @@ export default definePlugin({
   provides: Chat,
   setup(scope, { peers, ...given }) {
     const counts = createProviderCounts(peers)
-    scope.tap(Peers.hooks.figures, counts.own)
+    scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     const questions = createQuestions(peers)
     scope.tap(Peers.hooks.told, questions.told)
@@ -33,7 +33,7 @@ export default definePlugin({
       log: scope.log,
       counts,
       questions,
-      lasting: systemUse(scope.signal, 'chat'),
+      lasting: systemContext(scope.signal, 'chat'),
     })
   },
 })

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { ModelEvent, ModelRequest, Provider } from '@svc/core/contracts'
 import type { Clock, Timed } from './clock.ts'
 import { modelSilent, turnTimeout } from './errors.ts'
@@ -39,13 +39,13 @@ export class ModelReading implements Timed {
   #stalled = false
   #over = false
 
-  constructor(provider: Provider, name: string, request: ModelRequest, limits: CallLimits, clock: Clock, use: Use) {
+  constructor(provider: Provider, name: string, request: ModelRequest, limits: CallLimits, clock: Clock, ctx: CallContext) {
     this.#name = name
     this.#limits = limits
     this.#clock = clock
-    this.#outer = use.signal
-    this.#source = provider.chat(request, { ...use, signal: this.#ending.signal })[Symbol.asyncIterator]()
-    use.signal.addEventListener('abort', this.#onAbort, { once: true })
+    this.#outer = ctx.signal
+    this.#source = provider.chat(request, { ...ctx, signal: this.#ending.signal })[Symbol.asyncIterator]()
+    ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
     clock.watch(this)
   }
 

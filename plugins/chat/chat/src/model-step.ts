@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type Use } from '@svc/core'
+import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
 import { adaptToModel, candidateOf, sameModel, tooManySwitches } from './candidate.ts'
@@ -28,7 +28,7 @@ export class ModelStep {
   readonly #turn: Turn
   readonly #number: number
   readonly #withTools: boolean
-  readonly #use: Use
+  readonly #ctx: CallContext
   #reading: Reading | undefined
   /** The call that is under way: what fails while it is there is the model's failure. */
   #call: ModelCall | undefined
@@ -41,12 +41,12 @@ export class ModelStep {
   #reject!: (error: unknown) => void
 
   /** Begins a round; nothing is asked before the first `next`. */
-  constructor(room: ChatRoom, turn: Turn, number: number, withTools: boolean, use: Use) {
+  constructor(room: ChatRoom, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
     this.#room = room
     this.#turn = turn
     this.#number = number
     this.#withTools = withTools
-    this.#use = use
+    this.#ctx = ctx
     this.answer = this.#unsaid()
   }
 
@@ -72,7 +72,7 @@ export class ModelStep {
     const { input, output } = answer.usage
     if (this.#answered || !request || !answer.any || input + output > 0) return
     const { provider } = this.#turn.who
-    const lasting = { ...this.#use, signal: this.#room.lasting.signal }
+    const lasting = { ...this.#ctx, signal: this.#room.lasting.signal }
     answer.usage = await countTokens(this.#room.providers.get(provider), request, answer.message(provider), lasting)
   }
 
@@ -113,7 +113,7 @@ export class ModelStep {
     for (let moves = 0; ; moves++) {
       // a tap that breaks is no failure of the model: so there is no call while they are asked
       const { at, call } = await this.#plan()
-      const answer = await this.#room.hooks.modelCall(call, this.#use)
+      const answer = await this.#room.hooks.modelCall(call, this.#ctx)
       this.#call = call
       this.request = call.request
       const reading = this.#take(answer, at, call.request)
@@ -142,7 +142,7 @@ export class ModelStep {
       until: this.#turn.until,
       turnMs: this.#turn.limitMs,
     }
-    return new ModelReading(source, provider, request, limits, clock, this.#use)
+    return new ModelReading(source, provider, request, limits, clock, this.#ctx)
   }
 
   /** Works out whom to ask for what. */
@@ -151,11 +151,11 @@ export class ModelStep {
     let request = requestOf(this.#room, turn, this.#withTools)
     let at: Candidate | undefined
     try {
-      at = await candidateOf(this.#room, turn, this.#use)
+      at = await candidateOf(this.#room, turn, this.#ctx)
       request = adaptToModel(request, at, turn)
-      request = await fitContextWindow(request, turn.open.turns, at, this.#use)
+      request = await fitContextWindow(request, turn.open.turns, at, this.#ctx)
       if (turn.asked.tokenBudget !== undefined)
-        request = await fitTokenBudget(request, turn.asked.tokenBudget, turn, at, this.#use)
+        request = await fitTokenBudget(request, turn.asked.tokenBudget, turn, at, this.#ctx)
       return { at, call: this.#callOf(request) }
     } catch (error) {
       // what a caller asked in vain is no failure of the model
@@ -182,14 +182,14 @@ export class ModelStep {
     const isStalled = this.#reading?.stalled === true
     this.#reading?.close()
     this.#reading = undefined
-    if (this.#use.signal.aborted) throw this.#use.signal.reason
+    if (this.#ctx.signal.aborted) throw this.#ctx.signal.reason
     if (!this.#call) throw error
     const { who, until, tried } = this.#turn
     const failure = await this.#measured({ ...failureOf(error), ...(isStalled && { requestOnly: true }) })
     const message = this.#wordsOf(error)
     const recovery = this.answer.any
       ? undefined
-      : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
+      : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#ctx)
     await this.settle()
     this.#done(failure)
     this.#failed.push(who)
@@ -199,7 +199,7 @@ export class ModelStep {
     // a try that failed after all may have said that it had finished, and what it had cost
     spend(this.#turn, this.answer)
     this.answer = this.#unsaid()
-    if (waitMs > 0) await pause(waitMs, this.#use.signal)
+    if (waitMs > 0) await pause(waitMs, this.#ctx.signal)
     if (!('model' in recovery)) return
     if (!sameModel(recovery, who)) tried.push(who)
     this.#turn.who = { provider: recovery.provider, model: recovery.model }
@@ -214,7 +214,7 @@ export class ModelStep {
   async #measured(failure: ModelFailure): Promise<ModelFailure> {
     const { known } = this.#turn
     if (failure.kind !== 'context_too_long' || failure.count !== undefined || !known || !this.#call) return failure
-    const count = await tokensOf(this.#call.request, known, this.#use)
+    const count = await tokensOf(this.#call.request, known, this.#ctx)
     return { limit: known.info?.context ?? count, ...failure, count }
   }
 
@@ -222,7 +222,7 @@ export class ModelStep {
   #wordsOf(error: unknown): string {
     if (codeOf(error) === 'MODEL_FAILED') return messageOf(error)
     const { provider } = this.#turn.who
-    this.#room.log.error({ err: error, provider, request_id: this.#use.requestId }, 'a provider broke its contract')
+    this.#room.log.error({ err: error, provider, request_id: this.#ctx.requestId }, 'a provider broke its contract')
     return `provider "${provider}" failed`
   }
 
@@ -240,7 +240,7 @@ export class ModelStep {
       ...(this.#answered && { answered: true }),
       ...(failure && { failure }),
     }
-    void this.#room.hooks.modelDone(done, this.#use)
+    void this.#room.hooks.modelDone(done, this.#ctx)
   }
 }
 
@@ -262,10 +262,10 @@ async function fitTokenBudget(
   budget: number,
   { usage }: Turn,
   at: Candidate,
-  use: Use
+  ctx: CallContext
 ): Promise<ModelRequest> {
   const spent = usage.input + usage.output
-  const needed = await tokensOf(request, at, use)
+  const needed = await tokensOf(request, at, ctx)
   const left = budget - spent - needed
   if (left < 1) throw budgetExhausted(budget, spent, needed)
   return { ...request, maxTokens: Math.min(left, request.maxTokens ?? at.info?.output ?? left) }

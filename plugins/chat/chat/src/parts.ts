@@ -1,4 +1,4 @@
-import type { HookCallers, Log, SlotView, Use } from '@svc/core'
+import type { HookCallers, Log, SlotView, CallContext } from '@svc/core'
 import type { ChatHooks, Conversations, Mode, ModelAlias, Provider, Selection, Tool } from '@svc/core/contracts'
 import type { Clock } from './clock.ts'
 import type { ProviderCounts } from './provider-counts.ts'
@@ -20,7 +20,7 @@ export interface ChatParts {
   readonly counts: Pick<ProviderCounts, 'asked'>
   readonly log: Log
   /** For what must end although the caller left. */
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** All that a turn reaches for: what chat stands on, and what its turns share. */

@@ -1,15 +1,15 @@
-import type { Use } from '@svc/core'
-import type { Figures, Peers } from '@svc/core/contracts'
+import type { CallContext } from '@svc/core'
+import type { WorkerMetrics, Peers } from '@svc/core/contracts'
 
 /** How often each provider was asked, over all workers. */
 export interface ProviderCounts {
   /** This worker asks this provider. */
   readonly asked: (provider: string) => void
-  readonly read: (use: Use) => Promise<ReadonlyMap<string, number>>
-  /** For a tap of `Peers.hooks.figures`: adds those of this worker. */
-  readonly own: (figures: Figures) => Figures
+  readonly read: (ctx: CallContext) => Promise<ReadonlyMap<string, number>>
+  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
   /** For a tap of `Peers.hooks.inherit`. */
-  readonly inherit: (figures: Figures) => void
+  readonly inherit: (metrics: WorkerMetrics) => void
 }
 
 type Counts = readonly (readonly [provider: string, count: number])[]
@@ -17,20 +17,20 @@ type Counts = readonly (readonly [provider: string, count: number])[]
 const NAME = 'chat'
 
 // what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (figures: Figures) => (figures[NAME] ?? []) as unknown as Counts
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? []) as unknown as Counts
 
 export function createProviderCounts(peers: Peers | undefined): ProviderCounts {
   const counts = new Map<string, number>()
   return {
     asked: provider => add(counts, provider, 1),
-    async read(use) {
+    async read(ctx) {
       if (!peers) return counts
       const sum = new Map<string, number>()
-      for (const worker of await peers.figures(use)) addAll(sum, partOf(worker))
+      for (const worker of await peers.metrics(ctx)) addAll(sum, partOf(worker))
       return sum
     },
-    own: figures => ({ ...figures, [NAME]: [...counts] }),
-    inherit: figures => addAll(counts, partOf(figures)),
+    own: metrics => ({ ...metrics, [NAME]: [...counts] }),
+    inherit: metrics => addAll(counts, partOf(metrics)),
   }
 }
 

@@ -1,4 +1,4 @@
-import { codeOf, type Log, messageOf, type SlotView, systemUse, within } from '@svc/core'
+import { codeOf, type Log, messageOf, type SlotView, systemContext, withTimeout } from '@svc/core'
 import type { Check, CheckReport, Provider } from '@svc/core/contracts'
 import { probeLate } from './errors.ts'
 import type { ProviderCounts } from './provider-counts.ts'
@@ -30,8 +30,8 @@ export function createProvidersCheck(
     async probe() {
       return reportOf(await fresh())
     },
-    async status(use) {
-      const [probed, asked] = await Promise.all([fresh(), counts.read(use)])
+    async status(ctx) {
+      const [probed, asked] = await Promise.all([fresh(), counts.read(ctx)])
       return reportOf(probed, asked)
     },
   }
@@ -61,7 +61,7 @@ async function probeAll(providers: SlotView<Provider>, log: Log, signal: AbortSi
 async function probeOne(name: string, provider: Provider, log: Log, signal: AbortSignal): Promise<Probed> {
   const late = () => probeLate(name, LIMIT_MS)
   try {
-    await within(LIMIT_MS, ending => provider.probe(systemUse(ending, 'health')), { signal, late })
+    await withTimeout(LIMIT_MS, ending => provider.probe(systemContext(ending, 'health')), { signal, late })
     return { healthy: true }
   } catch (error) {
     if (codeOf(error) === 'MODEL_FAILED') return { healthy: false, error: messageOf(error) }

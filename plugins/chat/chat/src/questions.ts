@@ -1,4 +1,4 @@
-import { type Use, within } from '@svc/core'
+import { type CallContext, withTimeout } from '@svc/core'
 import type { Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
 import { questionUnknown } from './errors.ts'
 
@@ -10,12 +10,12 @@ export interface Said {
 
 /** Questions to the person who reads a turn along. The one who answers may have reached another worker. */
 export interface Questions {
-  /** Waits for the answer; `undefined` when none came in time. Throws what `use.signal` aborted with. */
-  ask(callId: string, waitMs: number, use: Use): Promise<Said | undefined>
+  /** Waits for the answer; `undefined` when none came in time. Throws what `ctx.signal` aborted with. */
+  ask(callId: string, waitMs: number, ctx: CallContext): Promise<Said | undefined>
   /** Gives the answer to whoever waits for it. Throws QUESTION_UNKNOWN where nobody does, or not for this principal. */
-  answer(answer: ToolAnswer, use: Use): Promise<void>
+  answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** For a tap of `Peers.hooks.told`. */
-  readonly told: (news: PeerMessage, use: Use) => Promise<void>
+  readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const ANSWER = 'chat.answer'
@@ -33,7 +33,7 @@ interface Posted {
 const postedIn = (message: Json) => message as unknown as Posted
 
 /** The principal is a part of it: who did not begin the turn asks for what is not there. */
-const keyOf = (requestId: string, callId: string, { principal }: Use) => JSON.stringify([principal.id, requestId, callId])
+const keyOf = (requestId: string, callId: string, { principal }: CallContext) => JSON.stringify([principal.id, requestId, callId])
 
 /** A telling has no answer, so the worker that takes it tells that before it has taken the telling. */
 export function createQuestions(peers: Peers | undefined): Questions {
@@ -45,23 +45,23 @@ export function createQuestions(peers: Peers | undefined): Questions {
     settle?.(said)
     return settle !== undefined
   }
-  const post = async (among: Peers, posted: string, key: string, said: Said, use: Use) => {
+  const post = async (among: Peers, posted: string, key: string, said: Said, ctx: CallContext) => {
     posts.add(posted)
     try {
-      await among.tell(ANSWER, { posted, key, said: { ...said } }, use)
+      await among.tell(ANSWER, { posted, key, said: { ...said } }, ctx)
       return !posts.has(posted)
     } finally {
       posts.delete(posted)
     }
   }
   return {
-    async ask(callId, waitMs, use) {
-      const key = keyOf(use.requestId, callId, use)
+    async ask(callId, waitMs, ctx) {
+      const key = keyOf(ctx.requestId, callId, ctx)
       if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
       const { promise, resolve } = Promise.withResolvers<Said>()
       open.set(key, resolve)
       try {
-        return await within(waitMs, () => promise, { signal: use.signal, late: () => NOBODY })
+        return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NOBODY })
       } catch (error) {
         if (error === NOBODY) return undefined
         throw error
@@ -69,17 +69,17 @@ export function createQuestions(peers: Peers | undefined): Questions {
         if (open.get(key) === resolve) open.delete(key)
       }
     },
-    async answer({ requestId, callId, allow, reason }, use) {
-      const key = keyOf(requestId, callId, use)
+    async answer({ requestId, callId, allow, reason }, ctx) {
+      const key = keyOf(requestId, callId, ctx)
       const said = { allow, ...(reason === undefined ? {} : { reason: reason.slice(0, REASON) }) }
       if (take(key, said)) return
-      if (!peers || !(await post(peers, crypto.randomUUID(), key, said, use))) throw questionUnknown({ requestId, callId })
+      if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
-    async told({ topic, message }, use) {
+    async told({ topic, message }, ctx) {
       if (topic === TAKEN) posts.delete(postedIn(message).posted)
       if (topic !== ANSWER) return
       const { posted, key, said } = postedIn(message)
-      if (take(key, said)) await peers?.tell(TAKEN, { posted }, use)
+      if (take(key, said)) await peers?.tell(TAKEN, { posted }, ctx)
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { ToolCallPart, TurnEvent } from '@svc/core/contracts'
 import { turnTimeout } from './errors.ts'
 import type { ChatRoom } from './parts.ts'
@@ -20,13 +20,13 @@ export async function* runTools(
   turn: Turn,
   calls: readonly ToolCallPart[],
   isShown: boolean,
-  use: Use
+  ctx: CallContext
 ): AsyncGenerator<TurnEvent, void> {
   if (isShown) for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
   const outcomes =
     isShown && turn.asked.interactive === true
-      ? yield* runAsking(room, turn, calls, use)
-      : await runAll(room, turn, calls, undefined, use)
+      ? yield* runAsking(room, turn, calls, ctx)
+      : await runAll(room, turn, calls, undefined, ctx)
   if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
@@ -43,7 +43,7 @@ function runAll(
   turn: Turn,
   calls: readonly ToolCallPart[],
   ask: Ask | undefined,
-  use: Use
+  ctx: CallContext
 ): Promise<ToolOutcome[]> {
   const { config, hooks, log } = room
   const shared = {
@@ -55,9 +55,9 @@ function runAll(
   }
   const left = budgetOf(room, turn) - turn.toolsUsed.length
   return inOrder(calls, config.max_parallel_tools, (part, at) => {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
-    const own = turn.keys ? { ...use, idempotencyKey: turn.keys.of(part) } : use
+    const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
     return useTool({ ...shared, tool: turn.list.tools.get(part.tool), part, granted: at < left, ask: asking }, own)
   })
 }
@@ -78,10 +78,10 @@ async function* runAsking(
   room: ChatRoom,
   turn: Turn,
   calls: readonly ToolCallPart[],
-  use: Use
+  ctx: CallContext
 ): AsyncGenerator<TurnEvent, ToolOutcome[]> {
   const stop = new AbortController()
-  const within = { ...use, signal: AbortSignal.any([use.signal, stop.signal]) }
+  const within = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
   const asked: TurnEvent[] = []
   let heard = Promise.withResolvers<void>()
   const ask: Ask = (call, args, question) => {

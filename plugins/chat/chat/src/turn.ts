@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Fault, type JsonSchema, messageOf, timestamp, type Use } from '@svc/core'
+import { codeOf, type Fault, type JsonSchema, messageOf, timestamp, type CallContext } from '@svc/core'
 import type {
   Json,
   ModelInfo,
@@ -79,15 +79,20 @@ export interface Turn {
 }
 
 /** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
-export async function beginTurn(room: ChatRoom, request: TurnRequest, { isShown, key }: TurnHow, use: Use): Promise<Turn> {
+export async function beginTurn(
+  room: ChatRoom,
+  request: TurnRequest,
+  { isShown, key }: TurnHow,
+  ctx: CallContext
+): Promise<Turn> {
   const begun = performance.now()
-  const asked = await room.hooks.turn(request, use)
+  const asked = await room.hooks.turn(request, ctx)
   checkRequest(asked, room.config.message_limit)
   const form = asked.responseSchema === undefined ? undefined : await formOf(asked.responseSchema)
   const { provider, model, profile, mode } = asked
-  const selected = await room.selection.select({ provider, model, profile, mode }, use)
+  const selected = await room.selection.select({ provider, model, profile, mode }, ctx)
   const list = room.toolsFor(asked.tools, selected.profile.tools, selected.mode)
-  const open = asked.keep === false ? NOT_KEPT : await openConversation(room, asked, use)
+  const open = asked.keep === false ? NOT_KEPT : await openConversation(room, asked, ctx)
   const who = { provider: selected.provider, model: selected.model }
   const limitMs = asked.timeoutMs ?? room.config.timeout_ms
   return {
@@ -126,9 +131,13 @@ export function spend({ usage }: Turn, { usage: { input, output } }: Pick<Answer
 /** A turn that leaves no conversation. */
 const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turns: [] }
 
-function openConversation({ conversations, config }: ChatRoom, { conversationId }: TurnRequest, use: Use): Promise<OpenTurn> {
+function openConversation(
+  { conversations, config }: ChatRoom,
+  { conversationId }: TurnRequest,
+  ctx: CallContext
+): Promise<OpenTurn> {
   const { queue_timeout_ms: waitMs, history_turns: history } = config
-  return conversations.begin({ ...(conversationId === undefined ? {} : { conversationId }), waitMs, history }, use)
+  return conversations.begin({ ...(conversationId === undefined ? {} : { conversationId }), waitMs, history }, ctx)
 }
 
 function checkRequest(asked: TurnRequest, limit: number) {
@@ -191,10 +200,10 @@ export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): Model
 }
 
 /** The first event: who is to answer, in which conversation. That one is there for others once something is kept in it. */
-export function startEvent(turn: Turn, use: Use): TurnEvent {
+export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
   return {
     type: 'start',
-    requestId: use.requestId,
+    requestId: ctx.requestId,
     timestamp: timestamp(),
     conversationId: turn.open.conversationId,
     ...turn.who,
@@ -202,11 +211,11 @@ export function startEvent(turn: Turn, use: Use): TurnEvent {
 }
 
 /** The last event: how it went, who has answered, and what it took. */
-export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
+export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): TurnEnd {
   const { input, output } = turn.usage
   return {
     type: 'end',
-    requestId: use.requestId,
+    requestId: ctx.requestId,
     timestamp: timestamp(),
     conversationId: turn.open.conversationId,
     status,
@@ -219,11 +228,11 @@ export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
 }
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
-export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, use: Use): Promise<void> {
+export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
-  await room.conversations.append(turn.open.ticket, messages, { ...use, signal: room.lasting.signal })
+  await room.conversations.append(turn.open.ticket, messages, { ...ctx, signal: room.lasting.signal })
   turn.kept = true
 }
 

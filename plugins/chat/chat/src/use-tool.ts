@@ -1,4 +1,4 @@
-import { type Log, type Use, within } from '@svc/core'
+import { type Log, type CallContext, withTimeout } from '@svc/core'
 import type { Tool, ToolCall, ToolCallPart, ToolResult, ToolResultPart, ToolUse, ToolVerdict } from '@svc/core/contracts'
 import type { Said } from './questions.ts'
 import { type Arguments, faultOf } from './tool-arguments.ts'
@@ -20,18 +20,18 @@ export interface ToolUseParts {
   readonly granted: boolean
   /** `timeoutMs` unless the tool has a limit of its own; the turn ends at `until` (`performance.now()`) in any case. */
   readonly limits: { readonly timeoutMs: number; readonly until: number; readonly resultLimit: number }
-  readonly verdict: (call: ToolCall, use: Use) => Promise<ToolVerdict | undefined>
+  readonly verdict: (call: ToolCall, ctx: CallContext) => Promise<ToolVerdict | undefined>
   /** Asks the person who reads along; `undefined` when nobody answered in time. Absent where nobody reads along. */
   readonly ask: ((args: Arguments, question: string) => Promise<Said | undefined>) | undefined
   readonly log: Log
 }
 
 /** Runs one tool call. Never throws but for an abort of the turn: what goes wrong is told to the model. */
-export async function useTool(parts: ToolUseParts, use: Use): Promise<ToolOutcome> {
+export async function useTool(parts: ToolUseParts, ctx: CallContext): Promise<ToolOutcome> {
   const { part, limits } = parts
-  const { args, run } = await permitted(parts, use)
+  const { args, run } = await permitted(parts, ctx)
   const begun = performance.now()
-  const result = await bounded(run, limits.resultLimit, use)
+  const result = await bounded(run, limits.resultLimit, ctx)
   const failed = result.isError === true
   return {
     part: { type: 'tool_result', id: part.id, tool: part.tool, content: result.content, isError: failed },
@@ -53,7 +53,7 @@ interface Permitted {
   readonly run: () => Promise<ToolResult> | ToolResult
 }
 
-async function permitted(parts: ToolUseParts, use: Use): Promise<Permitted> {
+async function permitted(parts: ToolUseParts, ctx: CallContext): Promise<Permitted> {
   const { tool, part } = parts
   const { arguments: args } = part
   const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
@@ -61,7 +61,7 @@ async function permitted(parts: ToolUseParts, use: Use): Promise<Permitted> {
   if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
   if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
   if (part.invalid !== undefined) return refused(`The arguments are no JSON object of a fit size: ${part.invalid.slice(0, 300)}`)
-  const verdict = await verdictOn(tool, parts, use)
+  const verdict = await verdictOn(tool, parts, ctx)
   if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`)
   if (verdict?.verdict === 'answer') return instead(verdict.result)
   const given = verdict?.verdict === 'change' ? verdict.arguments : args
@@ -70,19 +70,19 @@ async function permitted(parts: ToolUseParts, use: Use): Promise<Permitted> {
   const question = questionOf(part.tool, tool, verdict)
   const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
   if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
-  return { args: given, run: () => call(tool, given, parts.limits, use) }
+  return { args: given, run: () => call(tool, given, parts.limits, ctx) }
 }
 
 /** A tap that fails has not said that the call is allowed. */
-async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, use: Use): Promise<ToolVerdict | undefined> {
+async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, ctx: CallContext): Promise<ToolVerdict | undefined> {
   const { part, conversationId, mode } = parts
   const about = { conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments, category, effects }
   try {
-    return await parts.verdict(about, use)
+    return await parts.verdict(about, ctx)
   } catch (error) {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     parts.log.error(
-      { err: error, tool: part.tool, request_id: use.requestId },
+      { err: error, tool: part.tool, request_id: ctx.requestId },
       'whether a tool call is allowed could not be told'
     )
     return { verdict: 'deny', reason: 'whether it is could not be found out.' }
@@ -102,17 +102,17 @@ async function deniedBy({ ask }: ToolUseParts, args: Arguments, question: string
   return said.allow ? undefined : (said.reason ?? 'the person who was asked said no.')
 }
 
-function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['limits'], use: Use): Promise<ToolResult> {
+function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['limits'], ctx: CallContext): Promise<ToolResult> {
   const limit = Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
-  return within(limit, signal => tool.call(args, { ...use, signal }), use)
+  return withTimeout(limit, signal => tool.call(args, { ...ctx, signal }), ctx)
 }
 
 /** What was answered, whoever did, as far as it may be taken; what was thrown, as an answer. */
-async function bounded(run: Permitted['run'], limit: number, use: Use): Promise<ToolResult> {
+async function bounded(run: Permitted['run'], limit: number, ctx: CallContext): Promise<ToolResult> {
   try {
     return boundedResult(await run(), limit)
   } catch (error) {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     return boundedResult(failure(wordsOf(error)), limit)
   }
 }

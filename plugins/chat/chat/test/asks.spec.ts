@@ -1,7 +1,7 @@
 import { mock } from 'node:test'
-import { definePlugin, type PluginRef, type Scope, type Use } from '@svc/core'
+import { definePlugin, type PluginRef, type Scope, type CallContext } from '@svc/core'
 import { Chat, type TurnEvent, Tools, Providers } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, type ChatHouse, codeThrown, says, scripted, tool } from './house.ts'
 
@@ -16,9 +16,9 @@ const asking = (more: object = {}) => [
 ]
 
 /** Streams an interactive turn; `heard` is told each question. */
-async function converse(house: ChatHouse, heard: (ask: Extract<TurnEvent, { type: 'ask' }>) => unknown, use = testUse()) {
+async function converse(house: ChatHouse, heard: (ask: Extract<TurnEvent, { type: 'ask' }>) => unknown, ctx = testContext()) {
   const events: TurnEvent[] = []
-  for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, use)) {
+  for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, ctx)) {
     events.push(event)
     if (event.type === 'ask') await heard(event)
   }
@@ -29,7 +29,9 @@ const resultIn = (events: TurnEvent[]) => events.find(one => one.type === 'tool_
 describe('a tool that asks', () => {
   it('runs once the person who reads along allows it', async () => {
     await using house = await chatHouse({ give: asking() })
-    const events = await converse(house, ({ callId }) => house.chat.answer({ requestId: 'test', callId, allow: true }, testUse()))
+    const events = await converse(house, ({ callId }) =>
+      house.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
+    )
     expect(events.map(one => one.type)).to.deep.equal(['start', 'tool_call', 'ask', 'tool_result', 'token', 'end'])
     expect(events[2]).to.deep.equal({
       type: 'ask',
@@ -46,7 +48,7 @@ describe('a tool that asks', () => {
     const said = async (reason?: string) =>
       resultIn(
         await converse(house, ({ callId }) =>
-          house.chat.answer({ requestId: 'test', callId, allow: false, ...(reason ? { reason } : {}) }, testUse())
+          house.chat.answer({ requestId: 'test', callId, allow: false, ...(reason ? { reason } : {}) }, testContext())
         )
       )
     expect(await said('too risky')).to.include({ success: false, error: 'Not allowed: too risky' })
@@ -61,7 +63,7 @@ describe('a tool that asks', () => {
     })
     const patient = asking({ timeoutMs: 40 })
     await using other = await chatHouse({ give: patient })
-    const answer = (callId: string) => other.chat.answer({ requestId: 'test', callId, allow: true }, testUse())
+    const answer = (callId: string) => other.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
     mock.timers.enable({ apis: ['setTimeout'] })
     const events = await converse(other, ({ callId }) => {
       mock.timers.tick(60)
@@ -73,7 +75,7 @@ describe('a tool that asks', () => {
   it('is denied in words where nobody can be asked, and does not wait', async () => {
     await using house = await chatHouse({ give: asking() })
     const turn = { message: 'hi', provider: 'a' }
-    const [plain] = (await house.chat.reply({ ...turn, interactive: true }, testUse())).toolsUsed
+    const [plain] = (await house.chat.reply({ ...turn, interactive: true }, testContext())).toolsUsed
     expect(plain?.error).to.match(/^Not allowed: a person has to be asked .* nobody can be\.$/)
     expect(resultIn(await house.stream(turn))).to.include({ success: false })
   })
@@ -81,9 +83,9 @@ describe('a tool that asks', () => {
   it('is free when the caller leaves, and the question is gone', async () => {
     await using house = await chatHouse({ give: asking() })
     const ending = new AbortController()
-    const events = await converse(house, () => ending.abort(), testUse({ signal: ending.signal }))
+    const events = await converse(house, () => ending.abort(), testContext({ signal: ending.signal }))
     expect(events.at(-1)).to.include({ type: 'end', status: 'cancelled' })
-    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testUse()))
+    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testContext()))
     expect(code).to.equal('QUESTION_UNKNOWN')
   })
 
@@ -98,29 +100,29 @@ describe('a tool that asks', () => {
     const a = scripted([calls(['t'], ['waits'])])
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({ asks: true })), item(Tools, 'waits', waits)]
     await using house = await chatHouse({ give })
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, testUse()))
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, testContext()))
       if (event.type === 'ask') break
     await stopped.promise
-    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testUse()))
+    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testContext()))
     expect(code).to.equal('QUESTION_UNKNOWN')
   })
 
   it('is answered by the principal of the turn alone: another one is told as if nobody had asked', async () => {
     await using house = await chatHouse({ give: asking() })
-    const stranger: Use = { ...testUse(), principal: { id: 'stranger', scopes: ['*'] } }
+    const stranger: CallContext = { ...testContext(), principal: { id: 'stranger', scopes: ['*'] } }
     const told: unknown[] = []
     const events = await converse(house, async ({ callId }) => {
-      for (const [id, use] of [
+      for (const [id, ctx] of [
         [callId, stranger],
-        ['nothing', testUse()],
+        ['nothing', testContext()],
       ] as const) {
         const { code, message, details } = await codeThrown(
-          house.chat.answer({ requestId: 'test', callId: id, allow: true }, use)
+          house.chat.answer({ requestId: 'test', callId: id, allow: true }, ctx)
         )
         told.push([code, message, Object.keys(details)])
       }
-      await house.chat.answer({ requestId: 'test', callId, allow: true }, testUse())
-      told.push((await codeThrown(house.chat.answer({ requestId: 'test', callId, allow: true }, testUse()))).code)
+      await house.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
+      told.push((await codeThrown(house.chat.answer({ requestId: 'test', callId, allow: true }, testContext()))).code)
     })
     expect(resultIn(events)).to.include({ success: true })
     expect(told[0]).to.deep.equal(told[1])
@@ -139,7 +141,9 @@ describe('a tool that asks', () => {
     expect(resultIn(await converse(one, () => expect.fail('asked')))).to.include({ success: true })
     const ask = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'ask' as const, question: 'Really?' })))
     await using other = await chatHouse({ give: [ask, ...asking({ asks: false })] })
-    const events = await converse(other, ({ callId }) => other.chat.answer({ requestId: 'test', callId, allow: true }, testUse()))
+    const events = await converse(other, ({ callId }) =>
+      other.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
+    )
     expect(events.find(event => event.type === 'ask')).to.include({ question: 'Really?' })
   })
 
@@ -150,7 +154,7 @@ describe('a tool that asks', () => {
     const events = await converse(house, async ({ callId }) => {
       if (seen.push(callId) < 3) return
       for (const id of seen.toReversed())
-        await house.chat.answer({ requestId: 'test', callId: id, allow: id !== 'c2' }, testUse())
+        await house.chat.answer({ requestId: 'test', callId: id, allow: id !== 'c2' }, testContext())
     })
     expect(events.flatMap(one => (one.type === 'tool_result' ? [[one.callId, one.success]] : []))).to.deep.equal([
       ['c1', true],

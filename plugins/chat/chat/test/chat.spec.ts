@@ -1,5 +1,5 @@
 import { Conversations } from '@svc/core/contracts'
-import { openUpstream, testUse } from '@svc/testing'
+import { openUpstream, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { chatHouse, codeThrown, textOf } from './house.ts'
 
@@ -20,7 +20,7 @@ describe('a turn', () => {
     await using house = await chatHouse()
     const message = 'What time is it?\n/tool current_time {"time_zone":"UTC"}'
     const events = await house.stream(message)
-    const reply = await house.chat.reply({ message }, testUse())
+    const reply = await house.chat.reply({ message }, testContext())
     const end = events.at(-1)
     if (end?.type !== 'end') throw new Error('no end')
     expect(reply.response.replace(/\d/g, '0')).to.equal(textOf(events).replace(/\d/g, '0'))
@@ -42,7 +42,7 @@ describe('a turn', () => {
 
   it('tells the model when a tool fails, and goes on', async () => {
     await using house = await chatHouse()
-    const reply = await house.chat.reply({ message: '/tool current_time {"time_zone":"Nowhere/Land"}' }, testUse())
+    const reply = await house.chat.reply({ message: '/tool current_time {"time_zone":"Nowhere/Land"}' }, testContext())
     expect(reply.status).to.equal('completed')
     expect(reply.toolsUsed[0]).to.include({ tool: 'current_time', success: false })
     expect(reply.toolsUsed[0]?.error).to.be.a('string').that.is.not.empty
@@ -50,29 +50,32 @@ describe('a turn', () => {
 
   it('tells the model when arguments break the schema', async () => {
     await using house = await chatHouse()
-    const reply = await house.chat.reply({ message: '/tool current_time {"time_zone":7}' }, testUse())
+    const reply = await house.chat.reply({ message: '/tool current_time {"time_zone":7}' }, testContext())
     expect(reply.toolsUsed[0]?.error).to.match(/time_zone must be string/)
   })
 
   it('remembers the turns before', async () => {
     await using house = await chatHouse()
-    const first = await house.chat.reply({ message: 'one' }, testUse())
-    const second = await house.chat.reply({ message: 'two', conversationId: first.conversationId }, testUse())
+    const first = await house.chat.reply({ message: 'one' }, testContext())
+    const second = await house.chat.reply({ message: 'two', conversationId: first.conversationId }, testContext())
     expect(second.usage.input).to.be.greaterThan(first.usage.input)
-    const kept = await house.host.service(Conversations).get(first.conversationId, testUse())
+    const kept = await house.host.service(Conversations).get(first.conversationId, testContext())
     expect(kept.messages.map(one => one.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
     expect(kept.messageCount).to.equal(4)
   })
 
   it('honours max_tokens', async () => {
     await using house = await chatHouse()
-    const reply = await house.chat.reply({ message: 'one two three four five six seven eight nine ten', maxTokens: 3 }, testUse())
+    const reply = await house.chat.reply(
+      { message: 'one two three four five six seven eight nine ten', maxTokens: 3 },
+      testContext()
+    )
     expect(reply.usage.output).to.equal(3)
   })
 
   it('refuses what cannot be: blank message, temperature, max_tokens over the model, unknown tool', async () => {
     await using house = await chatHouse({ config: { chat: { message_limit: 10 } } })
-    const reply = (request: object) => codeThrown(house.chat.reply({ message: 'hi', ...request }, testUse()))
+    const reply = (request: object) => codeThrown(house.chat.reply({ message: 'hi', ...request }, testContext()))
     for (const [request, field] of [
       [{ message: ' \n ' }, 'message'],
       [{ message: 'x'.repeat(11) }, 'message'],
@@ -88,7 +91,7 @@ describe('a turn', () => {
 
   it('gives no tools when the list is empty', async () => {
     await using house = await chatHouse()
-    const reply = await house.chat.reply({ message: '/tool current_time {}', tools: [] }, testUse())
+    const reply = await house.chat.reply({ message: '/tool current_time {}', tools: [] }, testContext())
     expect(reply.toolsUsed).to.deep.equal([])
   })
 })
@@ -99,7 +102,7 @@ describe('a turn that fails', () => {
     const { code, details } = await codeThrown(house.stream('/fail overloaded'))
     expect(code).to.equal('MODEL_FAILED')
     expect(details).to.include({ kind: 'overloaded', provider: 'local', retryable: true })
-    const { conversations } = await house.host.service(Conversations).list({ limit: 10 }, testUse())
+    const { conversations } = await house.host.service(Conversations).list({ limit: 10 }, testContext())
     expect(conversations).to.deep.equal([])
   })
 
@@ -111,16 +114,16 @@ describe('a turn that fails', () => {
     if (end?.type !== 'end') throw new Error('no end')
     expect(end.status).to.equal('failed')
     expect(textOf(events)).to.equal('You said')
-    const whole = await house.chat.reply({ message: 'one two three' }, testUse())
+    const whole = await house.chat.reply({ message: 'one two three' }, testContext())
     expect(end.usage).to.deep.include({ output: 2, total: end.usage.input + 2 })
     expect(end.usage.input).to.be.greaterThan(whole.usage.input)
-    const kept = await house.host.service(Conversations).get(end.conversationId, testUse())
+    const kept = await house.host.service(Conversations).get(end.conversationId, testContext())
     expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'failed' })
   })
 
   it('throws from a gathered reply, after output too', async () => {
     await using house = await chatHouse()
-    const { code } = await codeThrown(house.chat.reply({ message: 'one two\n/fail network after 2' }, testUse()))
+    const { code } = await codeThrown(house.chat.reply({ message: 'one two\n/fail network after 2' }, testContext()))
     expect(code).to.equal('MODEL_FAILED')
   })
 
@@ -130,7 +133,7 @@ describe('a turn that fails', () => {
     let conversationId = ''
     for await (const event of house.chat.stream(
       { message: 'one two three four five\n/pace 5' },
-      testUse({ signal: ending.signal })
+      testContext({ signal: ending.signal })
     )) {
       if (event.type === 'start') conversationId = event.conversationId
       if (event.type === 'token' && event.index === 2) ending.abort()
@@ -140,7 +143,7 @@ describe('a turn that fails', () => {
         expect(event.usage.input).to.be.greaterThan(10)
       }
     }
-    const kept = await house.host.service(Conversations).get(conversationId, testUse())
+    const kept = await house.host.service(Conversations).get(conversationId, testContext())
     expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'cancelled' })
   })
 
@@ -149,8 +152,8 @@ describe('a turn that fails', () => {
     await using house = await chatHouse({ log: { level: 'debug', destination: { write: line => void lines.push(line) } } })
     for (const leave of ['abort', 'break'] as const) {
       const ending = new AbortController()
-      const use = testUse({ signal: ending.signal })
-      for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, use)) {
+      const ctx = testContext({ signal: ending.signal })
+      for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, ctx)) {
         if (event.type !== 'token' || event.index !== 2) continue
         if (leave === 'break') break
         ending.abort()
@@ -165,11 +168,11 @@ describe('a turn that fails', () => {
   it('keeps it as well when the consumer just stops reading', async () => {
     await using house = await chatHouse()
     let conversationId = ''
-    for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, testUse())) {
+    for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, testContext())) {
       if (event.type === 'start') conversationId = event.conversationId
       if (event.type === 'token' && event.index === 2) break
     }
-    const kept = await house.host.service(Conversations).get(conversationId, testUse())
+    const kept = await house.host.service(Conversations).get(conversationId, testContext())
     expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'cancelled' })
   })
 
@@ -184,10 +187,10 @@ describe('a turn that fails', () => {
     const first = await codeThrown(house.stream('hi\n/delay 5000'))
     expect(first.details).to.include({ kind: 'timeout', retryable: true })
     await using whole = await chatHouse({ config: { chat: { whole_timeout_ms: 30 } } })
-    const gathered = await codeThrown(whole.chat.reply({ message: 'hi\n/delay 5000' }, testUse()))
+    const gathered = await codeThrown(whole.chat.reply({ message: 'hi\n/delay 5000' }, testContext()))
     expect(gathered.details).to.include({ kind: 'timeout', retryable: true })
     await using other = await chatHouse({ config: { chat: { timeout_ms: 30 } } })
-    const second = await codeThrown(other.chat.reply({ message: 'hi\n/delay 5000' }, testUse()))
+    const second = await codeThrown(other.chat.reply({ message: 'hi\n/delay 5000' }, testContext()))
     expect(second.details).to.include({ kind: 'timeout' })
   })
 

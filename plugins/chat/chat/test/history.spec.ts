@@ -1,6 +1,6 @@
 import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, Conversations, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
 
@@ -45,8 +45,8 @@ describe('the history of a conversation', () => {
   it('holds whole turns for the model, calls and results too, and user and assistant for callers', async () => {
     const a = scripted([calls(['t'], ['t']), says('first'), says('second')])
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const { conversationId } = await house.chat.reply({ message: 'one', provider: 'a' }, testUse())
-    await house.chat.reply({ message: 'two', provider: 'a', conversationId }, testUse())
+    const { conversationId } = await house.chat.reply({ message: 'one', provider: 'a' }, testContext())
+    await house.chat.reply({ message: 'two', provider: 'a', conversationId }, testContext())
     expect(a.requests[2]?.messages.map(brief)).to.deep.equal([
       'user:one',
       'assistant:call c1+call c2',
@@ -54,7 +54,7 @@ describe('the history of a conversation', () => {
       'assistant:first',
       'user:two',
     ])
-    const { messages } = await house.host.service(Conversations).get(conversationId, testUse())
+    const { messages } = await house.host.service(Conversations).get(conversationId, testContext())
     expect(messages.map(one => `${one.role}:${one.content}`)).to.deep.equal([
       'user:one',
       'assistant:first',
@@ -72,15 +72,15 @@ describe('the history of a conversation', () => {
     const a = scripted([says('begin'), calls(['waits'], ['t']), calls(['t']), fail, calls(['t']).slice(0, 1), says('end')])
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({})), item(Tools, 'waits', waits)]
     await using house = await chatHouse({ give })
-    const { conversationId } = await house.chat.reply({ message: 'begin', provider: 'a' }, testUse())
+    const { conversationId } = await house.chat.reply({ message: 'begin', provider: 'a' }, testContext())
     const turn = (message: string) => ({ message, provider: 'a', conversationId })
-    for await (const event of house.chat.stream(turn('left'), testUse({ signal: ending.signal })))
+    for await (const event of house.chat.stream(turn('left'), testContext({ signal: ending.signal })))
       if (event.type === 'end') expect(event.status).to.equal('cancelled')
     const failed = await house.stream(turn('failed'))
     expect(failed.at(-1)).to.include({ status: 'failed' })
     // one that ends its answer after a call, without a finish
     expect((await house.stream(turn('cut'))).at(-1)).to.include({ status: 'failed' })
-    await house.chat.reply(turn('end'), testUse())
+    await house.chat.reply(turn('end'), testContext())
     const seen = a.requests.at(-1)!.messages
     expect(faultsIn(seen)).to.deep.equal([])
     expect(seen.map(brief)).to.deep.equal([
@@ -93,7 +93,7 @@ describe('the history of a conversation', () => {
       'user:cut',
       'user:end',
     ])
-    const { messages } = await house.host.service(Conversations).get(conversationId, testUse())
+    const { messages } = await house.host.service(Conversations).get(conversationId, testContext())
     expect(messages.every(one => one.role === 'user' || one.role === 'assistant')).to.equal(true)
     expect(messages.filter(one => one.status).map(one => one.status)).to.deep.equal(['cancelled', 'failed', 'failed'])
   })
@@ -114,7 +114,7 @@ describe('the history of a conversation', () => {
     await using house = await chatHouse({
       give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), item(Tools, 't', tool({}))],
     })
-    await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(JSON.stringify(a.requests[1]?.messages)).to.include('sealed').and.include('mine')
     expect(JSON.stringify(b.requests[0]?.messages)).to.not.match(/sealed|mine/)
     expect(b.requests[0]?.messages.map(brief)).to.deep.equal(['user:hi', 'assistant:call c1', 'tool:done'])
@@ -130,7 +130,7 @@ describe('a context that is too small', () => {
     let conversationId: string | undefined
     for (const message of ['one', 'two', 'three'])
       conversationId = (
-        await house.chat.reply({ message, provider: 'a', ...(conversationId ? { conversationId } : {}) }, testUse())
+        await house.chat.reply({ message, provider: 'a', ...(conversationId ? { conversationId } : {}) }, testContext())
       ).conversationId
     for (const { messages } of a.requests) {
       expect(faultsIn(messages)).to.deep.equal([])
@@ -145,7 +145,7 @@ describe('a context that is too small', () => {
     let round = 0
     const a = scripted([() => (++round > 5 ? says('so') : calls(['t']))], [{ id: 'm', context: 4_000, output: 200 }])
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', long(1_500))] })
-    const reply = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const reply = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([reply.response, reply.toolsUsed.length]).to.deep.equal(['so', 5])
     for (const { messages } of a.requests) {
       expect(faultsIn(messages)).to.deep.equal([])
@@ -163,14 +163,14 @@ describe('a context that is too small', () => {
   it('cuts even the last result, where that alone is too long', async () => {
     const a = scripted([calls(['t'], ['t']), says('so')], models)
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', long(50_000))] })
-    expect((await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())).response).to.equal('so')
+    expect((await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())).response).to.equal('so')
     expect(brief(a.requests[1]!.messages.at(-1)!)).to.match(/^tool:x{1000}\n\[cut: 49000 characters more\]\+x{1000}\n\[cut/)
   })
 
   it('refuses a message that does not fit at all, with limit and count, before anybody is asked', async () => {
     const a = scripted([says('so')], models)
     await using house = await chatHouse({ give: [item(Providers, 'a', a)] })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testUse()))
+    const { code, details } = await codeThrown(house.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext()))
     expect(code).to.equal('MODEL_FAILED')
     expect(details).to.include({ kind: 'context_too_long', limit: 3_000, provider: 'a' })
     expect(details.count).to.be.above(5_000)
@@ -181,7 +181,7 @@ describe('a context that is too small', () => {
     const [a, b] = [scripted([says('a')], models), scripted([says('b')])]
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
     await using house = await chatHouse({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
-    expect(await house.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testUse())).to.include({ response: 'b' })
+    expect(await house.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext())).to.include({ response: 'b' })
   })
 
   it('is counted where an upstream does not say how long it was', async () => {
@@ -189,7 +189,7 @@ describe('a context that is too small', () => {
       throw svcError('MODEL_FAILED', 'too long', { details: { kind: 'context_too_long', retryable: false } })
     }
     await using house = await chatHouse({ give: [item(Providers, 'a', scripted([refuses], [{ id: 'm', context: 100_000 }]))] })
-    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testUse()))
+    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testContext()))
     expect(details).to.include({ kind: 'context_too_long', limit: 100_000 })
     expect(details.count).to.be.a('number')
   })
@@ -198,8 +198,8 @@ describe('a context that is too small', () => {
     const never = { countTokens: () => Promise.reject(new Error('cannot')) }
     const a = scripted([says('so')], models, never)
     await using house = await chatHouse({ give: [item(Providers, 'a', a)] })
-    expect((await house.chat.reply({ message: 'x'.repeat(2_000), provider: 'a' }, testUse())).response).to.equal('so')
-    const { details } = await codeThrown(house.chat.reply({ message: 'x'.repeat(50_000), provider: 'a' }, testUse()))
+    expect((await house.chat.reply({ message: 'x'.repeat(2_000), provider: 'a' }, testContext())).response).to.equal('so')
+    const { details } = await codeThrown(house.chat.reply({ message: 'x'.repeat(50_000), provider: 'a' }, testContext()))
     expect(details).to.include({ kind: 'context_too_long', limit: 3_000 })
   })
 })

@@ -9,7 +9,7 @@ import {
   Providers,
   Tools,
 } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
 
@@ -52,7 +52,7 @@ describe('the hooks of chat', () => {
       yield { type: 'finish', reason: 'stop' }
     })
     await using house = await chatHouse({ give: [...give, item(Providers, 'other', other)] })
-    const reply = await house.chat.reply({ message: '/fail overloaded', provider: 'local' }, testUse())
+    const reply = await house.chat.reply({ message: '/fail overloaded', provider: 'local' }, testContext())
     expect(reply).to.include({ response: 'from the other', provider: 'other', model: 'm' })
   })
 
@@ -77,7 +77,7 @@ describe('the hooks of chat', () => {
     )
     await using house = await chatHouse({ give: [tap] })
     const lines = Object.keys(verdicts).map(zone => `/tool current_time {"time_zone":"${zone}"}`)
-    const { toolsUsed } = await house.chat.reply({ message: lines.join('\n') }, testUse())
+    const { toolsUsed } = await house.chat.reply({ message: lines.join('\n') }, testContext())
     expect(toolsUsed[0]).to.include({ success: false, error: 'Not allowed: not today' })
     expect(toolsUsed[1]).to.deep.include({ success: true, arguments: { time_zone: 'Europe/Paris' } })
     expect(toolsUsed[2]).to.include({ success: true })
@@ -90,7 +90,7 @@ describe('chat with bad plugins', () => {
       throw new Error('secret inside')
     })
     await using house = await chatHouse({ give: [item(Providers, 'bad', bad)] })
-    const { code, message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'bad' }, testUse()))
+    const { code, message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'bad' }, testContext()))
     expect(code).to.equal('MODEL_FAILED')
     expect(message).to.not.contain('secret')
   })
@@ -99,7 +99,7 @@ describe('chat with bad plugins', () => {
     const never = () => new Promise<never>(() => undefined)
     const deaf = strange(() => ({ [Symbol.asyncIterator]: () => ({ next: never, return: never }) }))
     await using house = await chatHouse({ give: [item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 20 } } })
-    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testUse()))
+    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testContext()))
     expect(details).to.include({ kind: 'timeout' })
   })
 
@@ -111,7 +111,7 @@ describe('chat with bad plugins', () => {
     const models = () => (asked++ === 0 ? Promise.resolve({ models: [], open: true }) : new Promise<never>(() => undefined))
     const give = [item(Providers, 'deaf', { ...deaf, models })]
     await using house = await chatHouse({ give, config: { chat: { first_token_timeout_ms: 20 } } })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf', model: 'm' }, testUse()))
+    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf', model: 'm' }, testContext()))
     expect(code).to.equal('MODEL_FAILED')
     expect(details).to.include({ kind: 'timeout', retryable: true, provider: 'deaf' })
   })
@@ -149,7 +149,7 @@ describe('chat with bad plugins', () => {
   it('ends a tool at its limit and tells the model', async () => {
     const slow = tool({ call: () => new Promise(() => undefined), timeoutMs: 20 })
     await using house = await chatHouse({ give: [item(Tools, 'slow', slow)] })
-    const { toolsUsed } = await house.chat.reply({ message: '/tool slow {}' }, testUse())
+    const { toolsUsed } = await house.chat.reply({ message: '/tool slow {}' }, testContext())
     expect(toolsUsed[0]?.error).to.match(/did not end within 20 ms/)
   })
 
@@ -157,10 +157,10 @@ describe('chat with bad plugins', () => {
     const ending = new AbortController()
     const aborted = Promise.withResolvers<boolean>()
     const waits = tool({
-      call: (_args, use) =>
+      call: (_args, ctx) =>
         new Promise((_, reject) => {
-          use.signal.addEventListener('abort', () => reject(new Error('left')))
-          use.signal.addEventListener('abort', () => aborted.resolve(true))
+          ctx.signal.addEventListener('abort', () => reject(new Error('left')))
+          ctx.signal.addEventListener('abort', () => aborted.resolve(true))
           ending.abort()
         }),
     })
@@ -170,19 +170,19 @@ describe('chat with bad plugins', () => {
     const give = [item(Providers, 'a', a), item(Tools, 'quick', tool({})), item(Tools, 'waits', waits)]
     await using house = await chatHouse({ give })
     let conversationId = ''
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'a' }, testUse({ signal: ending.signal }))) {
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'a' }, testContext({ signal: ending.signal }))) {
       if (event.type === 'start') conversationId = event.conversationId
       if (event.type === 'end') expect(event.status).to.equal('cancelled')
     }
     expect(await aborted.promise).to.equal(true)
     const conversations = house.host.service(Conversations)
-    const { turns, ticket } = await conversations.begin({ conversationId, waitMs: 5000, history: 1 }, testUse())
-    await conversations.end(ticket, testUse())
+    const { turns, ticket } = await conversations.begin({ conversationId, waitMs: 5000, history: 1 }, testContext())
+    await conversations.end(ticket, testContext())
     const partsOf = (messages: readonly ModelMessage[]) =>
       messages.flatMap(({ role, parts }) => parts.map(part => `${role} ${part.type} ${idOf(part)}`))
     const kept = ['user text hi', 'assistant tool_call first', 'tool tool_result first', 'assistant text Wait.']
     expect(partsOf(turns.flat())).to.deep.equal(kept)
-    await house.chat.reply({ message: 'and now?', provider: 'a', conversationId }, testUse())
+    await house.chat.reply({ message: 'and now?', provider: 'a', conversationId }, testContext())
     expect(partsOf(a.requests.at(-1)!.messages)).to.deep.equal([...kept, 'user text and now?'])
   })
 
@@ -190,7 +190,7 @@ describe('chat with bad plugins', () => {
     for (const answer of [undefined, 'text', { content: 'text' }, { content: [{ type: 'text' }] }]) {
       const odd = tool({ call: async () => answer as never })
       await using house = await chatHouse({ give: [item(Tools, 'odd', odd)] })
-      const { status, toolsUsed } = await house.chat.reply({ message: '/tool odd {}' }, testUse())
+      const { status, toolsUsed } = await house.chat.reply({ message: '/tool odd {}' }, testContext())
       expect([status, toolsUsed[0]?.success], JSON.stringify(answer)).to.deep.equal(['completed', false])
       expect(toolsUsed[0]?.error).to.contain('did not answer { content')
     }
@@ -217,7 +217,7 @@ describe('chat with bad plugins', () => {
       give: [item(Providers, 'greedy', greedy), item(Tools, 'again', tool({}))],
       config: { chat: { max_rounds: 4 } },
     })
-    const reply = await house.chat.reply({ message: 'go', provider: 'greedy' }, testUse())
+    const reply = await house.chat.reply({ message: 'go', provider: 'greedy' }, testContext())
     expect(reply.response).to.equal('enough')
     expect(reply.toolsUsed).to.have.length(3)
   })
@@ -234,8 +234,8 @@ describe('modes', () => {
       give: [item(Tools, 'writes', writes)],
       profiles: 'default: p\nprofiles:\n  p: { mode: review }\n',
     })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', tools: ['writes'] }, testUse()))
+    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', tools: ['writes'] }, testContext()))
     expect([code, details.reason]).to.deep.equal(['INVALID_VALUE', 'not allowed in mode review'])
-    expect((await house.chat.reply({ message: '/tool writes {}' }, testUse())).toolsUsed).to.deep.equal([])
+    expect((await house.chat.reply({ message: '/tool writes {}' }, testContext())).toolsUsed).to.deep.equal([])
   })
 })

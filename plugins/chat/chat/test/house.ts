@@ -12,7 +12,7 @@ import {
   type TurnEvent,
   type TurnRequest,
 } from '@svc/core/contracts'
-import { gather, testHost, testUse } from '@svc/testing'
+import { gather, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'provider-local', 'tools-time'].map(pluginFolder)
@@ -51,7 +51,7 @@ export async function chatHouse({
   return {
     host,
     chat,
-    stream: request => gather(chat.stream(typeof request === 'string' ? { message: request } : request, testUse())),
+    stream: request => gather(chat.stream(typeof request === 'string' ? { message: request } : request, testContext())),
     async [Symbol.asyncDispose]() {
       await host.close()
       await rm(home, { recursive: true })

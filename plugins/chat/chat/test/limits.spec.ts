@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ModelDone, type ModelEvent, type ModelFailure, Providers, Tools, type TurnDone } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { handClock } from './hand-clock.ts'
 import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
@@ -58,7 +58,7 @@ describe('the limits of a turn', () => {
     await using house = await chatHouse({ give, config: { chat: { token_timeout_ms: 400 } } })
     using clock = handClock()
     let [said, status] = ['', '']
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'paced' }, testUse())) {
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'paced' }, testContext())) {
       if (event.type === 'token') said += event.content
       if (event.type === 'token') clock.tick(800)
       if (event.type === 'end') status = event.status
@@ -74,7 +74,7 @@ describe('the limits of a turn', () => {
     })
     await using house = await chatHouse({ give: [plugin, item(Providers, 'left', left)] })
     using clock = handClock()
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'left' }, testUse()))
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'left' }, testContext()))
       if (event.type === 'token') clock.tick(1_300)
     await house.stream({ message: 'hi', provider: 'left' })
     expect(done.map(one => one.failure)).to.deep.equal([
@@ -116,7 +116,7 @@ describe('the limits of a turn', () => {
     for (const said of parts) {
       const give = [item(Providers, 'a', scripted([said])), item(Tools, 't', tool({}))]
       await using house = await chatHouse({ give, config: { chat: { answer_limit: 100 } } })
-      const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testUse()))
+      const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testContext()))
       expect(message).to.equal('the answer of provider "a" has more than 100 characters')
     }
   })
@@ -167,7 +167,7 @@ describe('a try of a model', () => {
       setup: scope => void scope.tap(Chat.hooks.modelFailed, () => (tries < 2 ? { waitMs: 0 } : undefined)),
     })
     await using house = await chatHouse({ give: [{ name: 'again', use: again }, item(Providers, 'twice', twice)] })
-    const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'twice' }, testUse()))
+    const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'twice' }, testContext()))
     expect(message).to.equal('provider "twice" ended its answer without a finish')
   })
 
@@ -175,8 +175,8 @@ describe('a try of a model', () => {
     const { done, turns, plugin } = listening()
     const a = scripted([calls(['t']), says('one'), says('two')])
     await using house = await chatHouse({ give: [plugin, item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const use = testUse({ requestId: 'always-the-same' })
-    for (const message of ['one', 'two']) await house.chat.reply({ message, provider: 'a' }, use)
+    const ctx = testContext({ requestId: 'always-the-same' })
+    for (const message of ['one', 'two']) await house.chat.reply({ message, provider: 'a' }, ctx)
     const [first, second] = turns.map(one => one.turn)
     expect(done.map(one => one.turn)).to.deep.equal([first, first, second])
     expect(first).to.not.equal(second)

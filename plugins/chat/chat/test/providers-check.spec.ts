@@ -1,8 +1,8 @@
 import { mock } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type HookCallers, svcError } from '@svc/core'
-import { Checks, type Figures, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { Checks, type WorkerMetrics, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { type ChatHouse, chatHouse } from './house.ts'
 
@@ -17,7 +17,7 @@ const provider = (probe: Provider['probe']) =>
   })
 
 const checkOf = (house: ChatHouse) => house.host.slot(Checks).get('providers')!
-const probed = (house: ChatHouse) => checkOf(house).probe(testUse())
+const probed = (house: ChatHouse) => checkOf(house).probe(testContext())
 
 describe('the check of the providers', () => {
   it('gives up one that does not answer after two seconds, and ends its probe', async () => {
@@ -64,37 +64,37 @@ describe('the check of the providers', () => {
   it('counts what each provider was asked', async () => {
     await using house = await chatHouse()
     await house.stream('hello')
-    const { detail } = await checkOf(house).status!(testUse())
+    const { detail } = await checkOf(house).status!(testContext())
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 1 } })
   })
 
   it('adds what other workers asked and what it inherited, and asks nobody for a health check', async () => {
     let gathered = 0
-    const hooks: { figures?: HookCallers<PeersHooks> } = {}
+    const hooks: { metrics?: HookCallers<PeersHooks> } = {}
     const peers = definePlugin({
       provides: Peers,
       setup(scope) {
-        hooks.figures = scope.hooks
-        const others: Figures[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
+        hooks.metrics = scope.hooks
+        const others: WorkerMetrics[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
         return {
           tell: async () => {},
           enter: async () => true,
           leave: async () => {},
           self: async () => 'w1',
           async *ask() {},
-          async figures(use) {
+          async metrics(ctx) {
             gathered++
-            return [await scope.hooks.figures({}, use), ...others]
+            return [await scope.hooks.metrics({}, ctx), ...others]
           },
         }
       },
     })
     await using house = await chatHouse({ give: [{ name: 'test:peers', use: peers }] })
     await house.stream('hello')
-    await hooks.figures!.inherit({ chat: [['local', 4000]] }, testUse())
+    await hooks.metrics!.inherit({ chat: [['local', 4000]] }, testContext())
     await probed(house)
     expect(gathered).to.equal(0)
-    const { detail } = await checkOf(house).status!(testUse())
+    const { detail } = await checkOf(house).status!(testContext())
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 4321 } })
   })
 })

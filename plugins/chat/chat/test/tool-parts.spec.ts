@@ -1,6 +1,6 @@
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, says, scripted, tool } from './house.ts'
 
@@ -10,11 +10,11 @@ const SEEING = { features: { tool_calling: true, streaming: true, vision: true }
 const answering = (...content: readonly unknown[]) => item(Tools, 't', tool({ call: async () => ({ content }) as never }))
 
 /** What the model is told of a tool that answers this. */
-async function toldOf(content: readonly unknown[], tool_result_limit: number): Promise<readonly ContentPart[]> {
+async function toPublicError(content: readonly unknown[], tool_result_limit: number): Promise<readonly ContentPart[]> {
   const a = scripted([calls(['t']), says('so')], [{ id: 'm' }], SEEING)
   const config = { chat: { tool_result_limit } }
   await using house = await chatHouse({ give: [item(Providers, 'a', a), answering(...content)], config })
-  await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+  await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
   return resultsIn(a.requests[1]!.messages)[0]!
 }
 
@@ -35,7 +35,7 @@ describe('what a tool answers beside texts', () => {
     ['the media type of a sound', { ...IMAGE, type: 'audio', mimeType: [LONG] }, /^\[audio left out: too large\]$/],
   ] as const)
     it(`counts as text where providers tell it in words: ${form}`, async () => {
-      const [only, ...more] = await toldOf([part], LIMIT)
+      const [only, ...more] = await toPublicError([part], LIMIT)
       expect(only?.type === 'text' && only.text).to.match(told)
       expect(more).to.deep.equal([])
     })
@@ -43,14 +43,14 @@ describe('what a tool answers beside texts', () => {
   it('counts together with the texts, as it is told', async () => {
     const link = { type: 'resource_link', uri: 'a:b', name: 'n' }
     const resource = { type: 'resource', resource: { uri: 'a:b', text: 'some' } }
-    expect(await toldOf([text('a'.repeat(30)), link, resource, IMAGE, text('end')], 200)).to.deep.equal([
+    expect(await toPublicError([text('a'.repeat(30)), link, resource, IMAGE, text('end')], 200)).to.deep.equal([
       text('a'.repeat(30)),
       link,
       resource,
       IMAGE,
       text('end'),
     ])
-    expect(await toldOf([text('a'.repeat(160)), link, resource, IMAGE], 200)).to.deep.equal([
+    expect(await toPublicError([text('a'.repeat(160)), link, resource, IMAGE], 200)).to.deep.equal([
       text('a'.repeat(160)),
       text('[resource_link left out: too large]'),
       text('some'),
@@ -58,7 +58,7 @@ describe('what a tool answers beside texts', () => {
     ])
     // as JSON each of these lines would be twice as long
     const lines = { type: 'resource', resource: { text: '\n'.repeat(90) } }
-    expect(await toldOf([lines, text('b'.repeat(20))], 100)).to.deep.equal([
+    expect(await toPublicError([lines, text('b'.repeat(20))], 100)).to.deep.equal([
       text('\n'.repeat(90)),
       text(`${'b'.repeat(10)}\n[cut: 10 characters more]`),
     ])
@@ -66,7 +66,7 @@ describe('what a tool answers beside texts', () => {
 
   it('is no text where it is an image of a megabyte', async () => {
     const image = { ...IMAGE, data: 'A'.repeat(1_000_000) }
-    expect(await toldOf([image], 100)).to.deep.equal([image])
+    expect(await toPublicError([image], 100)).to.deep.equal([image])
   })
 })
 
@@ -81,8 +81,8 @@ describe('an image that a tool answers', () => {
     ] as const) {
       const a = scripted([calls(['t']), says('so')], [{ id: 'm' }], more)
       await using house = await chatHouse({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
-      const { conversationId } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
-      await house.chat.reply({ message: 'and?', provider: 'a', conversationId }, testUse())
+      const { conversationId } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+      await house.chat.reply({ message: 'and?', provider: 'a', conversationId }, testContext())
       expect(a.requests.slice(1).map(({ messages }) => resultsIn(messages))).to.deep.equal([told, told])
     }
   })
@@ -94,7 +94,7 @@ describe('an image that a tool answers', () => {
     ] as const) {
       const a = scripted([calls(['t']), says('so')], [{ id: 'm', features: { vision } }], more)
       await using house = await chatHouse({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
-      await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+      await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
       expect(resultsIn(a.requests[1]!.messages)).to.deep.equal(told)
     }
   })
@@ -110,7 +110,7 @@ describe('an image that a tool answers', () => {
     const tap: PluginRef = { name: 'tapping', use }
     const give = [tap, item(Providers, 'a', blind), item(Providers, 'b', sees), answering(text('look'), IMAGE)]
     await using house = await chatHouse({ give })
-    await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(resultsIn(blind.requests[1]!.messages)).to.deep.equal(unseen)
     expect(resultsIn(sees.requests[0]!.messages)).to.deep.equal(seen)
   })
@@ -120,8 +120,8 @@ describe('an image that a tool answers', () => {
     const plain = scripted([says('b')], [{ id: 'm', features: { tool_calling: false } }])
     const give = [item(Providers, 'a', a), item(Providers, 'b', plain), answering(text('look'), IMAGE)]
     await using house = await chatHouse({ give })
-    const { conversationId } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
-    await house.chat.reply({ message: 'and?', provider: 'b', conversationId }, testUse())
+    const { conversationId } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await house.chat.reply({ message: 'and?', provider: 'b', conversationId }, testContext())
     expect(JSON.stringify(plain.requests[0]!.messages)).to.include('[t answered]\\nlook\\n[an image was left out')
   })
 })

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelEvent, type Tool, Tools, Providers } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, says, scripted, tool } from './house.ts'
 
@@ -36,7 +36,7 @@ describe('a tool call', () => {
     const given: unknown[] = []
     const call: Tool['call'] = async args => (given.push(args), { content: [text('done')] })
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters, call }))] })
-    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.map(one => one.error)).to.deep.equal([
       'The arguments do not fit: n must be integer, was text "one". Fix them and call again.',
       undefined,
@@ -48,7 +48,7 @@ describe('a tool call', () => {
     const broken: ModelEvent = { type: 'tool_call', id: 'c1', tool: 't', arguments: {}, invalid: '{"n":' }
     const a = scripted([[broken, { type: 'finish', reason: 'tool_calls' }], says('so')])
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed[0]?.error).to.match(/no JSON object.*\{"n":/)
   })
 
@@ -78,7 +78,7 @@ describe('a tool call', () => {
     const log = { destination: { write: (line: string) => void lines.push(line) } }
     const a = scripted([calls(['t', { n: 1 }]), calls(['t', { n: 1 }]), says('so')])
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters }))], log })
-    const { status, toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const { status, toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([status, toolsUsed.length]).to.deep.equal(['completed', 2])
     for (const { error } of toolsUsed)
       expect(error).to.match(/^The tool "t" is broken and cannot be called: its parameters are no JSON Schema/)
@@ -116,14 +116,14 @@ describe('a tool call', () => {
     const twice = calls(['t']).slice(0, 1)
     const a = scripted([[...twice, ...calls(['t'])], says('so')])
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.map(one => one.callId)).to.deep.equal(['c1', 'c1_2'])
   })
 
   it('is denied where a tap fails that was to say whether it may run', async () => {
     const tap = tapping(scope => scope.tap(Chat.hooks.toolCall, () => Promise.reject(new Error('broken'))))
     await using house = await chatHouse({ give: [tap] })
-    const { status, toolsUsed } = await house.chat.reply({ message: '/tool current_time {}' }, testUse())
+    const { status, toolsUsed } = await house.chat.reply({ message: '/tool current_time {}' }, testContext())
     expect([status, toolsUsed[0]?.success]).to.deep.equal(['completed', false])
     expect(toolsUsed[0]?.error).to.match(/^Not allowed/)
   })
@@ -134,7 +134,7 @@ describe('a tool call', () => {
       give: [item(Providers, 'a', a), item(Tools, 't', tool({}))],
       config: { chat: { max_rounds: 3 } },
     })
-    const reply = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const reply = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([reply.status, reply.toolsUsed.length, a.requests.length]).to.deep.equal(['completed', 2, 3])
   })
 
@@ -143,7 +143,7 @@ describe('a tool call', () => {
     const a = scripted([calls(...many), says('enough')])
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({}))]
     await using house = await chatHouse({ give, profiles: 'default: p\nprofiles:\n  p: { mode: plan }\n' })
-    const { toolsUsed, response } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    const { toolsUsed, response } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.filter(one => one.success)).to.have.length(25)
     expect(toolsUsed.at(-1)?.error).to.equal('This turn may make no more tool calls. Answer with what you have.')
     expect([response, a.requests[1]?.tools]).to.deep.equal(['enough', undefined])

@@ -1,7 +1,7 @@
 import { setTimeout as breath } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ModelDone, type ModelEvent, Providers, Tools, type TurnEnd, type TurnRequest } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, says, scripted, tool } from './house.ts'
 
@@ -50,7 +50,7 @@ async function taken(
   })
   const providers = Object.entries(PROVIDERS).map(([name, one]) => item(Providers, name, one))
   await using house = await chatHouse({ give: [{ name: 'listening', use: listening }, ...providers, ...give] })
-  for await (const event of house.chat.stream({ message: 'a question', ...asked }, testUse()))
+  for await (const event of house.chat.stream({ message: 'a question', ...asked }, testContext()))
     if (event.type === leaveAfter) break
   while (ends.length === 0) await breath(1)
   const [{ usage, status } = expect.fail('it did not end')] = ends

@@ -1,5 +1,5 @@
 import { type ModelRequest, Conversations, Providers, type Tool, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
 
@@ -10,14 +10,14 @@ const PROFILES = `profiles:
 const houseOf = (a: ReturnType<typeof scripted>, one: Partial<Tool> = {}) =>
   chatHouse({ profiles: PROFILES, give: [item(Providers, 'a', a), item(Tools, 't', tool(one))] })
 const systemOf = ({ messages }: ModelRequest) => JSON.stringify(messages.filter(({ role }) => role === 'system'))
-const use = testUse()
+const ctx = testContext()
 
 describe('what a turn may wish', () => {
   it('is a profile and a mode of its own', async () => {
     const a = scripted([says('so')])
     await using one = await houseOf(a)
-    await one.chat.reply({ message: 'hi', profile: 'strict' }, use)
-    await one.chat.reply({ message: 'hi', profile: 'strict', mode: 'plan' }, use)
+    await one.chat.reply({ message: 'hi', profile: 'strict' }, ctx)
+    await one.chat.reply({ message: 'hi', profile: 'strict', mode: 'plan' }, ctx)
     const [review, plan] = a.requests.map(systemOf)
     expect(review).to.include('Be strict.')
     expect(plan).to.include('Be strict.').and.not.equal(review)
@@ -26,7 +26,7 @@ describe('what a turn may wish', () => {
   it('is no profile or mode that is not there', async () => {
     await using one = await houseOf(scripted([says('so')]))
     for (const wish of [{ profile: 'none' }, { mode: 'none' }]) {
-      const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, use))
+      const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, ctx))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', Object.keys(wish)[0]])
     }
   })
@@ -34,8 +34,8 @@ describe('what a turn may wish', () => {
   it("is a system prompt instead of the profile's, with the mode's after it", async () => {
     const a = scripted([says('so')])
     await using one = await houseOf(a)
-    await one.chat.reply({ message: 'hi', provider: 'a', system: 'You are a pirate.' }, use)
-    await one.chat.reply({ message: 'hi', provider: 'a' }, use)
+    await one.chat.reply({ message: 'hi', provider: 'a', system: 'You are a pirate.' }, ctx)
+    await one.chat.reply({ message: 'hi', provider: 'a' }, ctx)
     const [pirate, kind] = a.requests.map(systemOf)
     expect(pirate).to.equal(kind!.replace('Be kind.', 'You are a pirate.')).and.include('pirate')
   })
@@ -43,10 +43,10 @@ describe('what a turn may wish', () => {
   it('is a number of tool calls: those above it are refused, and then there are none', async () => {
     const a = scripted([calls(['t', { n: 1 }], ['t', { n: 2 }]), says('so')])
     await using one = await houseOf(a)
-    const { toolsUsed } = await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 1 }, use)
+    const { toolsUsed } = await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 1 }, ctx)
     expect(toolsUsed.map(({ success }) => success)).to.deep.equal([true, false])
     expect(a.requests.map(({ tools }) => tools !== undefined)).to.deep.equal([true, false])
-    await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 0 }, use)
+    await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 0 }, ctx)
     expect(a.requests[2]).to.not.have.property('tools')
   })
 
@@ -54,8 +54,8 @@ describe('what a turn may wish', () => {
     const a = scripted([calls(['t'])])
     await using one = await houseOf(a)
     const [granted, many] = [
-      await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore' }, use),
-      await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore', toolBudget: 1_000 }, use),
+      await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore' }, ctx),
+      await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore', toolBudget: 1_000 }, ctx),
     ].map(({ toolsUsed }) => toolsUsed.length)
     expect(many).to.equal(granted)
   })
@@ -63,15 +63,15 @@ describe('what a turn may wish', () => {
   it('is a number of tokens: the answer is cut to what is left, and a round that has none is not begun', async () => {
     const a = scripted([calls(['t']), says('so')], [{ id: 'm', output: 50 }])
     await using one = await houseOf(a, { call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(2_000) }] }) })
-    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 1_500 }, use))
+    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 1_500 }, ctx))
     expect([code, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 1])
     expect(details.needed).to.be.above(2_000)
     const needed = JSON.stringify(a.requests[0]!.messages).length
-    await one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed + 7, tools: [] }, use)
+    await one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed + 7, tools: [] }, ctx)
     expect(a.requests[1]?.maxTokens).to.equal(7)
-    await one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 100_000, tools: [] }, use)
+    await one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 100_000, tools: [] }, ctx)
     expect(a.requests[2]?.maxTokens).to.equal(50)
-    const none = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed, tools: [] }, use))
+    const none = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed, tools: [] }, ctx))
     expect(none.code).to.equal('BUDGET_EXHAUSTED')
   })
 
@@ -79,33 +79,33 @@ describe('what a turn may wish', () => {
     const dear = [{ type: 'usage', usage: { input: 9_000, output: 500 } } as const, ...calls(['t'])]
     const a = scripted([dear, says('so')])
     await using one = await houseOf(a)
-    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600 }, use))
+    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600 }, ctx))
     expect([code, details.spent, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 9_500, 1])
   })
 
   it('holds with the tokens that the local provider counts', async () => {
     await using one = await chatHouse()
     const turn = { message: 'word '.repeat(50), tools: [] }
-    const { usage: free } = await one.chat.reply(turn, use)
-    const { usage, response } = await one.chat.reply({ ...turn, tokenBudget: free.total - 20 }, use)
+    const { usage: free } = await one.chat.reply(turn, ctx)
+    const { usage, response } = await one.chat.reply({ ...turn, tokenBudget: free.total - 20 }, ctx)
     expect([usage.total, response.endsWith('word')]).to.deep.equal([free.total - 20, true])
   })
 
   it('is that nothing is kept', async () => {
     const a = scripted([calls(['t']), says('so')])
     await using one = await houseOf(a)
-    const { response, conversationId } = await one.chat.reply({ message: 'hi', provider: 'a', keep: false }, use)
+    const { response, conversationId } = await one.chat.reply({ message: 'hi', provider: 'a', keep: false }, ctx)
     expect([response, conversationId]).to.deep.equal(['so', ''])
-    expect((await one.host.service(Conversations).list({ limit: 10 }, use)).conversations).to.deep.equal([])
-    const both = await codeThrown(one.chat.reply({ message: 'hi', keep: false, conversationId: 'x' }, use))
+    expect((await one.host.service(Conversations).list({ limit: 10 }, ctx)).conversations).to.deep.equal([])
+    const both = await codeThrown(one.chat.reply({ message: 'hi', keep: false, conversationId: 'x' }, ctx))
     expect([both.code, both.details.field]).to.deep.equal(['INVALID_VALUE', 'keep'])
   })
 
   it('is a time of its own, shorter or longer than that of the configuration', async () => {
     await using one = await chatHouse({ config: { chat: { timeout_ms: 50 } } })
-    const { code, details } = await codeThrown(one.chat.reply({ message: '/pace 1000\nso it is' }, use))
+    const { code, details } = await codeThrown(one.chat.reply({ message: '/pace 1000\nso it is' }, ctx))
     expect([code, details.kind]).to.deep.equal(['MODEL_FAILED', 'timeout'])
-    const { response } = await one.chat.reply({ message: '/delay 100\nso it is', timeoutMs: 20_000 }, use)
+    const { response } = await one.chat.reply({ message: '/delay 100\nso it is', timeoutMs: 20_000 }, ctx)
     expect(response).to.equal('You said: so it is')
   })
 
@@ -116,7 +116,7 @@ describe('what a turn may wish', () => {
   ] as const)
     it(`is no ${field} that is no number of them`, async () => {
       await using one = await houseOf(scripted([says('so')]))
-      const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, use))
+      const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, ctx))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', field])
     })
 
@@ -127,7 +127,7 @@ describe('what a turn may wish', () => {
     const a = scripted([round(), says('so'), round(), says('so'), round(), says('so')])
     await using one = await houseOf(a, { call })
     for (const given of [{ idempotencyKey: 'k' }, { idempotencyKey: 'k' }, {}])
-      await one.chat.reply({ message: 'hi', provider: 'a' }, { ...use, ...given })
+      await one.chat.reply({ message: 'hi', provider: 'a' }, { ...ctx, ...given })
     expect(keys.slice(0, 3)).to.deep.equal(keys.slice(3, 6))
     expect(new Set(keys.slice(0, 3)).size).to.equal(3)
     expect(keys.slice(6)).to.deep.equal([undefined, undefined, undefined])

@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Conversation, Conversations, Store, StoredMessage } from '@svc/core/contracts'
 import { conversationUnknown, cursorInvalid } from './errors.ts'
 import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf } from './record.ts'
@@ -11,7 +11,7 @@ interface ConversationsParts {
   readonly turns: Turns
   readonly drops: Pick<Drops, 'elsewhere'>
   readonly makers: Pick<Makers, 'wait'>
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** Keeps conversations in the store. Opens its space. */
@@ -19,39 +19,39 @@ export async function createConversations(parts: ConversationsParts): Promise<Co
   const { store, turns, drops, makers } = parts
   await store.open(SPACE, parts.lasting)
   return {
-    append: (ticket, messages, use) => turns.append(ticket, messages, use),
+    append: (ticket, messages, ctx) => turns.append(ticket, messages, ctx),
     end: ticket => turns.end(ticket),
     [Symbol.dispose]: () => turns.stop(),
 
-    async begin(wish, use) {
+    async begin(wish, ctx) {
       const began = performance.now()
       try {
-        return await turns.begin(wish, use)
+        return await turns.begin(wish, ctx)
       } catch (error) {
         const { conversationId: id, waitMs } = wish
-        if (id === undefined || codeOf(error) !== 'CONVERSATION_UNKNOWN' || !(await makers.wait(id, waitMs, use))) throw error
-        return turns.begin({ ...wish, waitMs: Math.max(0, waitMs - Math.ceil(performance.now() - began)) }, use)
+        if (id === undefined || codeOf(error) !== 'CONVERSATION_UNKNOWN' || !(await makers.wait(id, waitMs, ctx))) throw error
+        return turns.begin({ ...wish, waitMs: Math.max(0, waitMs - Math.ceil(performance.now() - began)) }, ctx)
       }
     },
 
-    async get(id, use): Promise<Conversation> {
-      const { value } = await readRecord(store, id, use)
-      const messages = await readAll(store, id, value.turns, use)
+    async get(id, ctx): Promise<Conversation> {
+      const { value } = await readRecord(store, id, ctx)
+      const messages = await readAll(store, id, value.turns, ctx)
       return { ...summaryOf(id, value), messages: messages.flatMap(shownTurn) }
     },
 
-    async list({ limit, cursor }, use) {
-      const all = use.principal.scopes.includes('admin') || use.principal.scopes.includes('*')
-      const range = all ? { index: 'by_updated' } : { index: 'by_owner', equals: [use.principal.id] }
-      const page = await pageOf(store, { ...range, reverse: true, limit, ...(cursor === undefined ? {} : { cursor }) }, use)
+    async list({ limit, cursor }, ctx) {
+      const all = ctx.principal.scopes.includes('admin') || ctx.principal.scopes.includes('*')
+      const range = all ? { index: 'by_updated' } : { index: 'by_owner', equals: [ctx.principal.id] }
+      const page = await pageOf(store, { ...range, reverse: true, limit, ...(cursor === undefined ? {} : { cursor }) }, ctx)
       const conversations = page.records.map(one => summaryOf(one.key, one.value as unknown as ConversationRecord))
       return { conversations, ...(page.next === undefined ? {} : { next: page.next }) }
     },
 
-    async delete(id, use) {
-      if ((await turns.drop(id, use)) || (await removeKept(store, id, use))) return
+    async delete(id, ctx) {
+      if ((await turns.drop(id, ctx)) || (await removeKept(store, id, ctx))) return
       // The same way for an id that nobody has and for one that this principal may not see: the time would tell them apart.
-      if ((await drops.elsewhere(id, use)) || (await removeKept(store, id, use))) return
+      if ((await drops.elsewhere(id, ctx)) || (await removeKept(store, id, ctx))) return
       throw conversationUnknown(id)
     },
   }
@@ -59,29 +59,29 @@ export async function createConversations(parts: ConversationsParts): Promise<Co
 
 const PAGE = 1000
 
-async function readAll(store: Store, id: string, length: number, use: Use): Promise<StoredMessage[][]> {
+async function readAll(store: Store, id: string, length: number, ctx: CallContext): Promise<StoredMessage[][]> {
   const turns: StoredMessage[][] = []
   while (turns.length < length) {
-    const entries = await store.read(LOG, id, { from: turns.length + 1, limit: PAGE }, use)
+    const entries = await store.read(LOG, id, { from: turns.length + 1, limit: PAGE }, ctx)
     if (entries.length === 0) break
     turns.push(...entries.map(entry => turnOf(entry.value)))
   }
   return turns
 }
 
-async function pageOf(store: Store, query: Parameters<Store['range']>[1], use: Use) {
+async function pageOf(store: Store, query: Parameters<Store['range']>[1], ctx: CallContext) {
   try {
-    return await store.range(COLLECTION, query, use)
+    return await store.range(COLLECTION, query, ctx)
   } catch (error) {
     throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined ? cursorInvalid() : error
   }
 }
 
 /** False where there is none that this principal may see. */
-async function removeKept(store: Store, id: string, use: Use): Promise<boolean> {
+async function removeKept(store: Store, id: string, ctx: CallContext): Promise<boolean> {
   try {
-    const { version } = await readRecord(store, id, use)
-    await remove(store, id, version, use)
+    const { version } = await readRecord(store, id, ctx)
+    await remove(store, id, version, ctx)
     return true
   } catch (error) {
     if (codeOf(error) !== 'CONVERSATION_UNKNOWN') throw error
@@ -90,7 +90,7 @@ async function removeKept(store: Store, id: string, use: Use): Promise<boolean> 
 }
 
 /** A turn that ends at this very moment changes the version: then it is deleted with that turn. */
-async function remove(store: Store, id: string, version: number, use: Use): Promise<void> {
+async function remove(store: Store, id: string, version: number, ctx: CallContext): Promise<void> {
   try {
     await store.batch(
       [
@@ -98,12 +98,12 @@ async function remove(store: Store, id: string, version: number, use: Use): Prom
         { op: 'drop', log: LOG, id },
       ],
       {},
-      use
+      ctx
     )
   } catch (error) {
     if (codeOf(error) !== 'STORE_CONFLICT') throw error
-    const now = await store.get(COLLECTION, id, use)
+    const now = await store.get(COLLECTION, id, ctx)
     if (!now) throw conversationUnknown(id)
-    await remove(store, id, now.version, use)
+    await remove(store, id, now.version, ctx)
   }
 }

@@ -1,13 +1,13 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Json, PeerMessage, Peers } from '@svc/core/contracts'
 import type { Turns } from './turns.ts'
 
 /** Deletes what another worker is just making: nobody but that worker knows of it yet. */
 export interface Drops {
   /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
-  readonly elsewhere: (id: string, use: Use) => Promise<boolean>
+  readonly elsewhere: (id: string, ctx: CallContext) => Promise<boolean>
   /** For a tap of `Peers.hooks.told`. */
-  readonly told: (news: PeerMessage, use: Use) => Promise<void>
+  readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const DROP = 'conversations.drop'
@@ -25,23 +25,23 @@ const questionIn = (message: Json) => message as unknown as Question
 /** A telling has no answer, so the worker that drops it tells that before it has taken the question. */
 export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined): Drops {
   const open = new Set<string>()
-  const ask = async (among: Peers, question: string, id: string, use: Use) => {
-    const { id: name, scopes } = use.principal
+  const ask = async (among: Peers, question: string, id: string, ctx: CallContext) => {
+    const { id: name, scopes } = ctx.principal
     open.add(question)
     try {
-      await among.tell(DROP, { question, id, principal: { id: name, scopes } }, use)
+      await among.tell(DROP, { question, id, principal: { id: name, scopes } }, ctx)
       return !open.has(question)
     } finally {
       open.delete(question)
     }
   }
   return {
-    elsewhere: async (id, use) => (peers ? ask(peers, crypto.randomUUID(), id, use) : false),
-    async told({ topic, message }, use) {
+    elsewhere: async (id, ctx) => (peers ? ask(peers, crypto.randomUUID(), id, ctx) : false),
+    async told({ topic, message }, ctx) {
       if (topic === DROPPED) open.delete(questionIn(message).question)
       if (topic !== DROP) return
       const { question, id, principal } = questionIn(message)
-      if (await turns.drop(id, { ...use, principal })) await peers?.tell(DROPPED, { question }, use)
+      if (await turns.drop(id, { ...ctx, principal })) await peers?.tell(DROPPED, { question }, ctx)
     },
   }
 }

@@ -1,4 +1,4 @@
-import { definePlugin, Host, systemUse } from '@svc/core'
+import { definePlugin, Host, systemContext } from '@svc/core'
 import { Conversations, Peers, Store } from '@svc/core/contracts'
 import { createConversations } from './conversations.ts'
 import { createDrops } from './drops.ts'
@@ -14,7 +14,7 @@ export default definePlugin({
   provides: Conversations,
   async setup(scope, { store, host, peers }) {
     const { max_messages, max_bytes, lease_ms } = scope.config
-    const lasting = systemUse(scope.signal, 'conversations')
+    const lasting = systemContext(scope.signal, 'conversations')
     const holder = `${(await host.report(lasting)).serverId}/${process.pid}/`
     const limits = { maxMessages: max_messages, maxBytes: max_bytes, leaseMs: lease_ms }
     const turns = new Turns({ store, holder, limits, log: scope.log, lasting })

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Use, within } from '@svc/core'
+import { type CallContext, withTimeout } from '@svc/core'
 import type { Json, PeerMessage, Peers } from '@svc/core/contracts'
 import { conversationBusy } from './errors.ts'
 import { isMade } from './record.ts'
@@ -33,7 +33,7 @@ interface MakersParts {
   readonly peers: Peers | undefined
   /** Names this worker. */
   readonly holder: string
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 // what is told under these topics is what this file tells, in this process or in one of its like
@@ -56,19 +56,19 @@ export class Makers {
   }
 
   /** Waits until no other worker makes this conversation for this principal. False where it could not be asked. Throws CONVERSATION_BUSY, UNAVAILABLE. */
-  async wait(id: string, waitMs: number, use: Use): Promise<boolean> {
+  async wait(id: string, waitMs: number, ctx: CallContext): Promise<boolean> {
     const { peers } = this.#parts
     if (!peers || !isMade(id)) return false
     const question = crypto.randomUUID()
     const waiting: Waiting = { id, holder: undefined, made: Promise.withResolvers() }
     this.#waiting.set(question, waiting)
     try {
-      const { id: name, scopes } = use.principal
+      const { id: name, scopes } = ctx.principal
       await this.#ask(peers, { question, id, principal: { id: name, scopes } }).catch(error => {
         if (waiting.holder === undefined) throw error
       })
       const late = () => conversationBusy(id, waitMs)
-      if (waiting.holder !== undefined) await within(waitMs, () => waiting.made.promise, { signal: use.signal, late })
+      if (waiting.holder !== undefined) await withTimeout(waitMs, () => waiting.made.promise, { signal: ctx.signal, late })
       return true
     } finally {
       this.#waiting.delete(question)
@@ -76,8 +76,8 @@ export class Makers {
   }
 
   /** For a tap of `Peers.hooks.told`. */
-  readonly told = async ({ topic, message }: PeerMessage, use: Use): Promise<void> => {
-    if (topic === ASK) await this.#answer(told<readonly Question[]>(message), use)
+  readonly told = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
+    if (topic === ASK) await this.#answer(told<readonly Question[]>(message), ctx)
     if (topic === MAKING) this.#note(told<Answer>(message))
     if (topic === MADE) this.#free(one => one.id === message)
   }
@@ -97,14 +97,14 @@ export class Makers {
   }
 
   /** A telling has no answer, so this worker tells what it makes before it has taken the questions, and later that it is made. */
-  async #answer(questions: readonly Question[], use: Use): Promise<void> {
+  async #answer(questions: readonly Question[], ctx: CallContext): Promise<void> {
     const { peers, turns, holder } = this.#parts
     const mine = questions.filter(({ id, principal }) => {
-      const made = turns.made(id, { ...use, principal })
+      const made = turns.made(id, { ...ctx, principal })
       if (made) this.#promise(id, made)
       return made !== undefined
     })
-    if (mine.length > 0) await peers?.tell(MAKING, { questions: mine.map(one => one.question), holder }, use)
+    if (mine.length > 0) await peers?.tell(MAKING, { questions: mine.map(one => one.question), holder }, ctx)
   }
 
   /** Whoever does not take the news in time waits no longer than it may. */

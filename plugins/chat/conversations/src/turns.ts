@@ -1,4 +1,4 @@
-import { codeOf, type Log, timestamp, type Use, within } from '@svc/core'
+import { codeOf, type Log, timestamp, type CallContext, withTimeout } from '@svc/core'
 import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
 import { asJson, COLLECTION, type ConversationRecord, grown, LOG, newId, summaryOf, turnOf } from './record.ts'
@@ -16,7 +16,7 @@ interface TurnsParts {
   readonly limits: TurnLimits
   readonly log: Log
   /** The circumstances of work that must end although a caller left. */
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 interface Held {
@@ -38,7 +38,7 @@ interface Young {
 }
 
 /** Whether this principal may see what belongs to `owner`. */
-const maySee = (owner: string, { principal }: Use) =>
+const maySee = (owner: string, { principal }: CallContext) =>
   principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
 
 /** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
@@ -53,26 +53,26 @@ export class Turns {
     this.#parts = parts
   }
 
-  async begin(wish: TurnWish, use: Use): Promise<OpenTurn> {
-    return wish.conversationId === undefined ? this.#beginNew(use) : this.#beginOld(wish.conversationId, wish, use)
+  async begin(wish: TurnWish, ctx: CallContext): Promise<OpenTurn> {
+    return wish.conversationId === undefined ? this.#beginNew(ctx) : this.#beginOld(wish.conversationId, wish, ctx)
   }
 
-  async append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary> {
+  async append(ticket: string, messages: readonly StoredMessage[], ctx: CallContext): Promise<ConversationSummary> {
     const turn = this.#held.get(ticket)
     if (!turn) throw ticketUnknown()
     const young = this.#young.get(turn.id)
     if (young?.dropped) throw conversationUnknown(turn.id)
     const record = grown(turn.record, turn.owner, messages, timestamp())
-    const writing = write(this.#parts.store, turn, record, messages, use)
+    const writing = write(this.#parts.store, turn, record, messages, ctx)
     if (young) young.keeping = writing
     await writing
     return summaryOf(turn.id, record)
   }
 
   /** Deletes a conversation before it is kept: its turn finds it gone. False where there is none to delete so: then the store knows. */
-  async drop(id: string, use: Use): Promise<boolean> {
+  async drop(id: string, ctx: CallContext): Promise<boolean> {
     const young = this.#young.get(id)
-    if (!young || young.dropped || !maySee(young.owner, use)) return false
+    if (!young || young.dropped || !maySee(young.owner, ctx)) return false
     if (young.keeping) {
       await young.keeping.catch(() => {})
       return false
@@ -83,10 +83,10 @@ export class Turns {
   }
 
   /** Settled when this process makes it no longer; undefined where it does not make it for this principal. */
-  made(id: string, use: Use): Promise<void> | undefined {
+  made(id: string, ctx: CallContext): Promise<void> | undefined {
     const young = this.#young.get(id)
     // Whoever may not see it is not even kept waiting: the time would tell that it is there.
-    if (!young || young.dropped || !maySee(young.owner, use)) return undefined
+    if (!young || young.dropped || !maySee(young.owner, ctx)) return undefined
     young.grown ??= Promise.withResolvers()
     return young.grown.promise
   }
@@ -106,23 +106,23 @@ export class Turns {
   }
 
   /** A conversation made in this turn takes no lease: nobody else knows its id. */
-  #beginNew(use: Use): OpenTurn {
+  #beginNew(ctx: CallContext): OpenTurn {
     const id = newId()
-    const ticket = this.#hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
-    this.#young.set(id, { owner: use.principal.id })
+    const ticket = this.#hold({ id, owner: ctx.principal.id, version: 0, record: undefined, lease: undefined })
+    this.#young.set(id, { owner: ctx.principal.id })
     return { ticket, conversationId: id, exists: false, turns: [] }
   }
 
-  async #beginOld(id: string, wish: TurnWish, use: Use): Promise<OpenTurn> {
+  async #beginOld(id: string, wish: TurnWish, ctx: CallContext): Promise<OpenTurn> {
     const { store, holder, limits, lasting } = this.#parts
-    await this.#grown(id, wish.waitMs, use)
-    await readRecord(store, id, use)
-    const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: wish.waitMs }, use)
+    await this.#grown(id, wish.waitMs, ctx)
+    await readRecord(store, id, ctx)
+    const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: wish.waitMs }, ctx)
     try {
-      const found = await readRecord(store, id, use)
+      const found = await readRecord(store, id, ctx)
       checkSize(found.value, limits)
       const limit = Math.min(wish.history, found.value.turns)
-      const past = limit > 0 ? await store.read(LOG, id, { reverse: true, limit }, use) : []
+      const past = limit > 0 ? await store.read(LOG, id, { reverse: true, limit }, ctx) : []
       const ticket = this.#hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
       return { ticket, conversationId: id, exists: true, turns: past.map(entry => turnOf(entry.value)).reverse() }
     } catch (error) {
@@ -132,10 +132,10 @@ export class Turns {
   }
 
   /** Waits for the turn that makes this conversation. */
-  async #grown(id: string, waitMs: number, use: Use): Promise<void> {
-    const { signal } = use
-    const made = this.made(id, use)
-    if (made) await within(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
+  async #grown(id: string, waitMs: number, ctx: CallContext): Promise<void> {
+    const { signal } = ctx
+    const made = this.made(id, ctx)
+    if (made) await withTimeout(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
   }
 
   #hold(one: Held): string {
@@ -156,9 +156,9 @@ export class Turns {
   }
 }
 
-async function acquire(store: Store, id: string, request: Parameters<Store['acquire']>[1], use: Use): Promise<Fence> {
+async function acquire(store: Store, id: string, request: Parameters<Store['acquire']>[1], ctx: CallContext): Promise<Fence> {
   try {
-    const { lease, fence } = await store.acquire(`conversation/${id}`, request, use)
+    const { lease, fence } = await store.acquire(`conversation/${id}`, request, ctx)
     return { lease, fence }
   } catch (error) {
     throw codeOf(error) === 'LEASE_BUSY' ? conversationBusy(id, request.waitMs) : error
@@ -166,10 +166,14 @@ async function acquire(store: Store, id: string, request: Parameters<Store['acqu
 }
 
 /** The record of a conversation that this principal may see. Throws CONVERSATION_UNKNOWN for any other. */
-export async function readRecord(store: Store, id: string, use: Use): Promise<{ version: number; value: ConversationRecord }> {
-  const found = await store.get(COLLECTION, id, use)
+export async function readRecord(
+  store: Store,
+  id: string,
+  ctx: CallContext
+): Promise<{ version: number; value: ConversationRecord }> {
+  const found = await store.get(COLLECTION, id, ctx)
   const value = found?.value as unknown as ConversationRecord | undefined
-  if (!found || !value || !maySee(value.owner, use)) throw conversationUnknown(id)
+  if (!found || !value || !maySee(value.owner, ctx)) throw conversationUnknown(id)
   return { version: found.version, value }
 }
 
@@ -178,7 +182,7 @@ function checkSize(record: ConversationRecord, { maxMessages, maxBytes }: TurnLi
   if (record.bytes >= maxBytes) throw conversationFull(maxBytes, 'bytes')
 }
 
-async function write(store: Store, turn: Held, record: ConversationRecord, messages: readonly StoredMessage[], use: Use) {
+async function write(store: Store, turn: Held, record: ConversationRecord, messages: readonly StoredMessage[], ctx: CallContext) {
   try {
     await store.batch(
       [
@@ -186,7 +190,7 @@ async function write(store: Store, turn: Held, record: ConversationRecord, messa
         { op: 'append', log: LOG, id: turn.id, values: [asJson(messages)], ifLength: record.turns - 1 },
       ],
       turn.lease ? { fence: turn.lease } : {},
-      use
+      ctx
     )
   } catch (error) {
     // only a deletion changes a conversation behind the back of the one who holds its lease

@@ -1,6 +1,6 @@
 import type { Principal } from '@svc/core'
 import { type Conversation, Conversations, type StoredMessage } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -11,10 +11,10 @@ const said = (role: 'user' | 'assistant', text: string): StoredMessage => ({ rol
 const turn = (text: string) => [said('user', text), said('assistant', `re: ${text}`)]
 const person = (id: string, ...scopes: string[]): Principal => ({ id, scopes })
 
-async function write(service: Conversations, text: string, conversationId?: string, use = testUse()) {
-  const open = await service.begin({ ...(conversationId ? { conversationId } : {}), waitMs: 1000, history: 10 }, use)
-  await service.append(open.ticket, turn(text), use)
-  await service.end(open.ticket, use)
+async function write(service: Conversations, text: string, conversationId?: string, ctx = testContext()) {
+  const open = await service.begin({ ...(conversationId ? { conversationId } : {}), waitMs: 1000, history: 10 }, ctx)
+  await service.append(open.ticket, turn(text), ctx)
+  await service.end(open.ticket, ctx)
   return open.conversationId
 }
 
@@ -33,7 +33,7 @@ describe('conversations', () => {
     const service = host.service(Conversations)
     const id = await write(service, 'one')
     await write(service, 'two', id)
-    const kept: Conversation = await service.get(id, testUse())
+    const kept: Conversation = await service.get(id, testContext())
     expect(kept.messages.map(one => one.content)).to.deep.equal(['one', 're: one', 'two', 're: two'])
     expect(kept).to.include({ messageCount: 4, owner: 'system' })
     expect(kept.updatedAt >= kept.createdAt).to.equal(true)
@@ -42,16 +42,16 @@ describe('conversations', () => {
   it('shows the rounds of one turn as one message of the assistant', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const open = await service.begin({ waitMs: 0, history: 10 }, testUse())
+    const open = await service.begin({ waitMs: 0, history: 10 }, testContext())
     const rounds = [
       said('user', 'q'),
       said('assistant', 'let me look. '),
       { role: 'tool', parts: [] } as const,
       said('assistant', 'found it'),
     ]
-    await service.append(open.ticket, rounds, testUse())
-    await service.end(open.ticket, testUse())
-    const kept = await service.get(open.conversationId, testUse())
+    await service.append(open.ticket, rounds, testContext())
+    await service.end(open.ticket, testContext())
+    const kept = await service.get(open.conversationId, testContext())
     expect(kept.messages).to.deep.equal([
       { role: 'user', content: 'q' },
       { role: 'assistant', content: 'let me look. found it' },
@@ -65,37 +65,37 @@ describe('conversations', () => {
     const order: number[] = []
     await Promise.all(
       Array.from({ length: 20 }, async (_, at) => {
-        const open = await service.begin({ conversationId: id, waitMs: 5000, history: 100 }, testUse())
+        const open = await service.begin({ conversationId: id, waitMs: 5000, history: 100 }, testContext())
         order.push(at)
         expect(open.turns).to.have.length(order.length)
-        await service.append(open.ticket, turn(`${at}`), testUse())
-        await service.end(open.ticket, testUse())
+        await service.append(open.ticket, turn(`${at}`), testContext())
+        await service.end(open.ticket, testContext())
       })
     )
     expect(order).to.deep.equal(Array.from({ length: 20 }, (_, at) => at))
-    expect((await service.get(id, testUse())).messageCount).to.equal(42)
+    expect((await service.get(id, testContext())).messageCount).to.equal(42)
   })
 
   it('waits for the turn that is making a conversation whose id was told already', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const first = await service.begin({ waitMs: 0, history: 10 }, testUse())
+    const first = await service.begin({ waitMs: 0, history: 10 }, testContext())
     const wish = { conversationId: first.conversationId, history: 10 }
-    expect(await codeOfThrown(service.begin({ ...wish, waitMs: 5 }, testUse()))).to.equal('CONVERSATION_BUSY')
-    const second = service.begin({ ...wish, waitMs: 5000 }, testUse())
-    await service.append(first.ticket, turn('one'), testUse())
-    await service.end(first.ticket, testUse())
+    expect(await codeOfThrown(service.begin({ ...wish, waitMs: 5 }, testContext()))).to.equal('CONVERSATION_BUSY')
+    const second = service.begin({ ...wish, waitMs: 5000 }, testContext())
+    await service.append(first.ticket, turn('one'), testContext())
+    await service.end(first.ticket, testContext())
     const open = await second
     expect(open.turns).to.have.length(1)
-    await service.end(open.ticket, testUse())
+    await service.end(open.ticket, testContext())
   })
 
   it('does not wait for ever for a conversation that was never kept', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const first = await service.begin({ waitMs: 0, history: 10 }, testUse())
-    const second = service.begin({ conversationId: first.conversationId, waitMs: 5000, history: 10 }, testUse())
-    await service.end(first.ticket, testUse())
+    const first = await service.begin({ waitMs: 0, history: 10 }, testContext())
+    const second = service.begin({ conversationId: first.conversationId, waitMs: 5000, history: 10 }, testContext())
+    await service.end(first.ticket, testContext())
     expect(await codeOfThrown(second)).to.equal('CONVERSATION_UNKNOWN')
   })
 
@@ -103,19 +103,19 @@ describe('conversations', () => {
     await using host = await house()
     const service = host.service(Conversations)
     const id = await write(service, 'first')
-    const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testUse())
-    expect(await codeOfThrown(service.begin({ conversationId: id, waitMs: 5, history: 1 }, testUse()))).to.equal(
+    const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testContext())
+    expect(await codeOfThrown(service.begin({ conversationId: id, waitMs: 5, history: 1 }, testContext()))).to.equal(
       'CONVERSATION_BUSY'
     )
-    await service.end(open.ticket, testUse())
+    await service.end(open.ticket, testContext())
     await write(service, 'second', id)
   })
 
   it('shows a principal its own conversations only, in the same words as for an unknown one', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const ann = testUse({ principal: person('ann', 'chat') })
-    const bob = testUse({ principal: person('bob', 'chat') })
+    const ann = testContext({ principal: person('ann', 'chat') })
+    const bob = testContext({ principal: person('bob', 'chat') })
     const id = await write(service, 'mine', undefined, ann)
     for (const work of [
       service.get(id, bob),
@@ -126,24 +126,24 @@ describe('conversations', () => {
     }
     expect((await service.list({ limit: 10 }, bob)).conversations).to.deep.equal([])
     expect((await service.list({ limit: 10 }, ann)).conversations.map(one => one.id)).to.deep.equal([id])
-    expect((await service.get(id, testUse({ principal: person('root', 'admin') }))).owner).to.equal('ann')
+    expect((await service.get(id, testContext({ principal: person('root', 'admin') }))).owner).to.equal('ann')
   })
 
   it('keeps no stranger waiting for a conversation in the making: the time would tell that it is there', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const open = await service.begin({ waitMs: 0, history: 1 }, testUse({ principal: person('anna') }))
+    const open = await service.begin({ waitMs: 0, history: 1 }, testContext({ principal: person('anna') }))
     const wish = { conversationId: open.conversationId, waitMs: 60_000, history: 1 }
-    expect(await codeOfThrown(service.begin(wish, testUse({ principal: person('ben') })))).to.equal('CONVERSATION_UNKNOWN')
-    await service.end(open.ticket, testUse())
+    expect(await codeOfThrown(service.begin(wish, testContext({ principal: person('ben') })))).to.equal('CONVERSATION_UNKNOWN')
+    await service.end(open.ticket, testContext())
   })
 
   it('keeps the owner when an admin writes into the conversation', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const id = await write(service, 'mine', undefined, testUse({ principal: person('ann', 'chat') }))
-    await write(service, 'theirs', id, testUse({ principal: person('root', 'admin') }))
-    expect((await service.get(id, testUse())).owner).to.equal('ann')
+    const id = await write(service, 'mine', undefined, testContext({ principal: person('ann', 'chat') }))
+    await write(service, 'theirs', id, testContext({ principal: person('root', 'admin') }))
+    expect((await service.get(id, testContext())).owner).to.equal('ann')
   })
 
   it('lists the newest first, page by page', async () => {
@@ -154,52 +154,52 @@ describe('conversations', () => {
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page = await service.list({ limit: 2, ...(cursor ? { cursor } : {}) }, testUse())
+      const page = await service.list({ limit: 2, ...(cursor ? { cursor } : {}) }, testContext())
       seen.push(...page.conversations.map(one => one.id))
       cursor = page.next
     } while (cursor)
     expect(seen.toSorted()).to.deep.equal(ids.toSorted())
-    expect(await codeOfThrown(service.list({ limit: 2, cursor: 'nonsense' }, testUse()))).to.equal('INVALID_VALUE')
+    expect(await codeOfThrown(service.list({ limit: 2, cursor: 'nonsense' }, testContext()))).to.equal('INVALID_VALUE')
   })
 
   it('deletes once; a second time it is unknown, and a turn that was open cannot bring it back', async () => {
     await using host = await house()
     const service = host.service(Conversations)
     const id = await write(service, 'one')
-    const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testUse())
-    await service.delete(id, testUse())
-    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testUse()))).to.equal('CONVERSATION_UNKNOWN')
-    await service.end(open.ticket, testUse())
-    expect(await codeOfThrown(service.get(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
-    expect(await codeOfThrown(service.delete(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
+    const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testContext())
+    await service.delete(id, testContext())
+    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testContext()))).to.equal('CONVERSATION_UNKNOWN')
+    await service.end(open.ticket, testContext())
+    expect(await codeOfThrown(service.get(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.delete(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
   })
 
   it('deletes a conversation in the making: its turn is not kept, and whoever waited for it finds none', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const open = await service.begin({ waitMs: 0, history: 1 }, testUse())
+    const open = await service.begin({ waitMs: 0, history: 1 }, testContext())
     const id = open.conversationId
-    const stranger = testUse({ principal: person('eve') })
+    const stranger = testContext({ principal: person('eve') })
     expect(await codeOfThrown(service.delete(id, stranger))).to.equal('CONVERSATION_UNKNOWN')
-    const waiting = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testUse())
-    await service.delete(id, testUse())
+    const waiting = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testContext())
+    await service.delete(id, testContext())
     expect(await codeOfThrown(waiting)).to.equal('CONVERSATION_UNKNOWN')
-    const late = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testUse())
+    const late = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testContext())
     expect(await codeOfThrown(late)).to.equal('CONVERSATION_UNKNOWN')
-    expect(await codeOfThrown(service.delete(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
-    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testUse()))).to.equal('CONVERSATION_UNKNOWN')
-    await service.end(open.ticket, testUse())
-    expect(await codeOfThrown(service.get(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.delete(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testContext()))).to.equal('CONVERSATION_UNKNOWN')
+    await service.end(open.ticket, testContext())
+    expect(await codeOfThrown(service.get(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
   })
 
   it('deletes a conversation that is being kept at this very moment', async () => {
     await using host = await house()
     const service = host.service(Conversations)
-    const open = await service.begin({ waitMs: 0, history: 1 }, testUse())
-    const keeping = service.append(open.ticket, turn('one'), testUse())
-    await Promise.all([keeping, service.delete(open.conversationId, testUse())])
-    await service.end(open.ticket, testUse())
-    expect(await codeOfThrown(service.get(open.conversationId, testUse()))).to.equal('CONVERSATION_UNKNOWN')
+    const open = await service.begin({ waitMs: 0, history: 1 }, testContext())
+    const keeping = service.append(open.ticket, turn('one'), testContext())
+    await Promise.all([keeping, service.delete(open.conversationId, testContext())])
+    await service.end(open.ticket, testContext())
+    expect(await codeOfThrown(service.get(open.conversationId, testContext()))).to.equal('CONVERSATION_UNKNOWN')
   })
 
   it('refuses a turn beyond the limit of messages', async () => {
@@ -219,7 +219,7 @@ describe('conversations', () => {
     const service = host.service(Conversations)
     const id = await write(service, '0')
     for (let at = 1; at < 1100; at++) await write(service, `${at}`, id)
-    const { messages } = await service.get(id, testUse())
+    const { messages } = await service.get(id, testContext())
     expect(messages).to.have.length(2200)
     expect(messages.at(-2)?.content).to.equal('1099')
   })

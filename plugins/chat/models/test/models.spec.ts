@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { codeOf, type ConfigTree, definePlugin, type PluginRef } from '@svc/core'
 import { Chat, MetricSources, type ModelEvent, type Provider, Providers, type Usage } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/testing'
+import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -38,9 +38,9 @@ async function modelsHouse(models: ConfigTree, { give = [], usage = { input: 1_0
   const chat = host.service(Chat)
   return {
     logged,
-    reply: (model: string) => chat.reply({ message: 'hi', model }, testUse()),
+    reply: (model: string) => chat.reply({ message: 'hi', model }, testContext()),
     async costs() {
-      const families = (await host.slot(MetricSources).get('models')?.read(testUse())) ?? []
+      const families = (await host.slot(MetricSources).get('models')?.read(testContext())) ?? []
       return families.flatMap(({ name, values }) =>
         values.map(({ labels, value }) => `${name}{${Object.values(labels).join(' ')}} ${value.toFixed(3)}`)
       )

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Chat, type Effect, Providers, Selection, Tools } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/testing'
+import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -59,12 +59,12 @@ describe('the modes', () => {
       config: { selection: { profiles_file } },
     })
     for (const [mode, seen] of Object.entries(SEEN)) {
-      await host.service(Selection).switchMode(mode, testUse())
-      await host.service(Chat).reply({ message: 'hi' }, testUse())
+      await host.service(Selection).switchMode(mode, testContext())
+      await host.service(Chat).reply({ message: 'hi' }, testContext())
       expect(offered.at(-1)?.toSorted(), mode).to.deep.equal(seen.toSorted())
       expect(prompts.at(-1) === '', mode).to.equal(mode === 'build')
       for (const name of Object.keys(TOOLS)) {
-        const asked = host.service(Chat).reply({ message: 'hi', tools: [name] }, testUse())
+        const asked = host.service(Chat).reply({ message: 'hi', tools: [name] }, testContext())
         const outcome = await asked.then(
           () => 'taken',
           (error: { code: string }) => error.code

@@ -1,4 +1,4 @@
-import { codeOf, type SlotView, type Use, within } from '@svc/core'
+import { codeOf, type SlotView, type CallContext, withTimeout } from '@svc/core'
 import type {
   ChoiceSource,
   ModelAlias,
@@ -33,12 +33,12 @@ export interface Chosen extends ModelChoice {
  * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the alias of this name, else the
  * only provider that lists it; a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
-export async function choose(wishes: readonly Wish[], ground: Ground, use: Use): Promise<Chosen> {
+export async function choose(wishes: readonly Wish[], ground: Ground, ctx: CallContext): Promise<Chosen> {
   const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
-  if (!first) return firstOf(defaultProvider(ground.providers), 'default', ground, use)
-  if (first.provider === undefined) return byModel(first.model!, first.source, rest, ground, use)
-  if (first.model === undefined) return firstOf(first.provider, first.source, ground, use)
-  return both({ provider: first.provider, model: first.model }, first.source, ground, use)
+  if (!first) return firstOf(defaultProvider(ground.providers), 'default', ground, ctx)
+  if (first.provider === undefined) return byModel(first.model!, first.source, rest, ground, ctx)
+  if (first.model === undefined) return firstOf(first.provider, first.source, ground, ctx)
+  return both({ provider: first.provider, model: first.model }, first.source, ground, ctx)
 }
 
 export const choiceOf = (
@@ -48,7 +48,7 @@ export const choiceOf = (
 export const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 
 /** Models to fall back to, with the real names of those that are told by an alias of their own provider. */
-export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground, use: Use): readonly T[] | Promise<T[]> {
+export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground, ctx: CallContext): readonly T[] | Promise<T[]> {
   const { aliases } = ground
   if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
   return Promise.all(
@@ -56,7 +56,7 @@ export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground,
       const alias = aliases.get(one.model)
       // one that is not configured may be by the time it is needed
       if (alias?.provider !== one.provider || !ground.providers.has(one.provider)) return one
-      if (infoOf(await listOf(one.provider, ground, use), one.model)) return one
+      if (infoOf(await listOf(one.provider, ground, ctx), one.model)) return one
       return { ...one, model: alias.model }
     })
   )
@@ -67,14 +67,14 @@ export async function chooseAmong(
   wishes: readonly Wish[],
   fallback: readonly ModelRef[],
   ground: Ground,
-  use: Use
+  ctx: CallContext
 ): Promise<Chosen> {
   try {
-    return await choose(wishes, ground, use)
+    return await choose(wishes, ground, ctx)
   } catch (error) {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     for (const one of fallback) {
-      const next = await choose([choiceOf(one, 'profile')], ground, use).catch(() => undefined)
+      const next = await choose([choiceOf(one, 'profile')], ground, ctx).catch(() => undefined)
       if (next) return next
     }
     throw error
@@ -88,19 +88,19 @@ function defaultProvider(providers: SlotView<Provider>): string {
 }
 
 /** The models of a provider. Throws PROVIDER_NOT_FOUND, MODEL_FAILED. */
-async function modelsOf(name: string, { providers }: Ground, use: Use): Promise<ModelList> {
+async function modelsOf(name: string, { providers }: Ground, ctx: CallContext): Promise<ModelList> {
   const provider = providers.get(name)
   if (!provider) throw providerNotFound(name, providers.names())
-  return tellModels(name, provider, use)
+  return tellModels(name, provider, ctx)
 }
 
 /** The same; `undefined` where the provider cannot tell them now. Throws PROVIDER_NOT_FOUND. */
-async function listOf(name: string, ground: Ground, use: Use): Promise<ModelList | undefined> {
+async function listOf(name: string, ground: Ground, ctx: CallContext): Promise<ModelList | undefined> {
   try {
-    return await modelsOf(name, ground, use)
+    return await modelsOf(name, ground, ctx)
   } catch (error) {
     if (codeOf(error) === 'PROVIDER_NOT_FOUND') throw error
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     return undefined
   }
 }
@@ -116,16 +116,16 @@ const chosen = (
   info: ModelInfo | undefined
 ): Chosen => ({ provider, model, source: { provider: from, model: source }, ...(info ? { info } : {}) })
 
-async function firstOf(provider: string, source: ChoiceSource, ground: Ground, use: Use): Promise<Chosen> {
-  const { models } = await modelsOf(provider, ground, use)
+async function firstOf(provider: string, source: ChoiceSource, ground: Ground, ctx: CallContext): Promise<Chosen> {
+  const { models } = await modelsOf(provider, ground, ctx)
   const [first] = models
   if (!first) throw modelNotFound(provider, '', [])
   return chosen({ provider, model: first.id }, source, source === 'request' ? 'default' : source, first)
 }
 
 /** A real model of this provider wins over an alias of the same name. A provider that cannot tell its models now may have any: a call will show. */
-async function both(ref: ModelRef, source: ChoiceSource, ground: Ground, use: Use): Promise<Chosen> {
-  const list = await listOf(ref.provider, ground, use)
+async function both(ref: ModelRef, source: ChoiceSource, ground: Ground, ctx: CallContext): Promise<Chosen> {
+  const list = await listOf(ref.provider, ground, ctx)
   const info = infoOf(list, ref.model)
   const alias = info ? undefined : ground.aliases.get(ref.model)
   if (!alias) return real(ref, source, list)
@@ -139,17 +139,23 @@ function real(ref: ModelRef, source: ChoiceSource, list: ModelList | undefined):
   return chosen(ref, source, source, info)
 }
 
-async function byModel(model: string, source: ChoiceSource, rest: readonly Wish[], ground: Ground, use: Use): Promise<Chosen> {
+async function byModel(
+  model: string,
+  source: ChoiceSource,
+  rest: readonly Wish[],
+  ground: Ground,
+  ctx: CallContext
+): Promise<Chosen> {
   const alias = ground.aliases.get(model)
-  const current = await choose(rest, ground, use).catch((error: unknown) => {
+  const current = await choose(rest, ground, ctx).catch((error: unknown) => {
     if (alias) return undefined
     throw error
   })
-  const own = current && (await listOf(current.provider, ground, use))
+  const own = current && (await listOf(current.provider, ground, ctx))
   const info = infoOf(own, model)
   if (current && info) return chosen({ provider: current.provider, model }, current.source.provider, source, info)
-  if (alias) return real(alias, source, await listOf(alias.provider, ground, use))
-  return elsewhere(model, source, current!, own, ground, use)
+  if (alias) return real(alias, source, await listOf(alias.provider, ground, ctx))
+  return elsewhere(model, source, current!, own, ground, ctx)
 }
 
 async function elsewhere(
@@ -158,11 +164,11 @@ async function elsewhere(
   current: Chosen,
   own: ModelList | undefined,
   ground: Ground,
-  use: Use
+  ctx: CallContext
 ): Promise<Chosen> {
   const names = ground.providers.names()
   const lists = await Promise.all(
-    names.map(async name => ({ name, list: await modelsOf(name, ground, use).catch(() => undefined) }))
+    names.map(async name => ({ name, list: await modelsOf(name, ground, ctx).catch(() => undefined) }))
   )
   const has = lists.filter(one => infoOf(one.list, model))
   const [only] = has
@@ -183,11 +189,11 @@ const FRESH_MS = 1_000
 const fresh = new WeakMap<Provider, { readonly list: ModelList; readonly until: number }>()
 
 /** The models that a provider tells in time, or has told just now. Throws MODEL_FAILED, and what the provider throws. */
-export async function tellModels(name: string, provider: Provider, use: Use, ms: number = LIST_MS): Promise<ModelList> {
+export async function tellModels(name: string, provider: Provider, ctx: CallContext, ms: number = LIST_MS): Promise<ModelList> {
   const known = fresh.get(provider)
   if (known && performance.now() < known.until) return known.list
   const late = () => modelsLate(name, ms)
-  const list = await within(ms, signal => provider.models({ ...use, signal }), { signal: use.signal, late })
+  const list = await withTimeout(ms, signal => provider.models({ ...ctx, signal }), { signal: ctx.signal, late })
   fresh.set(provider, { list, until: performance.now() + FRESH_MS })
   return list
 }

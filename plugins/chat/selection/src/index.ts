@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { definePlugin, Host, schema, systemUse } from '@svc/core'
+import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, warnOfNames } from './begin.ts'
 import { checkProfiles, profilesPlace, readProfiles } from './profiles.ts'
@@ -30,10 +30,10 @@ export default definePlugin({
       paths: [resolve(profilesPlace(scope.config).file)],
       owner: 'the profiles of this server',
     })
-    const lasting = systemUse(scope.signal, 'selection')
+    const lasting = systemContext(scope.signal, 'selection')
     const { serverId: key } = await host.report(lasting)
     const session = await openSession({ ...shared, key, log: scope.log }, lasting)
-    scope.tap(Peers.hooks.told, ({ topic }, use) => (topic === CHANGED ? session.read(use) : undefined))
+    scope.tap(Peers.hooks.told, ({ topic }, ctx) => (topic === CHANGED ? session.read(ctx) : undefined))
     scope.tap(Host.hooks.ready, () => {
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)

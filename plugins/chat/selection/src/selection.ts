@@ -1,4 +1,4 @@
-import type { SlotView, Use } from '@svc/core'
+import type { SlotView, CallContext } from '@svc/core'
 import type { Effective, Mode, ModelChoice, Profile, Selected, Selection, SelectionWish } from '@svc/core/contracts'
 import { choiceOf, choose, chooseAmong, type Ground, realOnes, wishOf } from './choose.ts'
 import { notAllowed } from './errors.ts'
@@ -40,8 +40,8 @@ export function createSelection(parts: SelectionParts): Selection {
     return mode
   }
 
-  async function effective(use: Use): Promise<Effective> {
-    const { provider, model, source }: ModelChoice = await choose(standing(), ground, use).catch(() =>
+  async function effective(ctx: CallContext): Promise<Effective> {
+    const { provider, model, source }: ModelChoice = await choose(standing(), ground, ctx).catch(() =>
       named(session.now.override, profileNow())
     )
     const names = { profile: profileNow().name, mode: modeNow(), profiles: [...profiles.byName.keys()], modes: modes.names() }
@@ -53,32 +53,32 @@ export function createSelection(parts: SelectionParts): Selection {
 
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
 
-    async select(asked, use): Promise<Selected> {
+    async select(asked, ctx): Promise<Selected> {
       const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
       const mode = modeOf(asked)
-      const fallback = profile.fallback ? await realOnes(profile.fallback, ground, use) : []
+      const fallback = profile.fallback ? await realOnes(profile.fallback, ground, ctx) : []
       const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
       const isFree = asked.provider === undefined && asked.model === undefined
-      const choice = await chooseAmong(wishes, isFree ? fallback : [], ground, use)
+      const choice = await chooseAmong(wishes, isFree ? fallback : [], ground, ctx)
       return { ...choice, profile, mode, fallback }
     },
 
-    async switchProfile(name, use) {
+    async switchProfile(name, ctx) {
       profileOf(name)
-      await session.change({ profile: name, override: null }, use)
-      return effective(use)
+      await session.change({ profile: name, override: null }, ctx)
+      return effective(ctx)
     },
 
-    async switchModel(provider, model, use) {
-      const real = await choose([choiceOf({ provider, model }, 'override')], ground, use)
-      await session.change({ override: { provider: real.provider, model: real.model } }, use)
-      return effective(use)
+    async switchModel(provider, model, ctx) {
+      const real = await choose([choiceOf({ provider, model }, 'override')], ground, ctx)
+      await session.change({ override: { provider: real.provider, model: real.model } }, ctx)
+      return effective(ctx)
     },
 
-    async switchMode(mode, use) {
+    async switchMode(mode, ctx) {
       mustBeMode(mode)
-      await session.change({ mode }, use)
-      return effective(use)
+      await session.change({ mode }, ctx)
+      return effective(ctx)
     },
   }
 }

@@ -1,4 +1,4 @@
-import { codeOf, type Log, type Use } from '@svc/core'
+import { codeOf, type Log, type CallContext } from '@svc/core'
 import type { Json, Peers, Space, Store } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
 
@@ -22,9 +22,9 @@ const KEPT_MS = 400 * 24 * 3600 * 1000
 export interface Session {
   readonly now: SessionState
   /** Takes what the store has: another worker has told that it changed. */
-  read(use: Use): Promise<void>
+  read(ctx: CallContext): Promise<void>
   /** Changes it for all workers; answers once it is kept and they have taken it. Throws UNAVAILABLE when one did not in time: it is kept nevertheless. */
-  change(change: Partial<SessionState>, use: Use): Promise<void>
+  change(change: Partial<SessionState>, ctx: CallContext): Promise<void>
 }
 
 /** What a session stands on. */
@@ -41,7 +41,7 @@ interface SessionParts {
 export const CHANGED = 'selection'
 
 /** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
-export async function openSession({ store, key, peers, log }: SessionParts, lasting: Use): Promise<Session> {
+export async function openSession({ store, key, peers, log }: SessionParts, lasting: CallContext): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0
@@ -51,13 +51,13 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
     version = of
     now = stateOf(value)
   }
-  const watch = async (use: Use) => {
-    for await (const change of store.watch(COLLECTION, use)) if (change.key === key) take(change.value, change.version)
+  const watch = async (ctx: CallContext) => {
+    for await (const change of store.watch(COLLECTION, ctx)) if (change.key === key) take(change.value, change.version)
   }
   // where another file has taken the store's place, what it has is true, even if it is older
-  const read = async (use: Use) => {
+  const read = async (ctx: CallContext) => {
     const before = version
-    const stored = await store.get(COLLECTION, key, use)
+    const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
   }
@@ -66,17 +66,17 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
   )
   await read(lasting)
 
-  const put = async (change: Partial<SessionState>, use: Use): Promise<void> => {
+  const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
     const value = { ...next, changed: Date.now() }
     const from = version
     try {
-      await store.batch([{ op: 'put', collection: COLLECTION, key, value, ifVersion: from }], {}, use)
+      await store.batch([{ op: 'put', collection: COLLECTION, key, value, ifVersion: from }], {}, ctx)
       take(value, from + 1)
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
-      await read(use)
-      await put(change, use)
+      await read(ctx)
+      await put(change, ctx)
     }
   }
   return {
@@ -84,9 +84,9 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
       return now
     },
     read,
-    async change(change, use) {
-      await put(change, use)
-      await peers?.tell(CHANGED, null, use)
+    async change(change, ctx) {
+      await put(change, ctx)
+      await peers?.tell(CHANGED, null, ctx)
     },
   }
 }
@@ -94,12 +94,12 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
 const stateOf = (value: Json): SessionState => ({ ...NOTHING, ...(value as unknown as SessionState) })
 
 /** Sessions of servers that ended long ago. */
-async function forgetOld(store: Store, use: Use): Promise<void> {
-  const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, use)
+async function forgetOld(store: Store, ctx: CallContext): Promise<void> {
+  const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, ctx)
   if (records.length > 0)
     await store.batch(
       records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })),
       {},
-      use
+      ctx
     )
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { svcError } from '@svc/core'
 import { ModelAliases, type ModelInfo, type Provider, Providers, Selection } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/testing'
+import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -57,7 +57,7 @@ async function house(profile = 'plain') {
   const selection = host.service(Selection)
   const select = async (asked: { provider?: string; model?: string } = {}) => {
     try {
-      const { provider: name, model } = await selection.select(asked, testUse())
+      const { provider: name, model } = await selection.select(asked, testContext())
       return `${name}/${model}`
     } catch (error) {
       return (error as { code: string }).code
@@ -99,16 +99,16 @@ describe('an alias of a model', () => {
   it('may stand in a profile, and the effective configuration tells the real names', async () => {
     await using one = await house('quick')
     expect(await one.select()).to.equal('b/b-1')
-    expect(await one.selection.effective(testUse())).to.include({ provider: 'b', model: 'b-1' })
-    const { fallback } = await one.selection.select({}, testUse())
+    expect(await one.selection.effective(testContext())).to.include({ provider: 'b', model: 'b-1' })
+    const { fallback } = await one.selection.select({}, testContext())
     expect(fallback.map(each => `${each.provider}/${each.model}`)).to.deep.equal(['b/big', 'b/b-1', 'a/a-1'])
-    await one.selection.switchProfile('both', testUse())
+    await one.selection.switchProfile('both', testContext())
     expect(await one.select()).to.equal('b/b-1')
   })
 
   it('may be switched to: what is kept and told is what it stands for', async () => {
     await using one = await house()
-    expect(await one.selection.switchModel('b', 'fast', testUse())).to.deep.include({
+    expect(await one.selection.switchModel('b', 'fast', testContext())).to.deep.include({
       model: 'b-1',
       override: { provider: 'b', model: 'b-1' },
     })
@@ -127,13 +127,13 @@ describe('what a provider tells of a model', () => {
         { id: 'b-1', context: 9 },
       ],
     ] as const)
-      expect((await one.selection.select(asked, testUse())).info).to.deep.equal(info)
-    expect(await one.selection.effective(testUse())).to.not.have.property('info')
+      expect((await one.selection.select(asked, testContext())).info).to.deep.equal(info)
+    expect(await one.selection.effective(testContext())).to.not.have.property('info')
   })
 
   it('is missing while it cannot tell: then any model of it may be asked for by name', async () => {
     await using one = await house()
-    expect(await one.selection.select({ provider: 'd', model: 'd-1' }, testUse())).to.not.have.property('info')
+    expect(await one.selection.select({ provider: 'd', model: 'd-1' }, testContext())).to.not.have.property('info')
     expect(await one.select({ model: 'away' })).to.equal('d/d-9')
     expect(await one.select({ provider: 'd' })).to.equal('MODEL_FAILED')
   })
@@ -142,13 +142,13 @@ describe('what a provider tells of a model', () => {
 describe('the fallback of a profile', () => {
   it('may name what is not configured or cannot be listed: the turn begins nevertheless', async () => {
     await using one = await house('away')
-    const { fallback } = await one.selection.select({}, testUse())
+    const { fallback } = await one.selection.select({}, testContext())
     expect(fallback.map(({ provider: name, model }) => `${name}/${model}`)).to.deep.equal(['nobody/lost', 'broken/x', 'b/b-1'])
   })
 
   it('answers where the profile names a provider that cannot tell its first model', async () => {
     await using one = await house('silent')
-    const { provider: name, model, source, fallback } = await one.selection.select({}, testUse())
+    const { provider: name, model, source, fallback } = await one.selection.select({}, testContext())
     expect([name, model, source.model, fallback.length]).to.deep.equal(['b', 'big', 'profile', 4])
   })
 

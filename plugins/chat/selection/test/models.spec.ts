@@ -1,5 +1,5 @@
 import type { Provider } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { tellModels } from '../src/choose.ts'
 
@@ -19,7 +19,7 @@ const silent = (heard: AbortSignal[]): Provider => ({
 describe('the models of a provider', () => {
   it('that never tells them are its failure, and it is told to stop', async () => {
     const heard: AbortSignal[] = []
-    const failure: unknown = await tellModels('mute', silent(heard), testUse(), 20).catch((error: unknown) => error)
+    const failure: unknown = await tellModels('mute', silent(heard), testContext(), 20).catch((error: unknown) => error)
     expect(failure).to.include({ code: 'MODEL_FAILED' })
     expect(failure).to.have.property('details').that.includes({ kind: 'timeout', provider: 'mute' })
     expect(heard[0]?.aborted).to.equal(true)
@@ -34,9 +34,9 @@ describe('the models of a provider', () => {
         return { models: [], open: true }
       },
     }
-    const failure: unknown = await tellModels('one', one, testUse()).catch((error: unknown) => error)
+    const failure: unknown = await tellModels('one', one, testContext()).catch((error: unknown) => error)
     expect(failure).to.include({ message: 'away' })
-    expect(await tellModels('one', one, testUse())).to.equal(await tellModels('one', one, testUse()))
+    expect(await tellModels('one', one, testContext())).to.equal(await tellModels('one', one, testContext()))
     expect(asked).to.equal(2)
   })
 })

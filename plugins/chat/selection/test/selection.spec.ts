@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ConfigTree, formatError, type PluginRef } from '@svc/core'
 import { type Provider, Providers, Selection } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/testing'
+import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -84,50 +84,50 @@ describe('which model answers', () => {
   for (const [title, asked, wantProvider, wantModel] of cases) {
     it(title, async () => {
       await using one = await house(PROFILES)
-      expect(await one.selection.select(asked, testUse())).to.include({ provider: wantProvider, model: wantModel })
+      expect(await one.selection.select(asked, testContext())).to.include({ provider: wantProvider, model: wantModel })
     })
   }
 
   it('refuses an unknown provider, and a model that nobody or more than one other has', async () => {
     await using one = await house(PROFILES, { give: [...ABC.slice(2), provider(['x-1', 'both-1']), provider(['y-1', 'both-1'])] })
-    const missing = await thrown(one.selection.select({ provider: 'nope' }, testUse()))
+    const missing = await thrown(one.selection.select({ provider: 'nope' }, testContext()))
     expect([missing.code, missing.details.available]).to.deep.equal(['PROVIDER_NOT_FOUND', ['c', 'x', 'y']])
-    expect((await thrown(one.selection.select({ provider: 'x', model: 'nope' }, testUse()))).code).to.equal('MODEL_NOT_FOUND')
-    expect((await thrown(one.selection.select({ model: 'both-1' }, testUse()))).code).to.equal('MODEL_NOT_FOUND')
+    expect((await thrown(one.selection.select({ provider: 'x', model: 'nope' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
+    expect((await thrown(one.selection.select({ model: 'both-1' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
   })
 
   it('goes by request, then override, then profile', async () => {
     await using one = await house(PROFILES, { config: { profile: 'beta' } })
     const who = async (asked = {}) => {
-      const { provider: name, model, source } = await one.selection.select(asked, testUse())
+      const { provider: name, model, source } = await one.selection.select(asked, testContext())
       return [name, model, source.model]
     }
     expect(await who()).to.deep.equal(['b', 'b-1', 'profile'])
-    await one.selection.switchModel('c', 'c-1', testUse())
+    await one.selection.switchModel('c', 'c-1', testContext())
     expect(await who()).to.deep.equal(['c', 'c-1', 'override'])
     expect(await who({ provider: 'a', model: 'a-2' })).to.deep.equal(['a', 'a-2', 'request'])
   })
 
   it('takes a profile and a mode for one turn: the profile wins over the override, and nothing is switched', async () => {
     await using one = await house(PROFILES)
-    await one.selection.switchModel('c', 'c-1', testUse())
-    const before = await one.selection.effective(testUse())
+    await one.selection.switchModel('c', 'c-1', testContext())
+    const before = await one.selection.effective(testContext())
     const who = async (asked: object) => {
-      const { provider: name, profile, mode } = await one.selection.select(asked, testUse())
+      const { provider: name, profile, mode } = await one.selection.select(asked, testContext())
       return [name, profile.name, mode]
     }
     expect(await who({ profile: 'beta' })).to.deep.equal(['b', 'beta', 'plan'])
     expect(await who({ profile: 'beta', mode: 'review', provider: 'a' })).to.deep.equal(['a', 'beta', 'review'])
     expect(await who({ mode: 'explore' })).to.deep.equal(['c', 'plain', 'explore'])
-    expect(await one.selection.effective(testUse())).to.deep.equal(before)
+    expect(await one.selection.effective(testContext())).to.deep.equal(before)
   })
 
   it('refuses a profile and a mode that are not there, with those that are', async () => {
     await using one = await house(PROFILES)
-    const profile = await thrown(one.selection.select({ profile: 'nope' }, testUse()))
+    const profile = await thrown(one.selection.select({ profile: 'nope' }, testContext()))
     expect(profile).to.deep.include({ code: 'INVALID_VALUE' }).and.have.nested.property('details.field', 'profile')
     expect(profile.details.allowed).to.deep.equal(['plain', 'beta', 'half'])
-    const mode = await thrown(one.selection.select({ mode: 'nope' }, testUse()))
+    const mode = await thrown(one.selection.select({ mode: 'nope' }, testContext()))
     expect([mode.code, mode.details.field]).to.deep.equal(['INVALID_VALUE', 'mode'])
   })
 })
@@ -135,11 +135,11 @@ describe('which model answers', () => {
 describe('switches', () => {
   it('clear the override with the profile, and leave the profile with the override', async () => {
     await using one = await house(PROFILES)
-    expect(await one.selection.switchModel('b', 'b-1', testUse())).to.deep.include({
+    expect(await one.selection.switchModel('b', 'b-1', testContext())).to.deep.include({
       profile: 'plain',
       override: { provider: 'b', model: 'b-1' },
     })
-    expect(await one.selection.switchProfile('half', testUse())).to.deep.include({
+    expect(await one.selection.switchProfile('half', testContext())).to.deep.include({
       profile: 'half',
       override: null,
       provider: 'b',
@@ -148,34 +148,34 @@ describe('switches', () => {
 
   it('keep a switched mode over a switch of the profile', async () => {
     await using one = await house(PROFILES)
-    expect((await one.selection.effective(testUse())).mode).to.equal('build')
-    expect((await one.selection.switchProfile('beta', testUse())).mode).to.equal('plan')
-    expect((await one.selection.switchMode('review', testUse())).mode).to.equal('review')
-    expect((await one.selection.switchProfile('plain', testUse())).mode).to.equal('review')
+    expect((await one.selection.effective(testContext())).mode).to.equal('build')
+    expect((await one.selection.switchProfile('beta', testContext())).mode).to.equal('plan')
+    expect((await one.selection.switchMode('review', testContext())).mode).to.equal('review')
+    expect((await one.selection.switchProfile('plain', testContext())).mode).to.equal('review')
   })
 
   it('change nothing when they are refused', async () => {
     await using one = await house(PROFILES)
-    const before = await one.selection.effective(testUse())
+    const before = await one.selection.effective(testContext())
     const refused = [
-      one.selection.switchProfile('nope', testUse()),
-      one.selection.switchMode('nope', testUse()),
-      one.selection.switchModel('nope', 'x', testUse()),
-      one.selection.switchModel('a', 'nope', testUse()),
+      one.selection.switchProfile('nope', testContext()),
+      one.selection.switchMode('nope', testContext()),
+      one.selection.switchModel('nope', 'x', testContext()),
+      one.selection.switchModel('a', 'nope', testContext()),
     ]
     const codes = await Promise.all(refused.map(async work => (await thrown(work)).code))
     expect(codes).to.deep.equal(['INVALID_VALUE', 'INVALID_VALUE', 'PROVIDER_NOT_FOUND', 'MODEL_NOT_FOUND'])
-    expect(await one.selection.effective(testUse())).to.deep.equal(before)
+    expect(await one.selection.effective(testContext())).to.deep.equal(before)
   })
 
   it('are made at once by many without losing any', async () => {
     await using one = await house(PROFILES)
     await Promise.all([
-      one.selection.switchMode('explore', testUse()),
-      one.selection.switchModel('b', 'b-1', testUse()),
-      one.selection.switchMode('explore', testUse()),
+      one.selection.switchMode('explore', testContext()),
+      one.selection.switchModel('b', 'b-1', testContext()),
+      one.selection.switchMode('explore', testContext()),
     ])
-    expect(await one.selection.effective(testUse())).to.deep.include({
+    expect(await one.selection.effective(testContext())).to.deep.include({
       mode: 'explore',
       override: { provider: 'b', model: 'b-1' },
     })
@@ -186,7 +186,7 @@ describe('profiles.yaml', () => {
   it('is written with a commented default at the first run', async () => {
     await using one = await house()
     expect(await readFile(one.file, 'utf8')).to.match(/^# Profiles of svc/)
-    expect(await one.selection.profiles(testUse())).to.deep.include({ active: 'default', default: 'default' })
+    expect(await one.selection.profiles(testContext())).to.deep.include({ active: 'default', default: 'default' })
   })
 
   it('is not written where selection.profiles_file names another that is not there: the start stops with the hint', async () => {
@@ -199,12 +199,12 @@ describe('profiles.yaml', () => {
   it('means the same read by the parser as untouched', async () => {
     await using untouched = await house()
     await using touched = await house(`${await readFile(untouched.file, 'utf8')}\n`)
-    expect(await touched.selection.profiles(testUse())).to.deep.equal(await untouched.selection.profiles(testUse()))
+    expect(await touched.selection.profiles(testContext())).to.deep.equal(await untouched.selection.profiles(testContext()))
   })
 
   it('translates its keys', async () => {
     await using one = await house(PROFILES)
-    const { profiles } = await one.selection.profiles(testUse())
+    const { profiles } = await one.selection.profiles(testContext())
     expect(profiles[1]).to.deep.equal({ name: 'beta', provider: 'b', model: 'b-1', temperature: 0.2, maxTokens: 7, mode: 'plan' })
   })
 

@@ -2,7 +2,7 @@ import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Selection, Store } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
@@ -17,17 +17,17 @@ async function server(folder: string) {
   })
   const selection = host.service(Selection)
   const store = host.service(Store)
-  const mode = async () => (await selection.effective(testUse())).mode
+  const mode = async () => (await selection.effective(testContext())).mode
   return {
     selection,
     mode,
     async untilMode(wanted: string) {
       while ((await mode()) !== wanted) await breath(5)
     },
-    version: async () => (await store.get('sessions', serverId, testUse()))?.version,
+    version: async () => (await store.get('sessions', serverId, testContext()))?.version,
     /** As another worker of the same server does. */
     put: (value: object) =>
-      store.batch([{ op: 'put', collection: 'sessions', key: serverId, value: { ...value, changed: 0 } }], {}, testUse()),
+      store.batch([{ op: 'put', collection: 'sessions', key: serverId, value: { ...value, changed: 0 } }], {}, testContext()),
     [Symbol.asyncDispose]: () => host.close(),
   }
 }
@@ -41,7 +41,7 @@ describe('the session of a server whose store is put back to an older one', () =
     await writeFile(join(folder, 'profiles.yaml'), 'profiles: { default: {} }\n')
     {
       await using before = await server(folder)
-      await before.selection.switchMode('plan', testUse())
+      await before.selection.switchMode('plan', testContext())
     }
     await copyFile(file, `${file}.backup`)
     putBack = () => rename(`${file}.backup`, file)
@@ -50,7 +50,7 @@ describe('the session of a server whose store is put back to an older one', () =
 
   it('takes what that has, and watches it for what others switch', async () => {
     await using one = await server(folder)
-    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testUse())
+    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testContext())
     await putBack()
     await one.untilMode('plan')
     await one.put({ mode: 'review' })
@@ -60,9 +60,9 @@ describe('the session of a server whose store is put back to an older one', () =
 
   it('is switched as ever', async () => {
     await using one = await server(folder)
-    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testUse())
+    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testContext())
     await putBack()
-    await one.selection.switchMode('delegate', testUse())
+    await one.selection.switchMode('delegate', testContext())
     expect([await one.mode(), await one.version()]).to.deep.equal(['delegate', 2])
   })
 })

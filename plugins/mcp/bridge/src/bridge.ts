@@ -1,4 +1,4 @@
-import type { Log, Use } from '@svc/core'
+import type { Log, CallContext } from '@svc/core'
 import type { McpClients, McpServerInfo, McpTool, Tool } from '@svc/core/contracts'
 import { bridgedName } from '@svc/mcp-protocol'
 import { createBridgedTool } from './bridged-tool.ts'
@@ -12,7 +12,7 @@ export interface BridgeParts {
   readonly add: (name: string, tool: Tool) => () => void
   readonly log: Log
   /** Circumstances of work that no request asked for. */
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /** Keeps the tools of this service like those of the connected servers. */
@@ -37,7 +37,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     do {
       state.again = false
       await syncOne(parts, server, held).catch(error => told(parts, server, error))
-    } while (state.again && !parts.use.signal.aborted)
+    } while (state.again && !parts.ctx.signal.aborted)
     running.delete(server)
   }
   const sync = (server: string): Promise<void> => {
@@ -52,22 +52,22 @@ export function createBridge(parts: BridgeParts): Bridge {
   return {
     sync,
     async syncAll() {
-      const servers = await parts.clients.list(parts.use)
+      const servers = await parts.clients.list(parts.ctx)
       await Promise.all(servers.map(({ name }) => sync(name)))
     },
   }
 }
 
 /** What cannot be read now stays as it is: the next change looks again. */
-function told({ log, use }: BridgeParts, server: string, error: unknown) {
-  if (!use.signal.aborted) log.warn({ err: error, server }, 'the tools of a server could not be read')
+function told({ log, ctx }: BridgeParts, server: string, error: unknown) {
+  if (!ctx.signal.aborted) log.warn({ err: error, server }, 'the tools of a server could not be read')
 }
 
 async function syncOne(parts: BridgeParts, server: string, all: Map<string, Map<string, Held>>): Promise<void> {
-  const { clients, use } = parts
-  const info = (await clients.list(use)).find(({ name }) => name === server)
-  const offered = info && info.tools.length > 0 ? await clients.tools(server, use) : []
-  if (use.signal.aborted) return
+  const { clients, ctx } = parts
+  const info = (await clients.list(ctx)).find(({ name }) => name === server)
+  const offered = info && info.tools.length > 0 ? await clients.tools(server, ctx) : []
+  if (ctx.signal.aborted) return
   const tools = offered.filter(({ name, standing }) => standing === 'good' && info?.tools.includes(name))
   const there = all.get(server) ?? new Map<string, Held>()
   all.set(server, there)

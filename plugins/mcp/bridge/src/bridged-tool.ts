@@ -1,4 +1,4 @@
-import { isTree, type JsonSchema, type SvcError, type Use } from '@svc/core'
+import { isTree, type JsonSchema, type SvcError, type CallContext } from '@svc/core'
 import type { InputRequest, Json, McpClients, McpServerInfo, McpTool, Tool, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
 import { nobodyToAsk, noResult } from './errors.ts'
@@ -20,15 +20,15 @@ type Arguments = { readonly [name: string]: Json | undefined }
 const NOBODY: ToolDialog = { can: [] }
 
 /** What the caller gives the call wins over the time that its server is given. */
-const timeOf = ({ deadline }: Use) => (deadline === undefined ? {} : { timeoutMs: Math.max(1, deadline - Date.now()) })
+const timeOf = ({ deadline }: CallContext) => (deadline === undefined ? {} : { timeoutMs: Math.max(1, deadline - Date.now()) })
 
 /** A tool of another server as one of this service: its own words and schemas, the operator's word on what it does. */
 export function createBridgedTool({ name, server, tool, clients, ledger }: BridgedParts): Tool {
-  const run = (args: Arguments, dialog: ToolDialog, use: Use): AsyncIterable<ToolStep> =>
+  const run = (args: Arguments, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep> =>
     ledger.keep(
       { server: server.name, tool: name },
-      asking(server.name, clients.call(server.name, tool.name, args, { dialog, ...timeOf(use) }, use)),
-      use
+      asking(server.name, clients.call(server.name, tool.name, args, { dialog, ...timeOf(ctx) }, ctx)),
+      ctx
     )
   return {
     ...(tool.title === undefined ? {} : { title: tool.title }),
@@ -38,8 +38,8 @@ export function createBridgedTool({ name, server, tool, clients, ledger }: Bridg
     parameters: tool.inputSchema as JsonSchema,
     ...(tool.outputSchema === undefined ? {} : { result: tool.outputSchema as JsonSchema }),
     timeoutMs: server.callLimitMs,
-    async call(args, use) {
-      for await (const step of run(args, NOBODY, use)) {
+    async call(args, ctx) {
+      for await (const step of run(args, NOBODY, ctx)) {
         if (step.type === 'result') return step.result
         if (step.type === 'input')
           throw nobodyToAsk(

@@ -1,5 +1,5 @@
 import { type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { bridged, FISH, INFO, names, OWN, Sea } from './support/sea.ts'
@@ -32,7 +32,7 @@ describe('the bridge', () => {
     const answer = await host
       .slot(Tools)
       .get('sea__fish')!
-      .call({ kind: 'cod', more: [1] }, testUse())
+      .call({ kind: 'cod', more: [1] }, testContext())
     expect(answer).to.deep.equal({ content, structured: { fish: ['cod'] } })
     expect(sea.asked).to.deep.equal([['sea', 'fish', { kind: 'cod', more: [1] }, { can: [] }]])
   })
@@ -76,12 +76,12 @@ describe('the bridge', () => {
     await names(host, 'sea__fish')
     const tool = host.slot(Tools).get('sea__fish')!
     const dialog = { can: ['elicitation/create'], answers: { sure: { action: 'accept' } }, state: 's' } as const
-    expect(await Array.fromAsync(tool.run!({}, dialog, testUse()))).to.deep.equal([
+    expect(await Array.fromAsync(tool.run!({}, dialog, testContext()))).to.deep.equal([
       { type: 'progress', progress: 1, total: 2 },
       { ...ask, requests: { sure: { method: 'elicitation/create', params: { message: 'The tool server "sea" asks: Sure?' } } } },
     ])
     expect(sea.asked).to.deep.equal([['sea', 'fish', {}, dialog]])
-    const refused = await tool.call({}, testUse()).catch((error: Error & { code: string }) => error.code)
+    const refused = await tool.call({}, testContext()).catch((error: Error & { code: string }) => error.code)
     expect(refused).to.equal('TOOL_NEEDS_ANSWER')
   })
 

@@ -1,5 +1,5 @@
 import { MetricSources, Tools, type ToolStep } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { bridged, failing, heard, names, Sea } from './support/sea.ts'
 
@@ -9,7 +9,7 @@ describe('calls over the bridge', () => {
     await using host = await bridged(sea)
     await names(host, 'sea__fish')
     const bus = await heard(host)
-    await host.slot(Tools).get('sea__fish')!.call({ kind: 'secret-argument' }, testUse())
+    await host.slot(Tools).get('sea__fish')!.call({ kind: 'secret-argument' }, testContext())
     expect(await bus.types(2)).to.deep.equal(['mcp_tool_called', 'mcp_tool_completed'])
     const [called, completed] = bus.all.map(({ data }) => data)
     expect(called).to.include({ source: 'mcp', tool_name: 'sea__fish', server: 'sea', direction: 'outbound', duration: 0 })
@@ -24,9 +24,9 @@ describe('calls over the bridge', () => {
     await using host = await bridged(sea)
     await names(host, 'sea__fish')
     const fish = host.slot(Tools).get('sea__fish')!
-    await fish.call({}, testUse())
-    await fish.call({}, { ...testUse(), deadline: Date.now() + 90_000 })
-    await fish.call({}, { ...testUse(), deadline: Date.now() - 1 })
+    await fish.call({}, testContext())
+    await fish.call({}, { ...testContext(), deadline: Date.now() + 90_000 })
+    await fish.call({}, { ...testContext(), deadline: Date.now() - 1 })
     const [unsaid, long, over] = sea.times
     expect([unsaid, over]).to.deep.equal([undefined, 1])
     expect(long).to.be.within(60_000, 90_000)
@@ -52,12 +52,12 @@ describe('calls over the bridge', () => {
       await host
         .slot(Tools)
         .get('sea__fish')!
-        .call({}, testUse())
+        .call({}, testContext())
         .catch(() => {})
       expect(await bus.types(2)).to.deep.equal(['mcp_tool_called', 'mcp_tool_error'])
       expect(bus.all[1]!.data.error_class).to.equal(outcome)
       expect(lines.join('')).to.include(`"outcome":"${outcome}"`)
-      const families = await host.slot(MetricSources).get('mcp-bridge')!.read(testUse())
+      const families = await host.slot(MetricSources).get('mcp-bridge')!.read(testContext())
       expect(families[0]!.values).to.deep.equal([{ labels: { server: 'sea', tool: 'sea__fish', outcome }, value: 1 }])
       await bus.end()
     })
@@ -80,7 +80,7 @@ describe('calls over the bridge', () => {
     const call = host
       .slot(Tools)
       .get('sea__fish')!
-      .call({}, testUse({ signal: leaving.signal }))
+      .call({}, testContext({ signal: leaving.signal }))
       .catch((error: Error) => error)
     await begun.promise
     leaving.abort()

@@ -102,7 +102,7 @@ export interface McpSandboxConfig {
 
 export interface McpSandbox {
   /** Calls a tool of an untrusted server on a connection of its own. */
-  execute(toolName: string, args: Arguments, serverUrl: string, use?: Waiting): Promise<CallAnswer>
+  execute(toolName: string, args: Arguments, serverUrl: string, ctx?: Waiting): Promise<CallAnswer>
 }
 
 /** Makes a sandbox: `await createMcpSandbox({ timeout: 5 }).execute('forecast', { city: 'Bonn' }, 'https://weather.example/mcp')`. Throws CONFIG_INVALID. */
@@ -114,7 +114,7 @@ export function createMcpSandbox(config: McpSandboxConfig = {}): McpSandbox {
   if (!bytes) throw badOption('memory_limit', memoryLimit)
   const resultBytes = Math.min(LIMITS.resultBytes, bytes)
   return {
-    async execute(toolName, args, serverUrl, use = {}) {
+    async execute(toolName, args, serverUrl, ctx = {}) {
       await using client = createMcpClient({
         url: serverUrl,
         networkAccess,
@@ -123,7 +123,7 @@ export function createMcpSandbox(config: McpSandboxConfig = {}): McpSandbox {
         reconnect: { maxAttempts: 0, backoff: 'constant' },
         limits: { resultBytes },
       })
-      return await client.callTool(toolName, args, use)
+      return await client.callTool(toolName, args, ctx)
     },
   }
 }
@@ -144,10 +144,10 @@ export interface BridgeOptions extends Omit<HttpOptions, 'url'> {
  * Makes a tool of svc from one tool of a server: `const { name, tool } = await bridgeTool({ serverUrl: 'https://weather.example/mcp', toolName: 'forecast' })`, then
  * `scope.add(Tools, name, tool)`. Throws MCP_CALL_FAILED.
  */
-export async function bridgeTool({ serverUrl, toolName, ...options }: BridgeOptions, use?: Waiting): Promise<BridgedTool> {
+export async function bridgeTool({ serverUrl, toolName, ...options }: BridgeOptions, ctx?: Waiting): Promise<BridgedTool> {
   const client = createMcpClient({ ...options, url: serverUrl })
   try {
-    const schema = await client.getToolSchema(toolName, use)
+    const schema = await client.getToolSchema(toolName, ctx)
     return {
       name: bridgedName(options.name ?? new URL(serverUrl).hostname, toolName),
       tool: toolOf(client, schema),
@@ -167,10 +167,10 @@ function toolOf(client: McpClient, { name, title, description, parameters, resul
     effects: ['execute', 'network'],
     parameters,
     ...(result !== undefined && { result }),
-    async call(args, use): Promise<ToolResult> {
-      for await (const step of client.call(name, args, {}, use)) if (step.type === 'result') return step.result
+    async call(args, ctx): Promise<ToolResult> {
+      for await (const step of client.call(name, args, {}, ctx)) if (step.type === 'result') return step.result
       throw noResult(client.name)
     },
-    run: (args, dialog, use) => client.call(name, args, { dialog, owner: use.principal.id }, use),
+    run: (args, dialog, ctx) => client.call(name, args, { dialog, owner: ctx.principal.id }, ctx),
   }
 }

@@ -1,4 +1,4 @@
-import { definePlugin, Events, Host, systemUse } from '@svc/core'
+import { definePlugin, Events, Host, systemContext } from '@svc/core'
 import {
   Checks,
   Http,
@@ -30,7 +30,7 @@ export default definePlugin({
     if (servers.length === 0) return NO_SERVERS
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
-    const lasting = systemUse(scope.signal, 'mcp-client')
+    const lasting = systemContext(scope.signal, 'mcp-client')
     const { serverId } = await host.report(lasting)
     const isEager = given.peers !== undefined || http !== undefined
     const changed = (server: string) => void hooks.changed({ server }, lasting)
@@ -40,7 +40,7 @@ export default definePlugin({
     scope.add(PeerAnswers, TOPIC, mcp.answer)
     scope.add(Checks, 'mcp', mcp.health)
     scope.add(MetricSources, 'mcp-client', { read: async () => mcp.metrics() })
-    scope.tap(Host.hooks.ready, (_, use) => void mcp.begin(use), { stage: JOINED })
+    scope.tap(Host.hooks.ready, (_, ctx) => void mcp.begin(ctx), { stage: JOINED })
     scope.tap(Peers.hooks.gone, ({ holder }) => mcp.gone(holder))
     scope.tap(Host.hooks.closing, how => (how.successor ? mcp.leave() : undefined), { stage: FIRST })
     scope.tap(Host.hooks.closing, how => mcp.drain(how.limitMs), { stage: LAST, limitMs: Number.POSITIVE_INFINITY })

@@ -1,4 +1,4 @@
-import { type Events, type Log, systemUse, type Use, within } from '@svc/core'
+import { type Events, type Log, systemContext, type CallContext, withTimeout } from '@svc/core'
 import {
   type Check,
   type Fence,
@@ -38,7 +38,7 @@ export interface McpServiceOptions {
   readonly isEager: boolean
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
   /** Called for each change of a server. */
   readonly changed: (server: string) => void
 }
@@ -50,7 +50,7 @@ export interface McpService {
   readonly answer: PeerAnswer
   metrics(): readonly MetricFamily[]
   /** Connects the servers. */
-  begin(use: Use): Promise<void>
+  begin(ctx: CallContext): Promise<void>
   /** A worker has ended; `holder` is the prefix of its leases. */
   gone(holder: string): void
   /** Another process takes over; this one serves until then. */
@@ -100,8 +100,8 @@ export async function createMcpService(options: McpServiceOptions): Promise<McpS
       const owned = owners.filter(owner => owner.session).map(owner => owner.server)
       return metrics.read(owned.map(server => ({ server: server.entry.name, state: currentInfo(server, registry).state })))
     },
-    async begin(use) {
-      await Promise.all(owners.map(owner => owner.begin(use).catch(failed(owner))))
+    async begin(ctx) {
+      await Promise.all(owners.map(owner => owner.begin(ctx).catch(failed(owner))))
     },
     gone(holder) {
       for (const owner of owners) owner.gone(holder)
@@ -111,14 +111,14 @@ export async function createMcpService(options: McpServiceOptions): Promise<McpS
     },
     async drain(limitMs = DRAIN_MS) {
       const idle = Promise.all(owners.map(owner => owner.drain()))
-      await within(limitMs, () => Promise.race([idle, over.promise])).catch(() => {})
+      await withTimeout(limitMs, () => Promise.race([idle, over.promise])).catch(() => {})
       // the shortest of several limits counts
       over.resolve()
     },
     async close() {
       clearInterval(timer)
-      const use = systemUse(AbortSignal.timeout(CLOSE_MS), 'mcp-client')
-      await Promise.all(owners.map(owner => owner.close(use)))
+      const ctx = systemContext(AbortSignal.timeout(CLOSE_MS), 'mcp-client')
+      await Promise.all(owners.map(owner => owner.close(ctx)))
     },
   }
 }

@@ -1,7 +1,7 @@
 // Not a unit test: it starts tool servers.
 import { Events } from '@svc/core'
 import { Checks, type McpTool, MetricSources } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { type ClientHost, hostile, openClientHost } from './support/client-host.ts'
 
@@ -12,11 +12,11 @@ const refusal = (work: Promise<unknown>) =>
   )
 
 const toolOf = async (clientHost: ClientHost, server: string, name: string): Promise<McpTool> =>
-  (await clientHost.clients.tools(server, testUse())).find(tool => tool.name === name)!
+  (await clientHost.clients.tools(server, testContext())).find(tool => tool.name === name)!
 
 /** The values of a metric, by its labels. */
 async function metrics(clientHost: ClientHost, name: string): Promise<Record<string, number>> {
-  const families = await clientHost.host.slot(MetricSources).get('mcp-client')!.read(testUse())
+  const families = await clientHost.host.slot(MetricSources).get('mcp-client')!.read(testContext())
   const values = families.find(one => one.name === name)!.values
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
 }
@@ -26,7 +26,7 @@ describe('the tool servers of a host', () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile(), effects: ['read'], timeout: 2 }])
     const before = await clientHost.info('one')
     expect(before).to.deep.include({ state: 'disconnected', tools: [], effects: ['read'], callLimitMs: 20_000 })
-    expect((await clientHost.clients.tools('one', testUse())).map(tool => tool.name)).to.include.members(['echo', 'fail'])
+    expect((await clientHost.clients.tools('one', testContext())).map(tool => tool.name)).to.include.members(['echo', 'fail'])
     const info = await clientHost.info('one')
     expect(info).to.deep.include({ state: 'connected', protocolVersion: '2025-11-25' })
     expect(info.tools).to.include.members(['echo', 'fail'])
@@ -35,7 +35,7 @@ describe('the tool servers of a host', () => {
 
   it('are refused by an unknown name, with the nearest one', async () => {
     await using clientHost = await openClientHost([{ name: 'files', ...hostile() }])
-    expect(await refusal(clientHost.clients.tools('flies', testUse())))
+    expect(await refusal(clientHost.clients.tools('flies', testContext())))
       .to.include('MCP_SERVER_UNKNOWN')
       .and.include('"files"?')
   })
@@ -56,7 +56,7 @@ describe('the tool servers of a host', () => {
   it('ask whom they are called for, and go on with the answer', async () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const ask = (more: object) =>
-      clientHost.clients.call('one', 'ask', {}, { dialog: { can: ['elicitation/create'], ...more } }, testUse())
+      clientHost.clients.call('one', 'ask', {}, { dialog: { can: ['elicitation/create'], ...more } }, testContext())
     const [asked] = await Array.fromAsync(ask({}))
     if (asked?.type !== 'input') return expect.fail(`it did not ask, but ${asked?.type}`)
     const [key = ''] = Object.keys(asked.requests)
@@ -97,7 +97,7 @@ describe('the tool servers of a host', () => {
       class: 'connection_refused',
       message: 'its command could not be started: there is no such program, or no such working directory',
     })
-    const check = await clientHost.host.slot(Checks).get('mcp')!.probe(testUse())
+    const check = await clientHost.host.slot(Checks).get('mcp')!.probe(testContext())
     expect(check).to.deep.include({ status: 'degraded', reason: 'MCP servers: missing is failed (connection_refused)' })
     expect(await metrics(clientHost, 'svc_mcp_client_calls_total')).to.deep.equal({ mortal: 2, missing: 1, good: 1 })
     expect(await metrics(clientHost, 'svc_mcp_client_errors_total')).to.deep.equal({
@@ -113,8 +113,8 @@ describe('the tool servers of a host', () => {
       { name: 'few', ...hostile(), allow: ['e*', 'sleep'], deny: ['env'] },
       { name: 'named', ...hostile(), tools: ['echo', 'sleep', 'nothing'] },
     ])
-    await clientHost.clients.tools('few', testUse())
-    await clientHost.clients.tools('named', testUse())
+    await clientHost.clients.tools('few', testContext())
+    await clientHost.clients.tools('named', testContext())
     expect((await clientHost.info('few')).tools).to.deep.equal(['echo', 'sleep'])
     expect((await clientHost.info('named')).tools).to.deep.equal(['echo', 'sleep'])
     expect(await toolOf(clientHost, 'few', 'env')).to.include({ standing: 'hidden' })
@@ -136,7 +136,7 @@ describe('the tool servers of a host', () => {
     expect(info.tools, 'only that tool').to.include('sleep')
     expect(info.lastError?.message).to.include('echo').and.include('svc mcp approve one')
     expect(info.changed).to.deep.equal(['echo'])
-    expect(await clientHost.host.slot(Checks).get('mcp')!.probe(testUse()), 'health tells the same').to.deep.include({
+    expect(await clientHost.host.slot(Checks).get('mcp')!.probe(testContext()), 'health tells the same').to.deep.include({
       status: 'degraded',
       reason: 'MCP servers: one is degraded (tools that changed: echo; svc mcp approve one)',
     })
@@ -144,23 +144,23 @@ describe('the tool servers of a host', () => {
     expect(tool).to.include({ standing: 'changed' })
     expect(tool.difference).to.deep.equal(['description: "Does echo. For the 1. time." → "Does echo. For the 2. time."'])
     expect(await clientHost.say('one', 'echo', { text: 'no' })).to.equal('MCP_CALL_FAILED tool_not_found')
-    expect(await refusal(clientHost.clients.approve('one', ['ekko'], testUse()))).to.include('MCP_TOOL_UNKNOWN')
-    await clientHost.clients.approve('one', ['echo'], testUse())
+    expect(await refusal(clientHost.clients.approve('one', ['ekko'], testContext()))).to.include('MCP_TOOL_UNKNOWN')
+    await clientHost.clients.approve('one', ['echo'], testContext())
     await clientHost.until('one', ({ state, changed }) => state === 'connected' && changed === undefined)
-    expect(await clientHost.host.slot(Checks).get('mcp')!.probe(testUse())).to.include({ status: 'healthy' })
+    expect(await clientHost.host.slot(Checks).get('mcp')!.probe(testContext())).to.include({ status: 'healthy' })
     expect(await clientHost.say('one', 'echo', { text: 'now' })).to.equal('now')
   })
 
   it('are ended where they are switched off, and come back where they are switched on', async () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const { pid } = JSON.parse(await clientHost.say('one', 'pid')) as { pid: number }
-    await clientHost.clients.setEnabled('one', false, testUse())
+    await clientHost.clients.setEnabled('one', false, testContext())
     expect(await clientHost.info('one')).to.deep.include({ state: 'disabled', tools: [] })
     expect(await clientHost.say('one', 'echo')).to.equal('MCP_CALL_FAILED connection_refused')
-    expect(await refusal(clientHost.clients.call('one', 'echo', {}, {}, testUse())[Symbol.asyncIterator]().next())).to.include(
-      'svc mcp enable one'
-    )
-    await clientHost.clients.setEnabled('one', true, testUse())
+    expect(
+      await refusal(clientHost.clients.call('one', 'echo', {}, {}, testContext())[Symbol.asyncIterator]().next())
+    ).to.include('svc mcp enable one')
+    await clientHost.clients.setEnabled('one', true, testContext())
     const again = JSON.parse(await clientHost.say('one', 'pid')) as { pid: number }
     expect(again.pid).to.not.equal(pid)
     expect(() => process.kill(pid, 0)).to.throw()
@@ -170,7 +170,7 @@ describe('the tool servers of a host', () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const reading = clientHost.host
       .service(Events)
-      .subscribe({ types: ['mcp_server_connected', 'mcp_server_disconnected'] }, testUse())
+      .subscribe({ types: ['mcp_server_connected', 'mcp_server_disconnected'] }, testContext())
     const events = reading[Symbol.asyncIterator]()
     const first = events.next()
     await clientHost.say('one', 'die')
@@ -210,7 +210,7 @@ describe('the tool servers of a host', () => {
         args: ['--api-key', 'abc123', '--token=abc123', '--header', 'Authorization: Bearer abc123', '/data'],
       },
     ])
-    const all = await clientHost.clients.list(testUse())
+    const all = await clientHost.clients.list(testContext())
     expect(JSON.stringify(all)).to.not.include('abc123')
     expect(all[0]?.url).to.equal('https://docs.example/mcp')
     expect(all[1]?.command).to.deep.equal(['x', '--api-key', '…', '--token=…', '--header', 'Authorization: …', '/data'])
@@ -225,9 +225,9 @@ describe('the tool servers of a host', () => {
 
   it('cost nothing where there are none', async () => {
     await using clientHost = await openClientHost([])
-    expect(await clientHost.clients.list(testUse())).to.deep.equal([])
+    expect(await clientHost.clients.list(testContext())).to.deep.equal([])
     const report = clientHost.host.report().plugins.find(one => one.name === '@svc/plugin-mcp-client')
     expect(report?.added).to.deep.equal({})
-    expect(await refusal(clientHost.clients.tools('one', testUse()))).to.include('svc mcp add')
+    expect(await refusal(clientHost.clients.tools('one', testContext()))).to.include('svc mcp add')
   })
 })

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ProcessSandbox } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openDesk } from './support/commands.ts'
 import { community, hostile, openClientHost } from './support/client-host.ts'
@@ -24,7 +24,7 @@ describe('tool servers as npm has them', () => {
 
   it('read and write files, and keep to their folder', async () => {
     await using clientHost = await openClientHost([{ name: 'files', ...community('filesystem', data()) }])
-    expect((await clientHost.clients.tools('files', testUse())).map(tool => tool.name)).to.include.members([
+    expect((await clientHost.clients.tools('files', testContext())).map(tool => tool.name)).to.include.members([
       'read_text_file',
       'write_file',
     ])
@@ -86,7 +86,7 @@ describe('tool servers as npm has them', () => {
         [{ name: 'greedy', ...hostile(), sandbox: true, sandbox_config: { memory_limit: '100M' } }],
         [SANDBOX]
       )
-      const { memory } = await clientHost.host.service(ProcessSandbox).probe(testUse())
+      const { memory } = await clientHost.host.service(ProcessSandbox).probe(testContext())
       if (!memory?.startsWith('cgroup')) return skipBecause(this, 'this machine lets svc make no control groups')
       expect(await clientHost.say('greedy', 'big', { bytes: 400_000_000 })).to.equal('MCP_CALL_FAILED connection_refused')
       const { lastError } = await clientHost.until('greedy', ({ lastError: error }) => error !== undefined)

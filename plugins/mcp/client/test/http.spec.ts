@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { createMcpRegistry, createMcpSandbox, bridgeTool } from '@svc/plugin-mcp-client/client'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openHostile } from '../../../../test/support/hostile.ts'
 import { CLOCK, remote } from './support/client.ts'
@@ -201,7 +201,7 @@ describe('the library', () => {
       effects: ['execute', 'network'],
       parameters: { type: 'object' },
     })
-    expect(await bridged.tool.call({}, testUse())).to.deep.equal({ content: [{ type: 'text', text: 'noon' }] })
+    expect(await bridged.tool.call({}, testContext())).to.deep.equal({ content: [{ type: 'text', text: 'noon' }] })
     const none = await bridgeTool({ serverUrl: server.url, toolName: 'then' }).catch((one: unknown) => one)
     expect(none).to.have.nested.property('details.class', 'tool_not_found')
   })

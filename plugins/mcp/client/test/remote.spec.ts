@@ -1,5 +1,5 @@
 import { Store } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { loginStorage, personStorage } from '../src/registry/login-storage.ts'
 import { readServers } from '../src/registry/configured-servers.ts'
@@ -23,7 +23,7 @@ describe('a remote tool server', () => {
         )
         await using clientHost = await openClientHost([{ name: 'one', url: remote.url, api_key_env: 'SVC_TEST_KEY' }])
         const principal = { id: 'token:anna', scopes: ['tools'] }
-        const steps = clientHost.clients.call('one', 'greet', {}, {}, testUse({ principal, requestId: 'the-request' }))
+        const steps = clientHost.clients.call('one', 'greet', {}, {}, testContext({ principal, requestId: 'the-request' }))
         expect(JSON.stringify((await Array.fromAsync(steps)).at(-1))).to.include(`hello from v${sdk}`)
         expect(await clientHost.info('one')).to.deep.include({
           state: 'connected',
@@ -33,7 +33,7 @@ describe('a remote tool server', () => {
         })
         expect(remote.headers.every(headers => headers.authorization === `Bearer ${KEY}`)).to.equal(true)
         expect(JSON.stringify(remote.headers)).to.not.include('anna')
-        expect(JSON.stringify(await clientHost.clients.list(testUse()))).to.not.include(KEY)
+        expect(JSON.stringify(await clientHost.clients.list(testContext()))).to.not.include(KEY)
       } finally {
         delete process.env.SVC_TEST_KEY
       }
@@ -64,17 +64,17 @@ describe('a remote tool server', () => {
     expect(await clientHost.say('one', 'greet')).to.equal('hello from v2')
     expect(authority.grants).to.deep.equal(['client_credentials', 'client_credentials'])
     expect(await clientHost.say('wrong', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
-    expect(JSON.stringify(await clientHost.clients.list(testUse()))).to.not.include('the-secret')
+    expect(JSON.stringify(await clientHost.clients.list(testContext()))).to.not.include('the-secret')
   })
 
   it('keeps what a person who logged in has brought, whatever a connection from before still wants to keep', async () => {
     await using clientHost = await openClientHost([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }])
     const store = clientHost.host.service(Store)
     const [server] = (await readServers([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }], '/nowhere/mcp.yaml')).servers
-    const connection = loginStorage(store, server!, testUse())
+    const connection = loginStorage(store, server!, testContext())
     expect(await connection.load()).to.equal(undefined)
     await connection.save({ client: 'old' })
-    const person = personStorage(store, server!, testUse())
+    const person = personStorage(store, server!, testContext())
     await person.save({ tokens: 'new' })
     await connection.save({ client: 'older still' })
     expect(await connection.load()).to.deep.equal({ tokens: 'new' })

@@ -1,6 +1,6 @@
 import { definePlugin, type Log } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { ServerRegistry } from '../src/registry/server-registry.ts'
 import { readCatalogue, type CatalogueRecord, type StateRecord, stateKey } from '../src/registry/records.ts'
@@ -38,18 +38,18 @@ async function openRegistries() {
     },
   }
   const lasting = new AbortController()
-  const use = testUse({ signal: lasting.signal })
+  const ctx = testContext({ signal: lasting.signal })
   const open = async (of: Store) => {
     const parts = { store: of, serverId: 's', servers: [server], log: log!, shared: true, changed: () => {} }
     const registry = new ServerRegistry(parts)
-    await registry.open(use)
+    await registry.open(ctx)
     return registry
   }
   return {
     own: await open(slow),
     other: await open(store),
-    use,
-    kept: async () => (await readCatalogue(store, stateKey('s', server), use))?.hash,
+    ctx,
+    kept: async () => (await readCatalogue(store, stateKey('s', server), ctx))?.hash,
     hold: () => (held = Promise.withResolvers<void>()),
     async [Symbol.asyncDispose]() {
       lasting.abort()
@@ -61,27 +61,27 @@ async function openRegistries() {
 describe('the registry of MCP servers', () => {
   it('has the last list of this worker, though its earlier report comes back after it', async () => {
     await using registries = await openRegistries()
-    const { own, use } = registries
+    const { own, ctx } = registries
     own.listed(server, catalogue('first'), 'self')
-    await own.report(server, record('first'), undefined, use)
+    await own.report(server, record('first'), undefined, ctx)
     expect(await registries.kept()).to.equal('first')
     const { resolve } = registries.hold()
-    const telling = own.report(server, record('first'), undefined, use)
+    const telling = own.report(server, record('first'), undefined, ctx)
     own.listed(server, catalogue('second'), 'self')
     resolve()
     await telling
     expect(own.catalogue(server)?.hash).to.equal('second')
     expect(own.tools(server)?.[0]?.description).to.equal('second')
-    await own.report(server, record('second'), undefined, use)
+    await own.report(server, record('second'), undefined, ctx)
     expect(await registries.kept()).to.equal('second')
   })
 
   it('has the report of the next owner, though this worker has an unreported list', async () => {
     await using registries = await openRegistries()
-    const { own, other, use } = registries
+    const { own, other, ctx } = registries
     own.listed(server, catalogue('untold'), 'self')
     other.listed(server, catalogue('theirs'), 'they')
-    await other.report(server, record('theirs', 'they'), undefined, use)
+    await other.report(server, record('theirs', 'they'), undefined, ctx)
     while (own.state(server)?.worker !== 'they') await new Promise(resolve => setImmediate(resolve))
     expect(own.catalogue(server)?.hash).to.equal('theirs')
   })

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import { callsWaiting } from './errors.ts'
 
 /** How many calls run at once. */
@@ -27,7 +27,7 @@ export class CallLimit {
   }
 
   /** Takes a place; a promise where one must be waited for. Throws RATE_LIMITED, and what the signal aborted with. */
-  take(name: string, { signal }: Pick<Use, 'signal'>): void | Promise<void> {
+  take(name: string, { signal }: Pick<CallContext, 'signal'>): void | Promise<void> {
     if (this.#hasRoom(name)) return this.#sit(name)
     const { waiting } = this.#limits
     if (this.#waiting.size >= waiting) throw callsWaiting(waiting)

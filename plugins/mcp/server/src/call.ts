@@ -1,4 +1,4 @@
-import { codeOf, type Events, type Fault, isTree, type Log, messageOf, type Use, within } from '@svc/core'
+import { codeOf, type Events, type Fault, isTree, type Log, messageOf, type CallContext, withTimeout } from '@svc/core'
 import {
   type Json,
   type McpErrorClass,
@@ -60,31 +60,31 @@ export interface Calls {
    * One call. Throws INVALID_VALUE (the arguments break the schema), TIMEOUT, RATE_LIMITED, TOOL_EXECUTION_FAILED (the tool's own schema is none), and what the
    * signal aborted with. What the tool throws is a result.
    */
-  call(published: PublishedTool, args: Arguments, use: Use, options?: CallOptions): Promise<CallEnd>
+  call(published: PublishedTool, args: Arguments, ctx: CallContext, options?: CallOptions): Promise<CallEnd>
 }
 
 export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
   const seats = new CallLimit(limits)
   const checks = new WeakMap<PublishedTool, ToolSchema>()
   return {
-    async call(published, args, use, options = {}) {
+    async call(published, args, ctx, options = {}) {
       const { name, tool } = published
-      const ended = tellCall(events, published, use)
+      const ended = tellCall(events, published, ctx)
       let isSeated = false
       // what a tool asks of others has the time that the caller gives, not what it has of itself
-      const timed = options.timeoutMs === undefined ? use : { ...use, deadline: Date.now() + options.timeoutMs }
+      const timed = options.timeoutMs === undefined ? ctx : { ...ctx, deadline: Date.now() + options.timeoutMs }
       const work = async (signal: AbortSignal) => {
         const seat = seats.take(name, { signal })
         if (seat) await seat
         isSeated = true
-        return runBounded({ published, args, use: timed, options, log }, limits.resultBytes, signal)
+        return runBounded({ published, args, ctx: timed, options, log }, limits.resultBytes, signal)
       }
       try {
         const check = checks.get(published) ?? (await checkOf(published))
         checks.set(published, check)
         mustFit(published, check, args)
         const limitMs = options.timeoutMs ?? tool.timeoutMs ?? limits.timeoutMs
-        const end = await within(limitMs, work, { signal: use.signal, late: () => callLate(name, limitMs) })
+        const end = await withTimeout(limitMs, work, { signal: ctx.signal, late: () => callLate(name, limitMs) })
         ended({ end })
         return end
       } catch (error) {
@@ -101,17 +101,17 @@ export function createCalls(limits: CallLimits, events: Events, log: Log): Calls
 interface Call {
   readonly published: PublishedTool
   readonly args: Arguments
-  readonly use: Use
+  readonly ctx: CallContext
   readonly options: CallOptions
   readonly log: Log
 }
 
-async function runBounded({ published, args, use, options, log }: Call, limit: number, signal: AbortSignal): Promise<CallEnd> {
+async function runBounded({ published, args, ctx, options, log }: Call, limit: number, signal: AbortSignal): Promise<CallEnd> {
   try {
-    return bounded(await run(published, args, { ...use, signal }, options), limit)
+    return bounded(await run(published, args, { ...ctx, signal }, options), limit)
   } catch (error) {
     signal.throwIfAborted()
-    log.debug({ err: error, tool: published.name, request_id: use.requestId }, 'a tool failed')
+    log.debug({ err: error, tool: published.name, request_id: ctx.requestId }, 'a tool failed')
     return failedWith(error)
   }
 }
@@ -150,25 +150,25 @@ type Answer = ToolResult | Extract<ToolStep, { readonly type: 'input' }>
 
 const NOBODY: ToolDialog = { can: [] }
 
-function run(published: PublishedTool, args: Arguments, use: Use, options: CallOptions): Answer | Promise<Answer> {
+function run(published: PublishedTool, args: Arguments, ctx: CallContext, options: CallOptions): Answer | Promise<Answer> {
   const { tool } = published
-  if (!tool.asks) return lastWord(tool, args, use, options)
+  if (!tool.asks) return lastWord(tool, args, ctx, options)
   const { dialog = NOBODY, tell } = options
   const consent = consentTo(published, dialog)
   if ('instead' in consent) return consent.instead
-  const answer = lastWord(tool, args, use, { dialog: consent.dialog, ...(tell && { tell }) })
+  const answer = lastWord(tool, args, ctx, { dialog: consent.dialog, ...(tell && { tell }) })
   return answer.then(one => (isInput(one) ? consented(one) : one))
 }
 
-async function lastWord(tool: Tool, args: Arguments, use: Use, { dialog = NOBODY, tell }: CallOptions): Promise<Answer> {
-  if (!tool.run) return tool.call(args, use)
-  for await (const step of tool.run(args, dialog, use)) {
-    if (use.signal.aborted) break
+async function lastWord(tool: Tool, args: Arguments, ctx: CallContext, { dialog = NOBODY, tell }: CallOptions): Promise<Answer> {
+  if (!tool.run) return tool.call(args, ctx)
+  for await (const step of tool.run(args, dialog, ctx)) {
+    if (ctx.signal.aborted) break
     if (step.type === 'result') return step.result
     if (step.type === 'input') return step
     tell?.(step)
   }
-  use.signal.throwIfAborted()
+  ctx.signal.throwIfAborted()
   throw new TypeError('the tool did not say what came of it')
 }
 
@@ -191,11 +191,11 @@ const LONGEST = 100_000
 const SPEECHLESS = 'The tool failed and did not say why.'
 
 /** The same, for callers that are told in words what a call could not do: it throws only what the signal aborted with. */
-export async function callOrTell(...[calls, published, args, use, options]: CallParts): Promise<CallEnd> {
+export async function callOrTell(...[calls, published, args, ctx, options]: CallParts): Promise<CallEnd> {
   try {
-    return await calls.call(published, args, use, options)
+    return await calls.call(published, args, ctx, options)
   } catch (error) {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     return failedWith(error)
   }
 }
@@ -211,7 +211,7 @@ interface Failure {
 }
 
 /** Tells the bus that a call begins, and answers what tells its end. Neither arguments nor results are told, so none of the tool's own words. */
-function tellCall(events: Events, { name, set }: PublishedTool, use: Use): (outcome: CallOutcome) => void {
+function tellCall(events: Events, { name, set }: PublishedTool, ctx: CallContext): (outcome: CallOutcome) => void {
   const begun = performance.now()
   const call_id = crypto.randomUUID()
   const data = (duration: number): McpToolEvent => ({
@@ -223,18 +223,18 @@ function tellCall(events: Events, { name, set }: PublishedTool, use: Use): (outc
     duration,
     timestamp: Date.now(),
   })
-  void events.publish(McpToolCalled, data(0), use)
+  void events.publish(McpToolCalled, data(0), ctx)
   return outcome => {
-    const failure = failureIn(outcome, use)
+    const failure = failureIn(outcome, ctx)
     const told = data((performance.now() - begun) / 1000)
-    if (failure) void events.publish(McpToolError, { ...told, ...failure }, use)
-    else void events.publish(McpToolCompleted, told, use)
+    if (failure) void events.publish(McpToolError, { ...told, ...failure }, ctx)
+    else void events.publish(McpToolCompleted, told, ctx)
   }
 }
 
 const failedAs = (error: string, error_class: McpErrorClass = 'tool_error'): Failure => ({ error_class, error })
 
-function failureIn(outcome: CallOutcome, { signal }: Use): Failure | undefined {
+function failureIn(outcome: CallOutcome, { signal }: CallContext): Failure | undefined {
   if ('thrown' in outcome)
     return signal.aborted ? failedAs('its caller left, or cancelled it', 'cancelled') : failureOfThrown(outcome.thrown)
   const { end } = outcome

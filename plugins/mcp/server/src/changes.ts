@@ -1,4 +1,4 @@
-import type { Log, SlotView, Use } from '@svc/core'
+import type { Log, SlotView, CallContext } from '@svc/core'
 import type { Resource } from '@svc/core/contracts'
 
 /** Something that clients may want to hear of, in the SDK's words. */
@@ -14,7 +14,7 @@ export interface Changes {
 }
 
 /** Changes of the lists come by `publish`; resources are watched while somebody wants to know. */
-export function createChanges(resources: SlotView<Resource> | undefined, own: Use, log: Log): Changes {
+export function createChanges(resources: SlotView<Resource> | undefined, own: CallContext, log: Log): Changes {
   const listeners = new Set<(change: Change) => void>()
   const publish = (change: Change) => {
     for (const listener of listeners) listener(change)
@@ -37,7 +37,7 @@ export function createChanges(resources: SlotView<Resource> | undefined, own: Us
   }
 }
 
-function createWatch(resources: SlotView<Resource> | undefined, tell: (uri: string) => void, own: Use, log: Log) {
+function createWatch(resources: SlotView<Resource> | undefined, tell: (uri: string) => void, own: CallContext, log: Log) {
   const running = new Map<Resource, AbortController>()
   const follow = async (name: string, resource: Resource, ending: AbortController) => {
     const signal = AbortSignal.any([own.signal, ending.signal])

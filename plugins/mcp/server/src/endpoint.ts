@@ -1,4 +1,4 @@
-import { isTree, type Use } from '@svc/core'
+import { isTree, type CallContext } from '@svc/core'
 import { deeper, isModern, META } from '@svc/mcp-protocol'
 import { notJson, notRpc, sessionUnknown, tooDeep } from './faults.ts'
 import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
@@ -18,28 +18,28 @@ export interface EndpointParts {
 
 /** One address of the protocol: both eras of it. */
 export interface Endpoint {
-  answer(message: HttpMessage, use: Use): Promise<HttpAnswer>
+  answer(message: HttpMessage, ctx: CallContext): Promise<HttpAnswer>
   /** The same for a session of this worker: another one asks. */
-  answerHere(message: HttpMessage, use: Use): Promise<HttpAnswer>
+  answerHere(message: HttpMessage, ctx: CallContext): Promise<HttpAnswer>
 }
 
 export function createEndpoint({ path, modern, sessions, workers }: EndpointParts): Endpoint {
-  const here = (message: HttpMessage, body: unknown, use: Use) =>
-    sessions.answer(message, body, message.headers['mcp-session-id'], use)
+  const here = (message: HttpMessage, body: unknown, ctx: CallContext) =>
+    sessions.answer(message, body, message.headers['mcp-session-id'], ctx)
   return {
-    async answer(message, use) {
+    async answer(message, ctx) {
       const refused = refusalOf(message)
       if (refused) return refused
       const body = bodyOf(message)
       if (deeper(body, DEEPEST)) return tooDeep(DEEPEST, idOf(body))
       if (message.method === 'POST' && body !== undefined && !isRpc(body)) return notRpc()
-      if (isStateless(message, body)) return modern.answer(message, body, use)
-      const found = workers.elsewhere(message.headers['mcp-session-id'], use)
+      if (isStateless(message, body)) return modern.answer(message, body, ctx)
+      const found = workers.elsewhere(message.headers['mcp-session-id'], ctx)
       const worker = found instanceof Promise ? await found : found
-      if (worker === undefined) return here(message, body, use)
-      return (await workers.ask(worker, { path, message }, use)) ?? sessionUnknown()
+      if (worker === undefined) return here(message, body, ctx)
+      return (await workers.ask(worker, { path, message }, ctx)) ?? sessionUnknown()
     },
-    answerHere: (message, use) => here(message, bodyOf(message), use),
+    answerHere: (message, ctx) => here(message, bodyOf(message), ctx),
   }
 }
 

@@ -1,6 +1,6 @@
 // What is answered without the SDK: `tools/list` and `tools/call`, whose wiring per request costs it ten times what the answer does. Only requests that are surely
 // well-formed are taken; all others, and what follows on a question to the caller, are the SDK's. test/fast.spec.ts holds that both give the same answers.
-import { isTree, type Use } from '@svc/core'
+import { isTree, type CallContext } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { LEGACY_VERSIONS, META, MODERN_VERSION } from '@svc/mcp-protocol'
 import { type Arguments, type CallEnd, callOrTell } from './call.ts'
@@ -109,7 +109,7 @@ export function modernFrame(info: object): Frame {
 }
 
 interface Asker {
-  readonly use: Use
+  readonly ctx: CallContext
   readonly can: readonly InputRequest['method'][]
   /** The caller takes what a tool logs. */
   readonly logs?: boolean
@@ -123,7 +123,7 @@ export async function answerPlain(
   plain: Plain,
   frame: Frame,
   { catalogue, calls }: Published,
-  { use, can, logs = false }: Asker
+  { ctx, can, logs = false }: Asker
 ): Promise<HttpAnswer | Begun | undefined> {
   const { id } = plain
   if (plain.method === 'tools/list') {
@@ -133,7 +133,7 @@ export async function answerPlain(
   }
   const tool = catalogue().get(plain.name)
   if (!tool || (tool.tool.run && (plain.follows || logs))) return undefined
-  const end = await callOrTell(calls, tool, plain.args, use, { dialog: { can } })
+  const end = await callOrTell(calls, tool, plain.args, ctx, { dialog: { can } })
   if (end.type === 'input' || isStateFault(end)) return { begun: end }
   const { result } = end
   const json = forEra(result, frame.era) === result ? end.json : JSON.stringify(wireResult(forEra(result, frame.era)))

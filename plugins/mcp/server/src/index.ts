@@ -1,4 +1,4 @@
-import { definePlugin, Events, Host, type SlotToken, systemUse } from '@svc/core'
+import { definePlugin, Events, Host, type SlotToken, systemContext } from '@svc/core'
 import { McpClients, Peers, Prompts, Resources, Routes, Tools } from '@svc/core/contracts'
 import { mcpServerConfig } from './settings.ts'
 
@@ -15,7 +15,7 @@ export default definePlugin({
     const { config, log } = scope
     if (!config.enabled) return
     const { createToolServer } = await import('./tool-server.ts')
-    const own = systemUse(scope.signal, 'mcp-server')
+    const own = systemContext(scope.signal, 'mcp-server')
     const { version } = await host.report(own)
     const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, ...given })
     const add = <T>(slot: SlotToken<T>, name: string, item: T) => void scope.add(slot, name, item)

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createTogether, type Together, type Use } from '@svc/core'
+import { createTogether, type Together, type CallContext } from '@svc/core'
 import type { Mount, MountWriter, RouteReply } from '@svc/core/contracts'
 import type { Endpoint } from './endpoint.ts'
 import { bodyTooLarge, pathUnknown, unreadable } from './faults.ts'
@@ -25,16 +25,16 @@ export function createMcpMount(path: string, endpoint: Pick<Endpoint, 'answer'>,
     path,
     scope: 'tools',
     streams: ENDLESS,
-    async answer(request, use) {
+    async answer(request, ctx) {
       const read = request.url === path || pathOf(request) === path ? await messageOf(request, together) : pathUnknown()
-      if ('status' in read) return replyOf(read, use)
+      if ('status' in read) return replyOf(read, ctx)
       const farewell = streams.farewell(read)
-      if (farewell === undefined) return replyOf(await endpoint.answer(read, use), use)
-      const signal = AbortSignal.any([use.signal, streams.signal])
-      const answer = await endpoint.answer(read, { ...use, signal })
+      if (farewell === undefined) return replyOf(await endpoint.answer(read, ctx), ctx)
+      const signal = AbortSignal.any([ctx.signal, streams.signal])
+      const answer = await endpoint.answer(read, { ...ctx, signal })
       const { body } = answer
-      if (typeof body === 'string' || !isEvents(answer.headers)) return replyOf(answer, use)
-      return replyOf({ ...answer, body: withFarewell(body, farewell) }, use)
+      if (typeof body === 'string' || !isEvents(answer.headers)) return replyOf(answer, ctx)
+      return replyOf({ ...answer, body: withFarewell(body, farewell) }, ctx)
     },
   }
 }
@@ -75,12 +75,12 @@ function readBytes(request: IncomingMessage, together: Together): Promise<Buffer
   })
 }
 
-function replyOf({ status, headers, body }: HttpAnswer, use: Use): RouteReply | MountWriter {
-  if (typeof body !== 'string') return response => stream(response, { status, headers, body }, use)
+function replyOf({ status, headers, body }: HttpAnswer, ctx: CallContext): RouteReply | MountWriter {
+  if (typeof body !== 'string') return response => stream(response, { status, headers, body }, ctx)
   return body === '' ? { status, headers } : { status, headers, text: body }
 }
 
-async function stream(response: ServerResponse, { status, headers, body }: Streamed, { signal }: Use): Promise<void> {
+async function stream(response: ServerResponse, { status, headers, body }: Streamed, { signal }: CallContext): Promise<void> {
   if (signal.aborted) return void response.destroy()
   response.writeHead(status, headers)
   response.flushHeaders()

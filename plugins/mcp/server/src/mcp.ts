@@ -1,4 +1,4 @@
-import type { Log, SlotChange, SlotView, Use } from '@svc/core'
+import type { Log, SlotChange, SlotView, CallContext } from '@svc/core'
 import type { McpClients, Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
 import type { Calls } from './call.ts'
 import { type Catalogue, createCatalogue } from './catalogue.ts'
@@ -26,7 +26,7 @@ export interface McpParts {
   readonly calls: Calls
   readonly limits: SessionLimits
   /** The circumstances of work that no request ends. */
-  readonly own: Use
+  readonly own: CallContext
   readonly log: Log
 }
 
@@ -65,7 +65,7 @@ export function createMcp(parts: McpParts): Mcp {
   const room: SessionRoom = new Map()
   const addressOf = (set: ToolSet, published: Published): Address => {
     const { limits, own } = parts
-    const sessions = createSessions({ path: set.path, room, published, limits, name: use => workers.name(use), own })
+    const sessions = createSessions({ path: set.path, room, published, limits, name: ctx => workers.name(ctx), own })
     const modern = createModern(published, SUBSCRIPTIONS)
     return { set, published, sessions, endpoint: createEndpoint({ path: set.path, modern, sessions, workers }) }
   }
@@ -78,8 +78,8 @@ export function createMcp(parts: McpParts): Mcp {
     mounts: addresses.map(({ set, endpoint }) => createMcpMount(set.path, endpoint, streams)),
     catalogue: all.catalogue,
     published: all,
-    peerAnswer: createPeerAnswer((forwarded, use) =>
-      addresses.find(({ set }) => set.path === forwarded.path)?.endpoint.answerHere(forwarded.message, use)
+    peerAnswer: createPeerAnswer((forwarded, ctx) =>
+      addresses.find(({ set }) => set.path === forwarded.path)?.endpoint.answerHere(forwarded.message, ctx)
     ),
     toolsChanged({ added, removed }) {
       for (const { set, published } of addresses)

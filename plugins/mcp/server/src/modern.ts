@@ -1,5 +1,5 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
-import { isTree, messageOf, type Use } from '@svc/core'
+import { isTree, messageOf, type CallContext } from '@svc/core'
 import { answerPlain, modernFrame, plainModern } from './fast.ts'
 import { headerMismatch, resourceUnknown } from './faults.ts'
 import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
@@ -12,7 +12,7 @@ import { answerOf, webRequest } from './web.ts'
 
 /** The stateless era: each request says all about itself. */
 export interface Modern {
-  answer(message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer>
+  answer(message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer>
 }
 
 /** Requests of the plain kind are answered here, all others by the SDK. `subscriptions`: how many of them a worker has open. */
@@ -20,18 +20,18 @@ export function createModern(published: Published, subscriptions: number): Moder
   const frame = modernFrame(published.info)
   let handler: Promise<McpHttpHandler> | undefined
   return {
-    async answer(message, body, use) {
+    async answer(message, body, ctx) {
       const mismatch = mismatchOf(message, body, published)
       if (mismatch) return mismatch
-      if (!(await mayListen(body, published, use))) return resourceUnknown(idOf(body))
+      if (!(await mayListen(body, published, ctx))) return resourceUnknown(idOf(body))
       const plain = plainModern(message.headers, body)
       const can = plain?.method === 'tools/call' ? (plain.can ?? []) : []
-      const fast = plain && (await answerPlain(plain, frame, published, { use, can }))
+      const fast = plain && (await answerPlain(plain, frame, published, { ctx, can }))
       if (fast && !('begun' in fast)) return fast
       handler ??= open(published, subscriptions)
-      const authInfo = carry({ use, begun: fast?.begun })
-      const response = await (await handler).fetch(webRequest(message, use.signal), { parsedBody: body, authInfo })
-      return answerOf(response, use.signal)
+      const authInfo = carry({ ctx, begun: fast?.begun })
+      const response = await (await handler).fetch(webRequest(message, ctx.signal), { parsedBody: body, authInfo })
+      return answerOf(response, ctx.signal)
     },
   }
 }
@@ -65,13 +65,13 @@ function mismatchOf({ headers }: HttpMessage, body: unknown, { catalogue }: Publ
 const MOST_FOLLOWED = 100
 
 /** Whether each resource that a subscription is to follow is one that its caller may read. */
-async function mayListen(body: unknown, published: Published, use: Use): Promise<boolean> {
+async function mayListen(body: unknown, published: Published, ctx: CallContext): Promise<boolean> {
   if (!isTree(body) || body.method !== 'subscriptions/listen' || !isTree(body.params)) return true
   const { notifications } = body.params
   const uris = isTree(notifications) ? notifications.resourceSubscriptions : undefined
   if (!Array.isArray(uris) || published.resources === undefined) return true
   if (uris.length > MOST_FOLLOWED) return false
   const sdk = await loadSdk()
-  for (const uri of uris) if (typeof uri === 'string' && !(await mayFollow(sdk, published, uri, use))) return false
+  for (const uri of uris) if (typeof uri === 'string' && !(await mayFollow(sdk, published, uri, ctx))) return false
   return true
 }

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Published } from './published.ts'
 import { mayFollow } from './resource-handlers.ts'
 import { exchangeOf, type Sdk, type Server } from './sdk.ts'
@@ -7,7 +7,7 @@ import { exchangeOf, type Sdk, type Server } from './sdk.ts'
 const MOST = 1_000
 
 /** Sends changes to the client of a server that has one for itself, and takes its wishes for resources. `own` is whose requests they are, where the transport carries none. Returns the end of it. */
-export function follow(server: Server, sdk: Sdk, published: Published, own?: Use): () => void {
+export function follow(server: Server, sdk: Sdk, published: Published, own?: CallContext): () => void {
   const { changes } = published
   const wanted = new Set<string>()
   const send = createSending(server)
@@ -23,8 +23,8 @@ export function follow(server: Server, sdk: Sdk, published: Published, own?: Use
   const ignore = (error: Error) => server.onerror?.(error)
   if (server.getCapabilities().resources) {
     server.setRequestHandler('resources/subscribe', async ({ params }, context) => {
-      const use = { ...exchangeOf(context, own).use, signal: context.mcpReq.signal }
-      if (!(await mayFollow(sdk, published, params.uri, use)))
+      const ctx = { ...exchangeOf(context, own).ctx, signal: context.mcpReq.signal }
+      if (!(await mayFollow(sdk, published, params.uri, ctx)))
         throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, 'Resource not found', { uri: params.uri })
       if (wanted.size >= MOST && !wanted.has(params.uri)) throw new RangeError(`no more than ${MOST} resources can be followed`)
       wanted.add(params.uri)

@@ -1,5 +1,5 @@
 import type { CompleteResult, GetPromptResult, ListPromptsResult } from '@modelcontextprotocol/server'
-import { codeOf, type SlotView, type Use } from '@svc/core'
+import { codeOf, type SlotView, type CallContext } from '@svc/core'
 import type { Completions, Prompt, PromptAnswer, Resource } from '@svc/core/contracts'
 import { dialogOf } from './dialog.ts'
 import type { Published } from './published.ts'
@@ -9,7 +9,7 @@ import { calling, inputRequired } from './tool-handlers.ts'
 import { wordsOf } from './words.ts'
 
 /** The SDK's server over what is published, with handlers of ours; nothing in it is made a tool. `own` is whose requests they are, where the transport carries none. */
-export function createProtocolServer(sdk: Sdk, published: Published, own?: Use): Server {
+export function createProtocolServer(sdk: Sdk, published: Published, own?: CallContext): Server {
   const { info, resources, prompts } = published
   // McpServer, which it is deprecated for, checks and writes each tool anew for each request
   const server = new sdk.Server(info, {
@@ -38,7 +38,7 @@ interface Completable {
 }
 
 /** `completion/complete`: of prompts by name, of resources by template. Who has nothing to say completes to nothing. */
-function completing(server: Server, sdk: Sdk, { resources, prompts }: Completable, own: Use | undefined): void {
+function completing(server: Server, sdk: Sdk, { resources, prompts }: Completable, own: CallContext | undefined): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
   const found = (ref: { readonly type: string; readonly name?: string; readonly uri?: string }): Resource | Prompt => {
     const one = ref.type === 'ref/prompt' ? prompts.get(ref.name ?? '') : templateOf(resources, ref.uri)
@@ -50,12 +50,12 @@ function completing(server: Server, sdk: Sdk, { resources, prompts }: Completabl
   }
   server.setRequestHandler('completion/complete', async ({ params }, context) => {
     const one = found(params.ref)
-    const use = { ...exchangeOf(context, own).use, signal: context.mcpReq.signal }
+    const ctx = { ...exchangeOf(context, own).ctx, signal: context.mcpReq.signal }
     const { name, value } = params.argument
     try {
-      return told((await one.complete?.(name, value, params.context?.arguments ?? {}, use)) ?? { values: [] })
+      return told((await one.complete?.(name, value, params.context?.arguments ?? {}, ctx)) ?? { values: [] })
     } catch (error) {
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       throw new ProtocolError(ProtocolErrorCode.InternalError, wordsOf(error, 'It could not be completed.'))
     }
   })
@@ -69,7 +69,7 @@ function told({ values, total = values.length }: Completions): CompleteResult {
 }
 
 /** `prompts/list` and `prompts/get`. */
-function prompting(server: Server, sdk: Sdk, prompts: SlotView<Prompt>, { log }: Published, own: Use | undefined): void {
+function prompting(server: Server, sdk: Sdk, prompts: SlotView<Prompt>, { log }: Published, own: CallContext | undefined): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
   const invalid = (message: string) => new ProtocolError(ProtocolErrorCode.InvalidParams, message)
   server.setRequestHandler(
@@ -87,15 +87,15 @@ function prompting(server: Server, sdk: Sdk, prompts: SlotView<Prompt>, { log }:
     if (!prompt) throw invalid(`Unknown prompt: ${name.slice(0, 100)}`)
     const missing = (prompt.arguments ?? []).filter(one => one.required && args[one.name] === undefined)
     if (missing.length > 0) throw invalid(`Missing arguments: ${missing.map(one => one.name).join(', ')}`)
-    const use = { ...exchangeOf(context, own).use, signal: context.mcpReq.signal }
+    const ctx = { ...exchangeOf(context, own).ctx, signal: context.mcpReq.signal }
     try {
-      const answer = await prompt.get(args, dialogOf(server, context), use)
+      const answer = await prompt.get(args, dialogOf(server, context), ctx)
       return isAsking(answer) ? inputRequired(answer) : (answer as GetPromptResult)
     } catch (error) {
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       const words = wordsOf(error, 'The prompt could not be made.')
       if (codeOf(error) === 'INPUT_STATE_INVALID') throw invalid(words)
-      log.debug({ err: error, prompt: name, request_id: use.requestId }, 'a prompt failed')
+      log.debug({ err: error, prompt: name, request_id: ctx.requestId }, 'a prompt failed')
       throw new ProtocolError(ProtocolErrorCode.InternalError, words)
     }
   })

@@ -1,5 +1,5 @@
 import type { ListResourcesResult, ListResourceTemplatesResult, ReadResourceResult } from '@modelcontextprotocol/server'
-import { codeOf, type SlotView, type Use } from '@svc/core'
+import { codeOf, type SlotView, type CallContext } from '@svc/core'
 import type { Resource } from '@svc/core/contracts'
 import { CALL_LIMITS } from './call.ts'
 import type { Published } from './published.ts'
@@ -7,7 +7,13 @@ import { exchangeOf, type Sdk, type Server } from './sdk.ts'
 import { wordsOf } from './words.ts'
 
 /** `resources/list`, `resources/templates/list` and `resources/read`. */
-export function reading(server: Server, sdk: Sdk, resources: SlotView<Resource>, { log }: Published, own: Use | undefined): void {
+export function reading(
+  server: Server,
+  sdk: Sdk,
+  resources: SlotView<Resource>,
+  { log }: Published,
+  own: CallContext | undefined
+): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
   const unknown = (uri: string) => new ProtocolError(ProtocolErrorCode.InvalidParams, 'Resource not found', { uri })
   server.setRequestHandler(
@@ -29,14 +35,14 @@ export function reading(server: Server, sdk: Sdk, resources: SlotView<Resource>,
   server.setRequestHandler('resources/read', async ({ params: { uri } }, context): Promise<ReadResourceResult> => {
     const resource = resourceAt(sdk, resources, uri)
     if (!resource) throw unknown(uri)
-    const use = { ...exchangeOf(context, own).use, signal: context.mcpReq.signal }
+    const ctx = { ...exchangeOf(context, own).ctx, signal: context.mcpReq.signal }
     try {
-      const contents = [...(await resource.read(uri, use))]
+      const contents = [...(await resource.read(uri, ctx))]
       if (JSON.stringify(contents).length <= CALL_LIMITS.resultBytes) return { contents }
     } catch (error) {
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       if (codeOf(error) === 'RESOURCE_UNKNOWN') throw unknown(uri)
-      log.debug({ err: error, uri, request_id: use.requestId }, 'a resource could not be read')
+      log.debug({ err: error, uri, request_id: ctx.requestId }, 'a resource could not be read')
       throw new ProtocolError(ProtocolErrorCode.InternalError, wordsOf(error, 'The resource could not be read.'))
     }
     throw new ProtocolError(ProtocolErrorCode.InternalError, `the resource is larger than ${CALL_LIMITS.resultBytes} characters`)
@@ -44,15 +50,15 @@ export function reading(server: Server, sdk: Sdk, resources: SlotView<Resource>,
 }
 
 /** Whether a caller may follow the changes of a resource: one who cannot read it does not learn when it changes. */
-export async function mayFollow(sdk: Sdk, { resources, log }: Published, uri: string, use: Use): Promise<boolean> {
+export async function mayFollow(sdk: Sdk, { resources, log }: Published, uri: string, ctx: CallContext): Promise<boolean> {
   const resource = resources && resourceAt(sdk, resources, uri)
   if (!resource) return false
   try {
-    await resource.read(uri, use)
+    await resource.read(uri, ctx)
     return true
   } catch (error) {
-    use.signal.throwIfAborted()
-    log.debug({ err: error, uri, request_id: use.requestId }, 'a resource cannot be followed: it cannot be read')
+    ctx.signal.throwIfAborted()
+    log.debug({ err: error, uri, request_id: ctx.requestId }, 'a resource cannot be followed: it cannot be read')
     return false
   }
 }

@@ -1,4 +1,4 @@
-import type { JsonSchema, Use } from '@svc/core'
+import type { JsonSchema, CallContext } from '@svc/core'
 import type { Route, RouteReply } from '@svc/core/contracts'
 import type { Arguments, Calls } from './call.ts'
 import type { Catalogue, PublishedTool } from './catalogue.ts'
@@ -61,10 +61,10 @@ const ok = (description: string, schema: JsonSchema) => ({ '200': { description,
 /** The tools over plain HTTP: `GET /tools`, `GET /tools/{name}`, `POST /tools/{name}/call`. */
 export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteParts): Record<string, Route> {
   const listed = listing()
-  const toolOf = async (name = '', use: Use): Promise<PublishedTool> => {
+  const toolOf = async (name = '', ctx: CallContext): Promise<PublishedTool> => {
     const found = catalogue().get(name)
     if (found) return found
-    const server = await withheld(name, use)
+    const server = await withheld(name, ctx)
     throw server === undefined ? toolUnknown(name) : toolWithheld(name, server)
   }
   return {
@@ -82,7 +82,7 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteParts)
       summary: 'Get the schema of one tool',
       scope: 'tools',
       responses: ok('The tool.', toolSchema),
-      handle: async ({ params }, use) => ({ body: schemaRecord(await toolOf(params.name, use)) }),
+      handle: async ({ params }, ctx) => ({ body: schemaRecord(await toolOf(params.name, ctx)) }),
     },
     mcp_tool_call: {
       method: 'POST',
@@ -95,8 +95,8 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteParts)
         ...ok('What the tool answered.', callResult),
         '504': { description: 'TIMEOUT: the call took too long.', schema: refusal },
       },
-      handle: async ({ params, body }, use) => ({
-        body: await callTool(await toolOf(params.name, use), body as CallBody, calls, use),
+      handle: async ({ params, body }, ctx) => ({
+        body: await callTool(await toolOf(params.name, ctx), body as CallBody, calls, ctx),
       }),
     },
   }
@@ -125,10 +125,10 @@ interface CallBody {
   readonly timeout?: number
 }
 
-async function callTool(published: PublishedTool, { arguments: args, timeout }: CallBody, calls: Calls, use: Use) {
+async function callTool(published: PublishedTool, { arguments: args, timeout }: CallBody, calls: Calls, ctx: CallContext) {
   const begun = performance.now()
   const limit = timeout === undefined ? {} : { timeoutMs: timeout * 1000 }
-  const end = await calls.call(published, args ?? {}, use, limit)
+  const end = await calls.call(published, args ?? {}, ctx, limit)
   if (end.type === 'input' || end.result.isError) throw failureOf(published.name, end)
   const { content, structured } = end.result
   return {

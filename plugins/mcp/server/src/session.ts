@@ -1,4 +1,4 @@
-import { isTree, type Use } from '@svc/core'
+import { isTree, type CallContext } from '@svc/core'
 import { askable } from './dialog.ts'
 import { answerPlain, type Begun, LEGACY_FRAME, plainLegacy } from './fast.ts'
 import { idTaken } from './faults.ts'
@@ -16,7 +16,7 @@ export interface Session {
   readonly touched: number
   /** Something of it runs, or a stream is open. */
   readonly busy: boolean
-  answer(message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer>
+  answer(message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer>
   close(): Promise<void>
 }
 
@@ -24,7 +24,7 @@ export interface SessionParts {
   readonly id: string
   readonly published: Published
   /** Its work outlives the requests that begin it: a client may leave the line and still want it done. */
-  readonly own: Use
+  readonly own: CallContext
   /** The session came to its end: by its client, or by `close`. */
   readonly onclose: () => void
 }
@@ -45,16 +45,16 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
   const fast = createFast(server, published, ending.signal)
   const lasting = AbortSignal.any([own.signal, ending.signal])
   const open = createOpen()
-  const work = async (message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer> => {
-    const answer = await fast(message, body, use)
+  const work = async (message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer> => {
+    const answer = await fast(message, body, ctx)
     if (answer && !('begun' in answer)) return answer
-    const authInfo = carry({ use: { ...use, signal: lasting }, begun: answer?.begun })
+    const authInfo = carry({ ctx: { ...ctx, signal: lasting }, begun: answer?.begun })
     const parsed = message.method === 'POST' ? { parsedBody: body } : {}
     const response = await transport.handleRequest(webRequest(message), { ...parsed, authInfo })
     // the SDK answers nothing to what was cancelled, and would keep its line open for ever
     const cancelled = cancelledBy(body)
     if (cancelled !== undefined) transport.closeSSEStream(cancelled)
-    return answerOf(response, use.signal)
+    return answerOf(response, ctx.signal)
   }
   return {
     id,
@@ -64,12 +64,12 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
     get busy() {
       return open.count > 0
     },
-    async answer(message, body, use) {
+    async answer(message, body, ctx) {
       const asked = idOf(body)
       if (asked !== null && open.ids.has(asked)) return idTaken(asked)
       const done = open.begin(asked)
       try {
-        const answer = await work(message, body, use)
+        const answer = await work(message, body, ctx)
         if (typeof answer.body !== 'string') return { ...answer, body: passing(answer.body, done) }
         done()
         return answer
@@ -115,7 +115,7 @@ function createFast(server: Server, published: Published, ended: AbortSignal) {
   ended.addEventListener('abort', () => {
     for (const one of running.values()) one.abort(ended.reason)
   })
-  return async (message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer | Begun | undefined> => {
+  return async (message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer | Begun | undefined> => {
     const said = cancelledBy(body)
     const cancelled = said === undefined ? undefined : running.get(said)
     if (cancelled) {
@@ -130,7 +130,7 @@ function createFast(server: Server, published: Published, ended: AbortSignal) {
     running.set(plain.id, ending)
     try {
       const can = known(server.getClientCapabilities())
-      return await answerPlain(plain, LEGACY_FRAME, published, { use: { ...use, signal: ending.signal }, can, logs })
+      return await answerPlain(plain, LEGACY_FRAME, published, { ctx: { ...ctx, signal: ending.signal }, can, logs })
     } catch (error) {
       // whoever cancelled it wants no answer, and its line has to end
       if (ending.signal.aborted) return ACCEPTED

@@ -1,5 +1,5 @@
 import { networkOf } from '@svc/plugin-kit'
-import { isTree, type Principal, type Use } from '@svc/core'
+import { isTree, type Principal, type CallContext } from '@svc/core'
 import { methodWrong, sessionMissing, sessionsFull, sessionUnknown, unreadable } from './faults.ts'
 import type { HttpAnswer, HttpMessage } from './message.ts'
 import type { Published } from './published.ts'
@@ -17,7 +17,7 @@ export interface SessionLimits {
 /** The sessions of one address, those of this worker. */
 export interface Sessions {
   /** Answers a request of the era with sessions. `id` is that of the session; absent where the request names none. */
-  answer(message: HttpMessage, body: unknown, id: string | undefined, use: Use): Promise<HttpAnswer>
+  answer(message: HttpMessage, body: unknown, id: string | undefined, ctx: CallContext): Promise<HttpAnswer>
   /** Streams without an end end for good: whoever comes back for one begins a new session where another worker serves. */
   retire(): void
   close(): Promise<void>
@@ -33,8 +33,8 @@ export interface SessionsParts {
   readonly published: Published
   readonly limits: SessionLimits
   /** A new session's name. */
-  readonly name: (use: Use) => Promise<string>
-  readonly own: Use
+  readonly name: (ctx: CallContext) => Promise<string>
+  readonly own: CallContext
 }
 
 interface Held {
@@ -49,9 +49,9 @@ interface Held {
 export function createSessions({ path, room: held, published, limits, name, own }: SessionsParts): Sessions {
   const sweeping = createSweep(held, limits.idleMs)
   let retired = false
-  const begin = async (message: HttpMessage, body: unknown, use: Use) => {
-    const share = shareOf(use.principal)
-    const id = await name(use)
+  const begin = async (message: HttpMessage, body: unknown, ctx: CallContext) => {
+    const share = shareOf(ctx.principal)
+    const id = await name(ctx)
     const onclose = () => void held.delete(id)
     const session = await openSession({ id, published, own, onclose })
     // those that were begun at the same time have come first
@@ -59,24 +59,24 @@ export function createSessions({ path, room: held, published, limits, name, own 
       await session.close()
       return sessionsFull()
     }
-    held.set(id, { path, session, principal: use.principal.id, share })
+    held.set(id, { path, session, principal: ctx.principal.id, share })
     sweeping.start()
-    const answer = await session.answer(message, body, use)
+    const answer = await session.answer(message, body, ctx)
     // without its name in the answer nothing has begun
     if (answer.headers['mcp-session-id'] === undefined) await session.close()
     return answer
   }
   return {
-    async answer(message, body, id, use) {
+    async answer(message, body, id, ctx) {
       const { method } = message
       if (!['POST', 'GET', 'DELETE'].includes(method)) return methodWrong()
       if (id === undefined) {
         if (method === 'POST' && body === undefined) return unreadable('the body is not valid JSON')
-        return isInitialize(body) ? begin(message, body, use) : sessionMissing()
+        return isInitialize(body) ? begin(message, body, ctx) : sessionMissing()
       }
       const one = held.get(id)
-      if (one?.path !== path || one.principal !== use.principal.id || (retired && method === 'GET')) return sessionUnknown()
-      return one.session.answer(message, body, use)
+      if (one?.path !== path || one.principal !== ctx.principal.id || (retired && method === 'GET')) return sessionUnknown()
+      return one.session.answer(message, body, ctx)
     },
     retire() {
       retired = true

@@ -1,5 +1,5 @@
 import { PassThrough, type Readable, type Writable } from 'node:stream'
-import { isTree, type Use } from '@svc/core'
+import { isTree, type CallContext } from '@svc/core'
 import { deeper, readLines } from '@svc/mcp-protocol'
 import { DEEPEST } from './endpoint.ts'
 import { notRpc, overLong, tooDeep, unreadable } from './faults.ts'
@@ -23,7 +23,7 @@ const MESSAGE_BYTES = 10 * 1_048_576
 export async function serveStdio(
   published: Published,
   lines: { input: Readable; output: Writable },
-  own: Use
+  own: CallContext
 ): Promise<StdioLine> {
   const sdk = await loadSdk()
   const stdio = await import('@modelcontextprotocol/server/stdio')

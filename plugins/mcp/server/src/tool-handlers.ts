@@ -1,5 +1,5 @@
 import type { CallToolResult, InputRequiredResult, ListToolsResult, LoggingLevel } from '@modelcontextprotocol/server'
-import { codeOf, isTree, messageOf, type Use } from '@svc/core'
+import { codeOf, isTree, messageOf, type CallContext } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { isModern } from '@svc/mcp-protocol'
 import { type Arguments, type CallEnd, callOrTell, type Told } from './call.ts'
@@ -11,7 +11,12 @@ import { withheldWords } from './errors.ts'
 import { exchangeOf, type Sdk, type Server, type ServerContext } from './sdk.ts'
 
 /** `tools/list` and `tools/call`. */
-export function calling(server: Server, sdk: Sdk, { catalogue, withheld, calls, log }: Published, own: Use | undefined): void {
+export function calling(
+  server: Server,
+  sdk: Sdk,
+  { catalogue, withheld, calls, log }: Published,
+  own: CallContext | undefined
+): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
   server.setRequestHandler('tools/list', ({ params }): ListToolsResult => {
     const page = catalogue().page(eraOf(server), params?.cursor)
@@ -24,16 +29,16 @@ export function calling(server: Server, sdk: Sdk, { catalogue, withheld, calls, 
     const { name } = params
     const tool = catalogue().get(name)
     if (!tool) {
-      const server = await withheld(name, exchange.use)
+      const server = await withheld(name, exchange.ctx)
       const why = server === undefined ? '' : `: ${withheldWords(name, server)}`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}${why}`)
     }
     const { begun } = exchange
     exchange.begun = undefined // its later rounds are calls of their own
     const tell = teller(context, error => log.debug({ err: error, tool: tool.name }, 'what a tool told did not reach its client'))
-    const use = { ...exchange.use, signal: context.mcpReq.signal }
+    const ctx = { ...exchange.ctx, signal: context.mcpReq.signal }
     const args = (params.arguments ?? {}) as Arguments
-    const end = begun ?? (await callOrTell(calls, tool, args, use, { dialog: dialogOf(server, context), tell }))
+    const end = begun ?? (await callOrTell(calls, tool, args, ctx, { dialog: dialogOf(server, context), tell }))
     if (isStateFault(end)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageOf(end.thrown))
     return wireEnd(end, eraOf(server))
   })

@@ -1,4 +1,4 @@
-import type { Events, Host, HostReport, JsonSchema, Log, SlotToken, SlotView, Use } from '@svc/core'
+import type { Events, Host, HostReport, JsonSchema, Log, SlotToken, SlotView, CallContext } from '@svc/core'
 import {
   AuthSchemes,
   type HealthFact,
@@ -36,7 +36,7 @@ export interface ToolServerParts {
   /** The version of the service. */
   readonly version: string
   /** The circumstances of work that no request ends. */
-  readonly own: Use
+  readonly own: CallContext
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
 }
@@ -88,14 +88,14 @@ export function createToolServer({ config, env, version, ...parts }: ToolServerP
 
 /** One client at the other end of two streams. */
 const createPipe = (published: Published): Pipe => ({
-  async serve(input, output, use) {
-    use.signal.throwIfAborted()
+  async serve(input, output, ctx) {
+    ctx.signal.throwIfAborted()
     const { serveStdio } = await import('./stdio.ts')
-    const line = await serveStdio(published, { input, output }, use)
+    const line = await serveStdio(published, { input, output }, ctx)
     const close = () => void line.close()
-    use.signal.addEventListener('abort', close, { once: true })
+    ctx.signal.addEventListener('abort', close, { once: true })
     await line.ended
-    use.signal.removeEventListener('abort', close)
+    ctx.signal.removeEventListener('abort', close)
   },
 })
 
@@ -127,8 +127,8 @@ const createHealthRoute = (host: Host, fact: HealthFact): Route => ({
     '200': { description: 'It serves.', schema: health },
     '503': { description: 'It is starting or closing.', schema: health },
   },
-  async handle(_request, use: Use) {
-    const [report, more] = await Promise.all([host.report(use), fact.facts(use)])
+  async handle(_request, ctx: CallContext) {
+    const [report, more] = await Promise.all([host.report(ctx), fact.facts(ctx)])
     const status = statusOf(report)
     const { version, startedAt } = report
     const uptime = Math.floor((Date.now() - startedAt) / 1000)

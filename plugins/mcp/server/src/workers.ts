@@ -1,4 +1,4 @@
-import { codeOf, isTree, type Use } from '@svc/core'
+import { codeOf, isTree, type CallContext } from '@svc/core'
 import type { Json, PeerAnswer, Peers } from '@svc/core/contracts'
 import { sessionUnknown } from './faults.ts'
 import type { HttpAnswer, HttpMessage } from './message.ts'
@@ -16,29 +16,30 @@ export interface Forwarded {
 /** The workers of this server as far as sessions care: the name of a session begins with that of its worker. */
 export interface Workers {
   /** A new session's name. */
-  name(use: Use): Promise<string>
+  name(ctx: CallContext): Promise<string>
   /** Which other worker has a session, by its name; `undefined` where this one would have it. */
-  elsewhere(session: string | undefined, use: Use): string | undefined | Promise<string | undefined>
+  elsewhere(session: string | undefined, ctx: CallContext): string | undefined | Promise<string | undefined>
   /** What that worker answers; `undefined` where it has ended. */
-  ask(worker: string, forwarded: Forwarded, use: Use): Promise<HttpAnswer | undefined>
+  ask(worker: string, forwarded: Forwarded, ctx: CallContext): Promise<HttpAnswer | undefined>
 }
 
 export function createWorkers(peers: Peers | undefined): Workers {
   // what its sessions' names begin with, once this worker knows its own
   let prefix: string | undefined
-  const ownPrefix = async (use: Use) => (prefix ??= peers ? `${Buffer.from(await peers.self(use)).toString('base64url')}.` : '')
+  const ownPrefix = async (ctx: CallContext) =>
+    (prefix ??= peers ? `${Buffer.from(await peers.self(ctx)).toString('base64url')}.` : '')
   const other = (session: string, own: string) => {
     const dot = session.indexOf('.')
     return dot === -1 || session.startsWith(own) ? undefined : Buffer.from(session.slice(0, dot), 'base64url').toString()
   }
   return {
-    name: async use => (await ownPrefix(use)) + crypto.randomUUID(),
-    elsewhere(session, use) {
+    name: async ctx => (await ownPrefix(ctx)) + crypto.randomUUID(),
+    elsewhere(session, ctx) {
       if (!peers || session === undefined) return undefined
-      return prefix === undefined ? ownPrefix(use).then(own => other(session, own)) : other(session, prefix)
+      return prefix === undefined ? ownPrefix(ctx).then(own => other(session, own)) : other(session, prefix)
     },
-    async ask(worker, { path, message }, use) {
-      const items = peers!.ask(worker, TOPIC, { path, ...message }, use)[Symbol.asyncIterator]()
+    async ask(worker, { path, message }, ctx) {
+      const items = peers!.ask(worker, TOPIC, { path, ...message }, ctx)[Symbol.asyncIterator]()
       try {
         const first = await items.next()
         return first.done ? undefined : answerFrom(first.value as unknown as Head, items)
@@ -77,10 +78,12 @@ async function* textsOf(items: AsyncIterator<Json>): AsyncGenerator<string> {
 }
 
 /** Answers what other workers ask about sessions of this one. */
-export const createPeerAnswer = (answer: (forwarded: Forwarded, use: Use) => Promise<HttpAnswer> | undefined): PeerAnswer => ({
-  async *answer(asked, use) {
+export const createPeerAnswer = (
+  answer: (forwarded: Forwarded, ctx: CallContext) => Promise<HttpAnswer> | undefined
+): PeerAnswer => ({
+  async *answer(asked, ctx) {
     const forwarded = forwardedOf(asked)
-    const { status, headers, body } = (await (forwarded && answer(forwarded, use))) ?? sessionUnknown()
+    const { status, headers, body } = (await (forwarded && answer(forwarded, ctx))) ?? sessionUnknown()
     if (typeof body === 'string') return yield { status, headers, body }
     yield { status, headers }
     yield* body

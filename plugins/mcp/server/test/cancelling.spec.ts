@@ -18,8 +18,8 @@ function endless(more: (call: Tool['call']) => Partial<Tool> = () => ({})) {
 }
 
 const stepByStep = (call: Tool['call']): Partial<Tool> => ({
-  async *run(args, _dialog, use) {
-    yield { type: 'result', result: await call(args, use) }
+  async *run(args, _dialog, ctx) {
+    yield { type: 'result', result: await call(args, ctx) }
   },
 })
 

@@ -1,4 +1,4 @@
-import { type BusEvent, Events, systemUse } from '@svc/core'
+import { type BusEvent, Events, systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { echo, type House, house, toolOf } from './support/house.ts'
 import { asked, begin } from './support/wire.ts'
@@ -7,10 +7,10 @@ type Event = BusEvent<{ readonly [name: string]: unknown }>
 
 /** Reads the bus: `next` is the next so many events. */
 function reading(one: House) {
-  const use = systemUse(new AbortController().signal)
+  const ctx = systemContext(new AbortController().signal)
   const items = one.host
     .service(Events)
-    .subscribe({ categories: ['TOOL'] }, use)
+    .subscribe({ categories: ['TOOL'] }, ctx)
     [Symbol.asyncIterator]()
   let first: Promise<IteratorResult<BusEvent>> | undefined = items.next()
   return {

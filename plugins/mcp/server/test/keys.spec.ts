@@ -1,9 +1,9 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { createServerKey } from '../src/server-key.ts'
 import { bearer, KEY, keyed, plain } from './support/keyed.ts'
 
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const warnings: string[] = []
 const log = { warn: (_facts: object, message?: string) => void warnings.push(message ?? '') }
 const schemeOf = (key: string | undefined, required = true) =>
@@ -15,7 +15,7 @@ describe('the key of the tool server', () => {
   it('is known in either header, and of other credentials it says nothing: they may be good for the whole server', async () => {
     const scheme = schemeOf(KEY)
     const ask = (headers: Readonly<Record<string, string>>) =>
-      scheme.authenticate({ headers, address: '127.0.0.1' }, use).catch((error: { code?: string }) => error.code)
+      scheme.authenticate({ headers, address: '127.0.0.1' }, ctx).catch((error: { code?: string }) => error.code)
     const holder = { id: 'mcp-key', scopes: ['tools'] }
     for (const headers of [plain(KEY), bearer(KEY), { ...plain(KEY), ...bearer(KEY) }, { authorization: `BEARER   ${KEY}` }])
       expect(await ask(headers)).to.deep.equal(holder)
@@ -33,25 +33,25 @@ describe('the key of the tool server', () => {
 
   it('lets nobody change what it says of its holder, and ends with its caller', async () => {
     const scheme = schemeOf(KEY)
-    const first = await scheme.authenticate({ headers: plain(KEY), address: '' }, use)
+    const first = await scheme.authenticate({ headers: plain(KEY), address: '' }, ctx)
     Reflect.set(first?.scopes ?? [], 0, 'admin')
-    expect(await scheme.authenticate({ headers: plain(KEY), address: '' }, use)).to.deep.equal({
+    expect(await scheme.authenticate({ headers: plain(KEY), address: '' }, ctx)).to.deep.equal({
       id: 'mcp-key',
       scopes: ['tools'],
     })
     const gone = AbortSignal.abort(new Error('gone'))
     const late = scheme
-      .authenticate({ headers: plain(KEY), address: '' }, { ...use, signal: gone })
+      .authenticate({ headers: plain(KEY), address: '' }, { ...ctx, signal: gone })
       .catch((error: Error) => error.message)
     expect(await late).to.equal('gone')
   })
 
   it('keeps the server from starting where it is asked for and missing, and says the hint', async () => {
     for (const key of [undefined, '', ' \n']) {
-      const error = await schemeOf(key).prepare!(use).catch((thrown: unknown) => thrown)
+      const error = await schemeOf(key).prepare!(ctx).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'MCP_KEY_MISSING' })
       expect(error).to.have.property('hint').that.contains('KEY').and.contains('mcp.server.auth.required')
-      expect(await schemeOf(key, false).prepare!(use)).to.equal(undefined)
+      expect(await schemeOf(key, false).prepare!(ctx)).to.equal(undefined)
     }
     const started = await keyed({ mcp: required }, '').then(
       one => one.host.close(),
@@ -62,21 +62,21 @@ describe('the key of the tool server', () => {
 
   it('keeps the server from starting where no header can carry it, and warns of one that can be guessed', async () => {
     for (const key of ['two words', 'schlüssel', 'x'.repeat(5000)]) {
-      const error = await schemeOf(key, false).prepare!(use).catch((thrown: unknown) => thrown)
+      const error = await schemeOf(key, false).prepare!(ctx).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'MCP_KEY_UNUSABLE' })
       expect(String((error as Error).message)).to.not.contain(key)
     }
-    await schemeOf('short').prepare!(use)
+    await schemeOf('short').prepare!(ctx)
     expect(warnings.splice(0).join())
       .to.match(/fewer than 16/)
       .and.not.contain('short')
     expect(schemeOf('short').doubt?.message).to.match(/fewer than 16/)
-    await schemeOf('long-enough-0123456').prepare!(use)
+    await schemeOf('long-enough-0123456').prepare!(ctx)
     expect([warnings, schemeOf('long-enough-0123456').doubt, schemeOf('', false).doubt]).to.deep.equal([[], undefined, undefined])
   })
 
   it('is nothing at all while the variable is empty', async () => {
     for (const headers of [plain(''), bearer(''), plain('undefined')])
-      expect(await schemeOf('', false).authenticate({ headers, address: '127.0.0.1' }, use)).to.equal(undefined)
+      expect(await schemeOf('', false).authenticate({ headers, address: '127.0.0.1' }, ctx)).to.equal(undefined)
   })
 })

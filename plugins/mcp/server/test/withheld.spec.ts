@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as breath } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { McpClients } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { house, type Furniture, refusal } from './support/house.ts'
 import { begin } from './support/wire.ts'
@@ -27,9 +27,9 @@ async function fickleHouse(more: Furniture = {}) {
     /** Calls the tool, which makes it another, and answers once that is known. */
     async change() {
       const service = one.host.service(McpClients)
-      await until(async () => (await service.list(testUse()))[0]!.tools.includes('echo'))
-      await Array.fromAsync(service.call('one', 'echo', { text: 'first' }, {}, testUse()))
-      await until(async () => (await service.list(testUse()))[0]!.state === 'degraded')
+      await until(async () => (await service.list(testContext()))[0]!.tools.includes('echo'))
+      await Array.fromAsync(service.call('one', 'echo', { text: 'first' }, {}, testContext()))
+      await until(async () => (await service.list(testContext()))[0]!.state === 'degraded')
       await until(async () => (await status('/tools/one__echo')) === 404)
     },
     async [Symbol.asyncDispose]() {
@@ -57,7 +57,7 @@ describe('a tool that waits for approval', () => {
     expect(error).to.deep.include({ code: -32_602, message: `Unknown tool: one__echo: ${WORDS}` })
     await session.end()
     expect((await one.ask.get('/tools/one__ekko')).body.error).to.include('there is no tool "one__ekko"')
-    await one.host.service(McpClients).setEnabled('one', false, testUse())
+    await one.host.service(McpClients).setEnabled('one', false, testContext())
     expect((await one.ask.get('/tools/one__echo')).body.error).to.include('there is no tool "one__echo"')
   })
 

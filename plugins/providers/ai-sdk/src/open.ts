@@ -1,4 +1,4 @@
-import { type Log, SECRET, type Use } from '@svc/core'
+import { type Log, SECRET, type CallContext } from '@svc/core'
 import type { ModelRequest, Provider, ToolSpec } from '@svc/core/contracts'
 import {
   type ConfiguredModel,
@@ -90,22 +90,22 @@ function createAiSdkProvider(parts: AiSdkParts): Provider {
   return {
     features: { tool_calling: true, streaming: true, vision: true },
     models: modelList({ configured: models, load: async () => [], open: true, signal }),
-    async countTokens(request, use) {
-      use.signal.throwIfAborted()
+    async countTokens(request, ctx) {
+      ctx.signal.throwIfAborted()
       return estimateTokens(request)
     },
-    chat(request: ModelRequest, use) {
-      const events = new EventStream(use.signal)
+    chat(request: ModelRequest, ctx) {
+      const events = new EventStream(ctx.signal)
       const taken = createEvents({ emit: events.push, warn, failureOf: failures.streamed, cut: () => cutShort(name) })
       const ask = async (ending: AbortSignal) => {
         const model = makeModel(request.model)
         const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
-        const options = toCallOptions(request, call, use)
+        const options = toCallOptions(request, call, ctx)
         return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
       }
       return events.from(new Answer({ events, taken, ask, failureOf: failures.thrown }))
     },
-    probe: use => upstream.probe(use.signal),
+    probe: ctx => upstream.probe(ctx.signal),
   }
 }
 
@@ -123,7 +123,7 @@ interface CallParts {
 function toCallOptions(
   request: ModelRequest,
   parts: CallParts,
-  use: Pick<Use, 'requestId' | 'trace' | 'traceState'>
+  ctx: Pick<CallContext, 'requestId' | 'trace' | 'traceState'>
 ): CallOptions {
   const { temperature, maxTokens, tools = [], toolChoice, responseSchema } = request
   return {
@@ -134,9 +134,9 @@ function toCallOptions(
     ...(responseSchema === undefined ? {} : { responseFormat: { type: 'json', schema: responseSchema, name: 'reply' } }),
     ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
     headers: {
-      'x-request-id': use.requestId,
-      ...(use.trace === undefined ? {} : { traceparent: use.trace }),
-      ...(use.traceState === undefined ? {} : { tracestate: use.traceState }),
+      'x-request-id': ctx.requestId,
+      ...(ctx.trace === undefined ? {} : { traceparent: ctx.trace }),
+      ...(ctx.traceState === undefined ? {} : { tracestate: ctx.traceState }),
     },
     abortSignal: parts.signal,
   }

@@ -3,7 +3,7 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { DIALECTS } from './support/dialects.ts'
 import { openScripted } from './support/modules.ts'
-import { ask, CANARY, everUse, failureOf, openRig, says, textOf } from './support/rig.ts'
+import { ask, CANARY, endlessContext, failureOf, openRig, says, textOf } from './support/rig.ts'
 import { playing, type Script } from './support/scripted.ts'
 
 const stop = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: { inputTokens: {}, outputTokens: {} } }
@@ -143,7 +143,7 @@ describe('the events of provider-ai-sdk', () => {
         })
         const events: ModelEvent[] = []
         const reading = async () => {
-          for await (const event of rig.provider.chat(says('any'), everUse())) events.push(event)
+          for await (const event of rig.provider.chat(says('any'), endlessContext())) events.push(event)
         }
         const error = await failureOf(reading())
         expect(error.details).to.include({ kind: 'network', retryable: true })
@@ -163,7 +163,7 @@ describe('the events of provider-ai-sdk', () => {
 
   it('come no faster than they are taken', async () => {
     await using rig = await openScripted({ deaf: true })
-    const iterator = rig.provider.chat(says('any'), everUse())[Symbol.asyncIterator]()
+    const iterator = rig.provider.chat(says('any'), endlessContext())[Symbol.asyncIterator]()
     await iterator.next()
     const before = playing.parts
     for (let turns = 0; turns < 2000; turns++) await setImmediate()
@@ -178,7 +178,7 @@ describe('the events of provider-ai-sdk', () => {
     const reason = new Error('enough')
     const error = await failureOf(
       (async () => {
-        for await (const event of rig.provider.chat(says('any'), { ...everUse(), signal: controller.signal }))
+        for await (const event of rig.provider.chat(says('any'), { ...endlessContext(), signal: controller.signal }))
           if (event.type === 'text') {
             expect(playing.streams).to.equal(1)
             controller.abort(reason)

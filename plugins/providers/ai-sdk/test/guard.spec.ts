@@ -8,7 +8,7 @@ import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { V2, V3, V4, V4_ANTHROPIC, V4_RESPONSES } from './support/dialects.ts'
 import { openScripted } from './support/modules.ts'
-import { ask, behaving, CANARY, everUse, failureOf, KEY_ENV, openRig, says, textOf } from './support/rig.ts'
+import { ask, behaving, CANARY, endlessContext, failureOf, KEY_ENV, openRig, says, textOf } from './support/rig.ts'
 
 const failing = async (by: Answerer, dialect = V4) => {
   await using rig = await openRig(dialect, by)
@@ -72,7 +72,7 @@ describe('the way of provider-ai-sdk to its upstream', () => {
     const error = await failureOf(ask(rig.provider, says('any')))
     expect(error.details).to.include({ kind: 'network', retryable: true })
     expect(error.hint).to.include('providers.mine.base_url')
-    expect((await failureOf(rig.provider.probe(everUse()))).details).to.include({ kind: 'network' })
+    expect((await failureOf(rig.provider.probe(endlessContext()))).details).to.include({ kind: 'network' })
   })
 
   it('uses its connections again', async () => {
@@ -92,7 +92,7 @@ describe('the way of provider-ai-sdk to its upstream', () => {
 
   it('has a probe that sends no key and asks no model', async () => {
     await using rig = await openRig(V4, behaving(V4.wire))
-    await rig.provider.probe(everUse())
+    await rig.provider.probe(endlessContext())
     const [{ method, headers, text } = expect.fail('nothing was sent')] = rig.upstream.received
     expect([method, text]).to.deep.equal(['HEAD', ''])
     expect(JSON.stringify(headers)).to.not.include(CANARY)

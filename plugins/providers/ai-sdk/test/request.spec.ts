@@ -2,7 +2,7 @@ import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { DIALECTS, V2, V2_RESPONSES, V3, V3_RESPONSES, V4, V4_ANTHROPIC, V4_RESPONSES } from './support/dialects.ts'
 import { openScripted } from './support/modules.ts'
-import { ask, behaving, CANARY, type Dialect, everUse, openRig, says, textOf, user, WEATHER } from './support/rig.ts'
+import { ask, behaving, CANARY, type Dialect, endlessContext, openRig, says, textOf, user, WEATHER } from './support/rig.ts'
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const image = { type: 'image', data: PIXEL, mimeType: 'image/png' } as const
@@ -101,7 +101,7 @@ describe('what provider-ai-sdk sends', () => {
     }
     await using rig = await openRig(V4, behaving(V4.wire), entry)
     const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
-    await Array.fromAsync(rig.provider.chat(says('plain'), { ...everUse(), trace, traceState: 'a=1' }))
+    await Array.fromAsync(rig.provider.chat(says('plain'), { ...endlessContext(), trace, traceState: 'a=1' }))
     const [{ headers, body } = expect.fail('nothing was sent')] = rig.upstream.received
     expect(headers).to.include({ 'x-team': 'blue', 'openai-organization': 'org-1', traceparent: trace, tracestate: 'a=1' })
     expect(body).to.include({ user: 'u-1' })

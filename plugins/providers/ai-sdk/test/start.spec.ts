@@ -7,7 +7,7 @@ import { Providers } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { moduleAt } from './support/modules.ts'
-import { CANARY, everUse, failureOf, KEY_ENV } from './support/rig.ts'
+import { CANARY, endlessContext, failureOf, KEY_ENV } from './support/rig.ts'
 
 const PLUGIN = new URL('..', import.meta.url)
 const OPENAI = { package: '@ai-sdk/openai' }
@@ -127,11 +127,11 @@ describe('a start with provider-ai-sdk', () => {
       config: { providers: { listed: { type: 'ai-sdk', ...OPENAI, models }, open: { type: 'ai-sdk', ...OPENAI } } },
     })
     const providers = host.slot(Providers)
-    expect(await providers.get('listed')?.models(everUse())).to.deep.equal({
+    expect(await providers.get('listed')?.models(endlessContext())).to.deep.equal({
       models: [{ id: 'one' }, { id: 'two', context: 100, features: { vision: false } }],
       open: false,
     })
-    expect(await providers.get('open')?.models(everUse())).to.deep.equal({ models: [], open: true })
+    expect(await providers.get('open')?.models(endlessContext())).to.deep.equal({ models: [], open: true })
   })
 
   it('tells which key is missing when a model is asked, where neither the entry nor the package has one', async () => {
@@ -140,7 +140,7 @@ describe('a start with provider-ai-sdk', () => {
     try {
       await using host = await testHost([PLUGIN], { config: { providers: { mine: { type: 'ai-sdk', ...OPENAI } } } })
       const request = { model: 'any', messages: [{ role: 'user', parts: [{ type: 'text', text: 'a' }] }] } as const
-      const error = await failureOf(Array.fromAsync(host.slot(Providers).get('mine')!.chat(request, everUse())))
+      const error = await failureOf(Array.fromAsync(host.slot(Providers).get('mine')!.chat(request, endlessContext())))
       expect(error.details).to.include({ kind: 'authentication', retryable: false })
       expect(error.hint).to.include('providers.mine.api_key_env')
     } finally {

@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type Use } from '@svc/core'
+import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type {
   ModelEvent,
   ModelFailure,
@@ -58,21 +58,21 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
   })
   const known = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
   const cool = new Set<string>()
-  const load: Parameters<typeof modelList>[0]['load'] = async use => {
-    const models = await readModels(upstream, use)
+  const load: Parameters<typeof modelList>[0]['load'] = async ctx => {
+    const models = await readModels(upstream, ctx)
     for (const model of models) known.set(model.id, model)
     return models
   }
   const list = modelList({ configured: entry.models, load, open: true, signal })
   const provider: Provider = {
     features: { tool_calling: true, streaming: true, vision: true },
-    models: async use => withoutTemperature(await list(use), cool),
+    models: async ctx => withoutTemperature(await list(ctx), cool),
     countTokens: async request => estimateTokens(request),
-    chat(request, use) {
+    chat(request, ctx) {
       const info = known.get(request.model)
       const way = request.gathered ? 'whole' : 'stream'
       const ask = (asked: ModelRequest) =>
-        upstream[way]('/v1/messages', bodyOf(asked, info?.output), new MessageReader(name, upstream), use)
+        upstream[way]('/v1/messages', bodyOf(asked, info?.output), new MessageReader(name, upstream), ctx)
       const { temperature, ...cooled } = request
       if (temperature === undefined) return ask(request)
       if (info?.temperature === false || cool.has(request.model)) return ask(cooled)
@@ -82,8 +82,8 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
         return ask(cooled)
       })
     },
-    async probe(use) {
-      await upstream.json('GET', '/v1/models?limit=1', undefined, use)
+    async probe(ctx) {
+      await upstream.json('GET', '/v1/models?limit=1', undefined, ctx)
     },
   }
   return { provider, close: () => upstream.close() }
@@ -147,11 +147,11 @@ function countsOf(message: string): Pick<ModelFailure, 'limit' | 'count'> {
 const MOST_PAGES = 10
 
 /** Reads the list of models, page by page. */
-async function readModels(upstream: Pick<Upstream, 'json'>, use: Use): Promise<ModelInfo[]> {
+async function readModels(upstream: Pick<Upstream, 'json'>, ctx: CallContext): Promise<ModelInfo[]> {
   const models: ModelInfo[] = []
   let after = ''
   for (let page = 0; page < MOST_PAGES; page++) {
-    const body = await upstream.json('GET', `/v1/models?limit=1000${after}`, undefined, use)
+    const body = await upstream.json('GET', `/v1/models?limit=1000${after}`, undefined, ctx)
     if (isTree(body) && Array.isArray(body.data)) models.push(...body.data.flatMap(infoOf))
     const last = textIn(body, 'last_id')
     if (!isTree(body) || body.has_more !== true || !last) break

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { formatError } from '@svc/core'
-import { ask, failureOf, testUse } from '@svc/testing'
+import { ask, failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openAnthropic, openProviders, to } from './support/anthropic.ts'
 import { KEY, openMessagesApi } from './support/messages-api.ts'
@@ -18,7 +18,7 @@ describe('provider-anthropic, its models', () => {
     let at = 0
     upstream.answer((_, reply) => reply.json(200, pages(at++)))
     await using opened = await openAnthropic(upstream.url)
-    return { list: await opened.provider.models(testUse()), paths: upstream.received.map(one => one.path) }
+    return { list: await opened.provider.models(testContext()), paths: upstream.received.map(one => one.path) }
   }
 
   it('reads page after page', async () => {
@@ -44,7 +44,7 @@ describe('provider-anthropic, its models', () => {
   it('asks for as many tokens as the model can say, once its list is known', async () => {
     await using upstream = await openMessagesApi()
     await using opened = await openAnthropic(upstream.url)
-    await opened.provider.models(testUse())
+    await opened.provider.models(testContext())
     await ask(opened.provider, to('plain'))
     expect((upstream.received.at(-1)!.body as { max_tokens: number }).max_tokens).to.equal(64_000)
   })
@@ -52,7 +52,7 @@ describe('provider-anthropic, its models', () => {
   it('is probed by its list, never by a call that costs', async () => {
     await using upstream = await openMessagesApi()
     await using opened = await openAnthropic(upstream.url)
-    await opened.provider.probe(testUse())
+    await opened.provider.probe(testContext())
     expect(upstream.received.map(one => `${one.method} ${one.path}`)).to.deep.equal(['GET /v1/models?limit=1'])
   })
 })
@@ -94,7 +94,7 @@ describe('provider-anthropic, its entry', () => {
       const error = await failureOf(ask(opened.provider, to(model)))
       told.push(formatError(error), JSON.stringify(error), JSON.stringify(error.details), String(error.stack))
     }
-    told.push(JSON.stringify([await opened.provider.models(testUse()), opened.provider.features]))
+    told.push(JSON.stringify([await opened.provider.models(testContext()), opened.provider.features]))
     expect(told.join('\n')).to.not.include(KEY)
     expect(upstream.received.every(one => one.headers['x-api-key'] === KEY && !one.path.includes(KEY))).to.equal(true)
     await rm(folder, { recursive: true })

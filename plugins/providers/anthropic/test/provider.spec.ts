@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@svc/core/contracts'
-import { ask, failureOf, testUse } from '@svc/testing'
+import { ask, failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { offered, openAnthropic, to, user } from './support/anthropic.ts'
 import { block, ended, failure, frame, openMessagesApi, started, text, tool } from './support/messages-api.ts'
@@ -195,7 +195,7 @@ describe('provider-anthropic and temperatures', () => {
       undefined,
       undefined,
     ])
-    expect((await opened.provider.models(testUse())).models).to.deep.equal([{ id: 'own', temperature: false }])
+    expect((await opened.provider.models(testContext())).models).to.deep.equal([{ id: 'own', temperature: false }])
   })
 
   it('sends none to a model that the configuration says takes none', async () => {

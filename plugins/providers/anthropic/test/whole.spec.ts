@@ -3,7 +3,7 @@ import { ask, failureOf } from '@svc/testing'
 import { expect } from 'chai'
 import { offered, openAnthropic, to } from './support/anthropic.ts'
 import { ended, openMessagesApi, started, text } from './support/messages-api.ts'
-import { message, use, words } from './support/whole.ts'
+import { message, ctx, words } from './support/whole.ts'
 
 const GATHERED: ModelRequest = to('own', { gathered: true, tools: offered })
 const reads = async (body: unknown) => {
@@ -28,7 +28,7 @@ describe('a message of provider-anthropic that nobody reads along', () => {
       { type: 'redacted_thinking', data: 'enc' },
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
     ]
-    const calls = [use('a', { city: 'Ulm' }), use('b', {}), use('c', '{"city": '), use('a', ['Ulm'])]
+    const calls = [ctx('a', { city: 'Ulm' }), ctx('b', {}), ctx('c', '{"city": '), ctx('a', ['Ulm'])]
     const events = await reads(message([thought, ...others, words('Hi'), ...calls], 'tool_use'))
     expect(events.slice(0, 7)).to.deep.equal([
       { type: 'reasoning', text: 'Hm' },

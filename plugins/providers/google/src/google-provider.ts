@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { ModelFailure, ModelFailureKind, ModelInfo, Provider } from '@svc/core/contracts'
 import {
   countIn,
@@ -50,8 +50,8 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
   })
   const configured = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
   const thinkers = new Set<string>()
-  const load: Parameters<typeof modelList>[0]['load'] = async use => {
-    const models = await readModels(upstream, `${version}/models`, use)
+  const load: Parameters<typeof modelList>[0]['load'] = async ctx => {
+    const models = await readModels(upstream, `${version}/models`, ctx)
     for (const { info, thinking } of models) if (thinking) thinkers.add(info.id)
     return models.map(({ info }) => info)
   }
@@ -59,16 +59,16 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
     features: { tool_calling: true, streaming: true, vision: true },
     models: modelList({ configured: entry.models, load, open: false, signal }),
     countTokens: async request => estimateTokens(request),
-    chat(request, use) {
+    chat(request, ctx) {
       const { model } = request
       const body = bodyOf(request, { ...configured.get(model), thinking: thinkers.has(model) })
       const [path, reader] = [`${version}/${modelPath(model)}`, new AnswerReader(name, upstream)]
       return request.gathered
-        ? upstream.whole(`${path}:generateContent`, body, reader, use)
-        : upstream.stream(`${path}:streamGenerateContent?alt=sse`, body, reader, use)
+        ? upstream.whole(`${path}:generateContent`, body, reader, ctx)
+        : upstream.stream(`${path}:streamGenerateContent?alt=sse`, body, reader, ctx)
     },
-    async probe(use) {
-      await upstream.json('GET', `${version}/models?pageSize=1`, undefined, use)
+    async probe(ctx) {
+      await upstream.json('GET', `${version}/models?pageSize=1`, undefined, ctx)
     },
   }
   return { provider, close: () => upstream.close() }
@@ -143,11 +143,11 @@ interface ListedModel {
 }
 
 /** Reads the list of models, page by page: those that generate content. */
-async function readModels(upstream: Pick<Upstream, 'json'>, path: string, use: Use): Promise<ListedModel[]> {
+async function readModels(upstream: Pick<Upstream, 'json'>, path: string, ctx: CallContext): Promise<ListedModel[]> {
   const models: ListedModel[] = []
   let next = ''
   for (let page = 0; page < MOST_PAGES; page++) {
-    const body = await upstream.json('GET', `${path}?pageSize=1000${next}`, undefined, use)
+    const body = await upstream.json('GET', `${path}?pageSize=1000${next}`, undefined, ctx)
     if (isTree(body) && Array.isArray(body.models)) models.push(...body.models.flatMap(modelOf))
     const token = textIn(body, 'nextPageToken')
     if (!token) break

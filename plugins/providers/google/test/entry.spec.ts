@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { formatError } from '@svc/core'
-import { ask, failureOf, testUse } from '@svc/testing'
+import { ask, failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { KEY, openGeminiApi } from './support/gemini-api.ts'
 import { openGoogle, openProviders, to } from './support/google.ts'
@@ -13,13 +13,13 @@ describe('provider-google, its models', () => {
     let at = 0
     upstream.answer((_, reply) => reply.json(200, pages(at++)))
     await using opened = await openGoogle(upstream.url)
-    return { list: await opened.provider.models(testUse()), paths: upstream.received.map(one => one.path) }
+    return { list: await opened.provider.models(testContext()), paths: upstream.received.map(one => one.path) }
   }
 
   it('are those that generate content, with their limits', async () => {
     await using upstream = await openGeminiApi()
     await using opened = await openGoogle(upstream.url)
-    expect(await opened.provider.models(testUse())).to.deep.equal({
+    expect(await opened.provider.models(testContext())).to.deep.equal({
       models: [{ id: 'plain', context: 1_048_576, output: 65_536 }],
       open: false,
     })
@@ -39,14 +39,14 @@ describe('provider-google, its models', () => {
       return (upstream.received.at(-1)!.body as { generationConfig?: unknown }).generationConfig
     }
     expect(await settings()).to.equal(undefined)
-    await opened.provider.models(testUse())
+    await opened.provider.models(testContext())
     expect(await settings()).to.deep.equal({ thinkingConfig: { includeThoughts: true } })
   })
 
   it('are the probe, never a call that costs', async () => {
     await using upstream = await openGeminiApi()
     await using opened = await openGoogle(upstream.url)
-    await opened.provider.probe(testUse())
+    await opened.provider.probe(testContext())
     expect(upstream.received.map(one => `${one.method} ${one.path}`)).to.deep.equal(['GET /v1beta/models?pageSize=1'])
   })
 })
@@ -113,7 +113,7 @@ describe('provider-google, its entry', () => {
       const error = await failureOf(ask(opened.provider, to(model)))
       told.push(formatError(error), JSON.stringify(error), JSON.stringify(error.details), String(error.stack))
     }
-    told.push(JSON.stringify([await opened.provider.models(testUse()), opened.provider.features]))
+    told.push(JSON.stringify([await opened.provider.models(testContext()), opened.provider.features]))
     expect(told.join('\n')).to.not.include(KEY)
     expect(upstream.received.every(one => one.headers['x-goog-api-key'] === KEY && !one.path.includes(KEY))).to.equal(true)
     await rm(folder, { recursive: true })

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { ModelRequest, ToolCallPart } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { ask, endOf, everUse, failureOf, offered, openLocal, says, textOf, usageOf, user } from './support/local.ts'
+import { ask, endOf, endlessContext, failureOf, offered, openLocal, says, textOf, usageOf, user } from './support/local.ts'
 
 describe('provider-local', () => {
   it('restates the message, and tells the turn from the second one on', async () => {
@@ -67,7 +67,7 @@ describe('provider-local', () => {
   it('refuses a context that is too long with the limit and the count', async () => {
     await using local = await openLocal()
     const request = says('word '.repeat(9000), { model: 'local-small' })
-    const count = await local.provider.countTokens(request, everUse())
+    const count = await local.provider.countTokens(request, endlessContext())
     const error = await failureOf(ask(local.provider, request))
     expect(error).to.include({ code: 'MODEL_FAILED' })
     expect(error.details).to.include({ kind: 'context_too_long', limit: 8192, count })
@@ -83,7 +83,7 @@ describe('provider-local', () => {
 
   it('has the models that its entry of the configuration names', async () => {
     await using local = await openLocal({ models: [{ id: 'tiny', context: 30, output: 3 }] })
-    expect(await local.provider.models(everUse())).to.deep.equal({
+    expect(await local.provider.models(endlessContext())).to.deep.equal({
       models: [{ id: 'tiny', context: 30, output: 3 }],
       open: false,
     })
@@ -92,7 +92,7 @@ describe('provider-local', () => {
 
   it('counts history, tools and the schema of the reply as input', async () => {
     await using local = await openLocal()
-    const count = (request: ModelRequest) => local.provider.countTokens(request, everUse())
+    const count = (request: ModelRequest) => local.provider.countTokens(request, endlessContext())
     const bare = await count(says('hello'))
     expect(await count(says('hello', { tools: offered('weather') }))).to.be.above(bare)
     expect(await count(says('hello', { responseSchema: { type: 'object' } }))).to.be.above(bare)
@@ -108,13 +108,15 @@ describe('provider-local', () => {
   ] as const) {
     it(`counts 200,000 ${what} letters while another request is answered`, async () => {
       await using local = await openLocal()
-      await local.provider.countTokens(says('warm'), everUse())
+      await local.provider.countTokens(says('warm'), endlessContext())
       const server = createServer((_, response) => response.end('alive')).listen(0, '127.0.0.1')
       await once(server, 'listening')
       const order: string[] = []
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
       await fetch(url)
-      const counting = local.provider.countTokens(says(`${text}!`), everUse()).then(count => (order.push('counted'), count))
+      const counting = local.provider
+        .countTokens(says(`${text}!`), endlessContext())
+        .then(count => (order.push('counted'), count))
       const answer = fetch(url)
         .then(response => response.text())
         .then(body => (order.push(body), body))
@@ -180,7 +182,7 @@ describe('provider-local, by its directives', () => {
     const events: string[] = []
     const error = await failureOf(
       (async () => {
-        for await (const event of local.provider.chat(says('some more words\n/fail overloaded after 3'), everUse()))
+        for await (const event of local.provider.chat(says('some more words\n/fail overloaded after 3'), endlessContext()))
           events.push(event.type)
       })()
     )

@@ -20,7 +20,7 @@ export async function openProvider(
   const upstream = createUpstream({ provider: name, ...server, failureOf })
   const models = modelList({
     configured: config.models,
-    load: async use => modelsOf(await upstream.json('GET', `/models${query}`, undefined, use), preset),
+    load: async ctx => modelsOf(await upstream.json('GET', `/models${query}`, undefined, ctx), preset),
     open: true,
     signal,
   })
@@ -28,14 +28,14 @@ export async function openProvider(
     features: { tool_calling: true, streaming: true, vision: preset.vision },
     models,
     countTokens: async request => estimateTokens(request),
-    chat: (request, use) => {
+    chat: (request, ctx) => {
       const reader = new ChunkReader(name, preset, upstream)
       const way = request.gathered ? 'whole' : 'stream'
-      return upstream[way](`/chat/completions${query}`, bodyOf(request, name, preset), reader, use)
+      return upstream[way](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx)
     },
-    async probe(use) {
+    async probe(ctx) {
       try {
-        await upstream.json('GET', `${preset.probe}${query}`, undefined, use)
+        await upstream.json('GET', `${preset.probe}${query}`, undefined, ctx)
       } catch (error) {
         // it has answered, it only has no such list
         if (!NO_LIST.has(statusOf(error))) throw error

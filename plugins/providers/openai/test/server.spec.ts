@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ConfigTree, formatError } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { type Answerer, openUpstream, testUse } from '@svc/testing'
+import { type Answerer, openUpstream, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { type Preset, type PresetName, PRESETS } from '../src/presets.ts'
 import { asks } from './support/requests.ts'
@@ -23,8 +23,8 @@ describe('the servers of provider-openai', () => {
     await Promise.all([ask(first!, asks('plain')), ask(second!, asks('plain'))])
     expect(one.received[0]?.headers).to.include({ authorization: `Bearer ${KEY}`, 'x-team': 'a' })
     expect(two.received[0]?.headers).not.to.have.any.keys('authorization', 'x-team')
-    expect((await first!.models(testUse())).open).to.equal(true)
-    expect(await second!.models(testUse())).to.deep.equal({
+    expect((await first!.models(testContext())).open).to.equal(true)
+    expect(await second!.models(testContext())).to.deep.equal({
       models: [{ id: 'plain' }, { id: 'tools', context: 8, features: { vision: false } }],
       open: false,
     })
@@ -36,7 +36,7 @@ describe('the servers of provider-openai', () => {
       speak({ ...received, path: received.path.replace(/\?.*/, '') }, reply)
     )
     await ask(rig.provider, asks('plain'))
-    await rig.provider.probe(testUse())
+    await rig.provider.probe(testContext())
     expect(rig.upstream.received.map(one => one.path)).to.deep.equal([
       '/v1/chat/completions?api-version=2025-04-01-preview',
       '/v1/models?api-version=2025-04-01-preview',
@@ -68,7 +68,7 @@ describe('the servers of provider-openai', () => {
     ]
     for (const list of [{ object: 'list', data }, data]) {
       await using rig = await openRig({}, (_, reply) => reply.json(200, list))
-      expect(await rig.provider.models(testUse())).to.deep.equal({
+      expect(await rig.provider.models(testContext())).to.deep.equal({
         models: [
           { id: 'a', context: 100, output: 10 },
           { id: 'b', context: 200, features: { tool_calling: true, vision: true }, temperature: false },
@@ -83,7 +83,7 @@ describe('the servers of provider-openai', () => {
   it('begin their list with the model that is to be the default', async () => {
     const data = ['gpt-4', 'o3', 'gpt-4o-mini', 'gpt-5-mini'].map(id => ({ id }))
     await using rig = await openRig({ preset: 'openai' }, (_, reply) => reply.json(200, { data }))
-    const { models } = await rig.provider.models(testUse())
+    const { models } = await rig.provider.models(testContext())
     expect(models.map(one => one.id)).to.deep.equal(['gpt-5-mini', 'gpt-4', 'o3', 'gpt-4o-mini'])
     expect(models.map(one => one.temperature)).to.deep.equal([false, undefined, false, undefined])
   })
@@ -91,13 +91,13 @@ describe('the servers of provider-openai', () => {
   it('are probed without cost, also those that have no list', async () => {
     for (const status of [200, 404, 405]) {
       await using rig = await openRig({}, (_, reply) => reply.json(status, {}))
-      await rig.provider.probe(testUse())
+      await rig.provider.probe(testContext())
       expect(rig.upstream.received.map(one => `${one.method} ${one.path}`)).to.deep.equal(['GET /v1/models'])
     }
     await using rig = await openRig({}, (_, reply) => reply.json(401, {}))
-    expect((await failing(rig.provider.probe(testUse()))).details).to.include({ kind: 'authentication' })
+    expect((await failing(rig.provider.probe(testContext()))).details).to.include({ kind: 'authentication' })
     await using open = await openRig({ preset: 'openrouter' }, (_, reply) => reply.json(200, {}))
-    await open.provider.probe(testUse())
+    await open.provider.probe(testContext())
     expect(open.upstream.received[0]?.path).to.equal('/v1/key')
   })
 })
@@ -200,8 +200,8 @@ describe('a key of provider-openai', () => {
     await using rig = await openRig({ headers: { 'X-Auth-Token': 'canary-of-a-header' } }, telling, log)
     const errors = [
       await failing(ask(rig.provider, asks('plain'))),
-      await failing(rig.provider.models(testUse())),
-      await failing(rig.provider.probe(testUse())),
+      await failing(rig.provider.models(testContext())),
+      await failing(rig.provider.probe(testContext())),
     ]
     for (const error of errors) rig.host.log.error({ err: error }, 'it failed')
     const told = errors.flatMap(error => [formatError(error), JSON.stringify(error), String(error.stack), String(error.cause)])

@@ -12,13 +12,13 @@ export function createFirstUse({
     return (loaded ??= import('./policy.ts').then(({ createPolicy }) => createPolicy(options)))
   }
   return {
-    prepare: async (request, use) => (await policy()).prepare(request, use),
-    release: async (id, use) => (await policy()).release(id, use),
-    refused: async (id, what, use) => (await policy()).refused(id, what, use),
-    look: async (id, pid, use) => (await policy()).look(id, pid, use),
-    quarantine: async (who, use) => (await policy()).quarantine(who, use),
-    async *quarantined(who, use) {
-      yield* (await policy()).quarantined(who, use)
+    prepare: async (request, ctx) => (await policy()).prepare(request, ctx),
+    release: async (id, ctx) => (await policy()).release(id, ctx),
+    refused: async (id, what, ctx) => (await policy()).refused(id, what, ctx),
+    look: async (id, pid, ctx) => (await policy()).look(id, pid, ctx),
+    quarantine: async (who, ctx) => (await policy()).quarantine(who, ctx),
+    async *quarantined(who, ctx) {
+      yield* (await policy()).quarantined(who, ctx)
     },
     async [Symbol.asyncDispose]() {
       await (await loaded)?.[Symbol.asyncDispose]()

@@ -1,23 +1,23 @@
 import type { Host, PluginReport } from '@svc/core'
-import type { Check, CheckReport, Figures, Peers } from '@svc/core/contracts'
+import type { Check, CheckReport, WorkerMetrics, Peers } from '@svc/core/contracts'
 import { nameOf } from './quarantine.ts'
 
 /** How the isolated plugins of one worker stand, by name. */
 export type Standings = { readonly [name: string]: { readonly state: string; readonly restarts: number } }
 
 /** What `/health` says of the isolated plugins: of this worker's, for what is in quarantine is so in all. `/api/v1/status` adds up what all workers say. */
-export const pluginsCheck = (host: Host, peers: Pick<Peers, 'figures'> | undefined): Check => ({
-  probe: async use => reportOf([await standingsOf(host, use)]),
-  ...(peers ? { status: async use => reportOf((await peers.figures(use)).filter(one => !one.ended).map(standingsIn)) } : {}),
+export const pluginsCheck = (host: Host, peers: Pick<Peers, 'metrics'> | undefined): Check => ({
+  probe: async ctx => reportOf([await standingsOf(host, ctx)]),
+  ...(peers ? { status: async ctx => reportOf((await peers.metrics(ctx)).filter(one => !one.ended).map(standingsIn)) } : {}),
 })
 
-export async function standingsOf(host: Host, use: Parameters<Host['report']>[0]): Promise<Standings> {
-  const { plugins } = await host.report(use)
+export async function standingsOf(host: Host, ctx: Parameters<Host['report']>[0]): Promise<Standings> {
+  const { plugins } = await host.report(ctx)
   const isolated = plugins.filter(one => one.isolation === 'process')
   return Object.fromEntries(isolated.map(one => [reportedName(one), { state: one.state, restarts: one.restarts ?? 0 }]))
 }
 
-const standingsIn = ({ isolation }: Figures): Standings =>
+const standingsIn = ({ isolation }: WorkerMetrics): Standings =>
   (isolation as { readonly standings?: Standings } | undefined)?.standings ?? {}
 
 const reportedName = ({ name, instance }: PluginReport) =>

@@ -21,13 +21,13 @@ export default definePlugin({
     // Where nothing is isolated there is nothing to be told.
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))
-      scope.add(MetricSources, 'isolation', { read: async use => familiesOf((await host.report(use)).plugins) })
-      scope.tap(Peers.hooks.told, ({ topic, message }, use) => quarantine.told(topic, message, use))
-      scope.tap(Peers.hooks.figures, async (figures, use) => ({
-        ...figures,
-        isolation: { quarantined: quarantine.names(), standings: await standingsOf(host, use) },
+      scope.add(MetricSources, 'isolation', { read: async ctx => familiesOf((await host.report(ctx)).plugins) })
+      scope.tap(Peers.hooks.told, ({ topic, message }, ctx) => quarantine.told(topic, message, ctx))
+      scope.tap(Peers.hooks.metrics, async (metrics, ctx) => ({
+        ...metrics,
+        isolation: { quarantined: quarantine.names(), standings: await standingsOf(host, ctx) },
       }))
-      scope.tap(Host.hooks.ready, (_, use) => quarantine.joined(use), { stage: JOINED })
+      scope.tap(Host.hooks.ready, (_, ctx) => quarantine.joined(ctx), { stage: JOINED })
     }
     return scope.use(createFirstUse({ config, log, sandbox, quarantine, onFirst }))
   },

@@ -1,9 +1,9 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { codeOf, get, type Log, messageOf, systemUse, type Use } from '@svc/core'
+import { codeOf, get, type Log, messageOf, systemContext, type CallContext } from '@svc/core'
 import type {
   Isolation,
-  IsolationFigures,
+  IsolationUsage,
   IsolationRequest,
   PreparedProcess,
   ProcessSandbox,
@@ -28,7 +28,7 @@ export interface PolicyOptions {
 interface Held {
   readonly refusals: Refusals
   /** Ends all of it; answers with the limits that the process ran into. */
-  release(use: Use): Promise<string[]>
+  release(ctx: CallContext): Promise<string[]>
 }
 
 /** Holds isolated plugins to what they may have, by the process sandbox. */
@@ -42,15 +42,15 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
     counted.set(plugin, refusals)
     return refusals
   }
-  const release = async (id: string, use: Use) => {
+  const release = async (id: string, ctx: CallContext) => {
     const one = held.get(id)
     held.delete(id)
-    return (await one?.release(use)) ?? []
+    return (await one?.release(ctx)) ?? []
   }
   return {
-    async prepare(request, use) {
+    async prepare(request, ctx) {
       const refusals = refusalsOf(request.plugin)
-      const made = await prepareOne(request, refusals, options, use)
+      const made = await prepareOne(request, refusals, options, ctx)
       held.set(made.prepared.id, { refusals, release: one => made.release(one) })
       return made.prepared
     },
@@ -59,32 +59,37 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
       held.get(id)?.refusals.count(kind, what)
     },
     async look(id, pid) {
-      return { ...(await figuresOf(pid)), refusals: held.get(id)?.refusals.all() ?? {} }
+      return { ...(await metricsOf(pid)), refusals: held.get(id)?.refusals.all() ?? {} }
     },
-    quarantine: (who, use) => quarantine.put(who, use),
-    quarantined: (who, use) => quarantine.watch(who, use),
+    quarantine: (who, ctx) => quarantine.put(who, ctx),
+    quarantined: (who, ctx) => quarantine.watch(who, ctx),
     async [Symbol.asyncDispose]() {
-      const use = systemUse(AbortSignal.timeout(10_000), 'isolation')
+      const ctx = systemContext(AbortSignal.timeout(10_000), 'isolation')
       await swept
-      await Promise.all([...held.keys()].map(id => release(id, use)))
+      await Promise.all([...held.keys()].map(id => release(id, ctx)))
     },
   }
 }
 
 interface Made {
   readonly prepared: PreparedProcess
-  release(use: Use): Promise<string[]>
+  release(ctx: CallContext): Promise<string[]>
 }
 
-async function prepareOne(request: IsolationRequest, refusals: Refusals, options: PolicyOptions, use: Use): Promise<Made> {
+async function prepareOne(
+  request: IsolationRequest,
+  refusals: Refusals,
+  options: PolicyOptions,
+  ctx: CallContext
+): Promise<Made> {
   const { config, sandbox, log } = options
   const { plugin } = request
   const allowed = await existing(request)
   const visible = await foldersOf([request.folder, ...request.hostFolders])
   const why = sandbox
-    ? await missing(sandbox, use)
+    ? await missing(sandbox, ctx)
     : { why: 'no plugin provides the process sandbox', hint: 'add @svc/plugin-sandbox-process to "plugins"' }
-  if (!why) return inSandbox(request, { allowed, visible, refusals, config, sandbox: sandbox! }, use)
+  if (!why) return inSandbox(request, { allowed, visible, refusals, config, sandbox: sandbox! }, ctx)
   if (config.without_sandbox === 'refuse') throw unavailable(plugin, why.why, why.hint)
   log.warn(
     { of: plugin, why: why.why },
@@ -94,8 +99,11 @@ async function prepareOne(request: IsolationRequest, refusals: Refusals, options
 }
 
 /** Why this machine cannot hold a plugin, and what fixes that. */
-async function missing(sandbox: ProcessSandbox, use: Use): Promise<{ readonly why: string; readonly hint: string } | undefined> {
-  const { ready, memory, pids, reason = 'it cannot hold what is asked', hint = 'install bubblewrap' } = await sandbox.probe(use)
+async function missing(
+  sandbox: ProcessSandbox,
+  ctx: CallContext
+): Promise<{ readonly why: string; readonly hint: string } | undefined> {
+  const { ready, memory, pids, reason = 'it cannot hold what is asked', hint = 'install bubblewrap' } = await sandbox.probe(ctx)
   return ready && memory && pids ? undefined : { why: reason, hint }
 }
 
@@ -125,7 +133,7 @@ interface InSandbox {
   readonly sandbox: ProcessSandbox
 }
 
-async function inSandbox(request: IsolationRequest, parts: InSandbox, use: Use): Promise<Made> {
+async function inSandbox(request: IsolationRequest, parts: InSandbox, ctx: CallContext): Promise<Made> {
   const { allowed, visible, refusals, config, sandbox } = parts
   const { memoryBytes, pids, ...watch } = limitsFor(config, request.plugin)
   const folder = await makeTemporary('egress')
@@ -150,11 +158,11 @@ async function inSandbox(request: IsolationRequest, parts: InSandbox, use: Use):
       file,
       args: line,
       env: set,
-    } = await sandbox.wrap({ command: process.execPath, args, env, limits, node: true, lasting: true }, use)
+    } = await sandbox.wrap({ command: process.execPath, args, env, limits, node: true, lasting: true }, ctx)
     return {
       prepared: { id, file, args: line, env: set, hold: 'sandbox', ...watch },
-      async release(use) {
-        const [met] = await Promise.all([sandbox.release(id, use), close()])
+      async release(ctx) {
+        const [met] = await Promise.all([sandbox.release(id, ctx), close()])
         return [
           met.outOfMemory ? [`it took more memory than it may (${memoryBytes} bytes)`] : [],
           met.outOfPids ? [`it started more than ${pids} processes`] : [],
@@ -223,7 +231,7 @@ const PAGE_BYTES = 4096
 const [UTIME, STIME, RESIDENT] = [11, 12, 21]
 
 /** What a process and all that it has started take, as the kernel says. */
-async function figuresOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
+async function metricsOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
   const all = await treeOf(pid)
   return {
     cpuMs: all.reduce((sum, one) => sum + one.cpuMs, 0),
@@ -288,7 +296,7 @@ const LONGEST = 200
 /** What one plugin was refused. */
 interface Refusals {
   count(kind: RefusalKind, what: string, why?: string): void
-  all(): IsolationFigures['refusals']
+  all(): IsolationUsage['refusals']
 }
 
 const VERBS: Readonly<Record<RefusalKind, string>> = {

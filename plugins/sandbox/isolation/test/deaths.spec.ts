@@ -1,6 +1,6 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Checks, MetricSources, PeerAnswers, Tools } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { openCrew } from './support/crew.ts'
@@ -8,11 +8,11 @@ import { Gong } from './support/hostile/gong.ts'
 import { failed, type Hostile, openHostile, withSandbox } from './support/hostile.ts'
 import { itWith } from '../../../../test/support/needs.ts'
 
-const use = systemUse(new AbortController().signal)
-const healthOf = async ({ host }: Hostile) => host.slot(Checks).get('plugins')!.probe(use)
+const ctx = systemContext(new AbortController().signal)
+const healthOf = async ({ host }: Hostile) => host.slot(Checks).get('plugins')!.probe(ctx)
 /** What `/metrics` says of it, by the end of the name. */
 async function valuesOf({ host }: Hostile): Promise<(name: string, kind?: string) => number | undefined> {
-  const families = await host.slot(MetricSources).get('isolation')!.read(use)
+  const families = await host.slot(MetricSources).get('isolation')!.read(ctx)
   return (name, kind) => {
     const { values = [] } = families.find(family => family.name === `svc_plugin_${name}`) ?? {}
     return values.find(({ labels }) => labels.kind === kind)?.value
@@ -77,14 +77,14 @@ withSandbox('an isolated plugin that misbehaves', () => {
   })
 
   it('never answers a hook: the one who calls is told, and the host goes on', async () => {
-    expect(await failed(box.one.host.service(Gong).strike(testUse()))).to.match(/TAP_TIMEOUT/)
+    expect(await failed(box.one.host.service(Gong).strike(testContext()))).to.match(/TAP_TIMEOUT/)
     expect(await box.one.attack('nothing')).to.equal('nothing')
   })
 
   it('streams faster than it is read: it waits, with no more than a window of items under way', async () => {
     const yielded = async () => Number(await box.one.attack('yielded'))
     const read: unknown[] = []
-    const stream = box.one.host.slot(PeerAnswers).get('flood')!.answer(null, testUse())
+    const stream = box.one.host.slot(PeerAnswers).get('flood')!.answer(null, testContext())
     for await (const item of stream) {
       read.push(item)
       if (read.length < 500) continue
@@ -171,7 +171,7 @@ withSandbox('an isolated plugin that dies again and again', () => {
     await one.until('too often')
     expect(one.report()).to.include({ state: 'quarantined', restarts: 1 })
     expect(one.host.slot(Tools).has('attack')).to.equal(false)
-    expect(await failed(attack.call({ what: 'nothing' }, testUse()))).to.match(/PLUGIN_GONE/)
+    expect(await failed(attack.call({ what: 'nothing' }, testContext()))).to.match(/PLUGIN_GONE/)
     expect(await healthOf(one)).to.include(OUT)
     const value = await valuesOf(one)
     expect(['up', 'quarantined', 'restarts_total'].map(name => value(name))).to.deep.equal([0, 1, 1])
@@ -187,7 +187,7 @@ withSandbox('an isolated plugin that dies again and again', () => {
       expect(worker.host.slot(Tools).has('attack')).to.equal(false)
     }
     expect(other.lines.find(line => line.includes('too often'))).to.include('in another worker')
-    expect(await one.host.slot(Checks).get('plugins')!.status!(use)).to.deep.include({
+    expect(await one.host.slot(Checks).get('plugins')!.status!(ctx)).to.deep.include({
       detail: { 'svc-plugin-hostile': { state: 'quarantined', restarts: 1 } },
     })
     expect(await fresh.attack('nothing')).to.equal('nothing')

@@ -6,9 +6,9 @@ export function createProcessSandbox(options: SandboxOptions): ProcessSandbox & 
   let loaded: Promise<ProcessSandbox & AsyncDisposable> | undefined
   const sandbox = () => (loaded ??= import('./sandbox.ts').then(({ createSandbox }) => createSandbox(options)))
   return {
-    wrap: async (request, use) => (await sandbox()).wrap(request, use),
-    release: async (id, use) => (await sandbox()).release(id, use),
-    probe: async use => (await sandbox()).probe(use),
+    wrap: async (request, ctx) => (await sandbox()).wrap(request, ctx),
+    release: async (id, ctx) => (await sandbox()).release(id, ctx),
+    probe: async ctx => (await sandbox()).probe(ctx),
     async [Symbol.asyncDispose]() {
       await (await loaded)?.[Symbol.asyncDispose]()
     },

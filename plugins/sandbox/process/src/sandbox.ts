@@ -51,12 +51,12 @@ export function createSandbox({ home, protectedPaths, warn = () => {} }: Sandbox
   return {
     probe: async () => (await machine()).ability,
     release,
-    async wrap(request, use) {
+    async wrap(request, ctx) {
       const found = await machine()
       const { bwrap, ability } = found
       if (!bwrap) throw unavailable(ability.reason ?? 'bubblewrap does not work here')
       const limits = needed(request.limits, found)
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       await swept
       const [shown, held] = await bothAtOnce(request, limits, found, resolve(home))
       const id = randomUUID()

@@ -35,7 +35,7 @@ withSandbox('the limits of the process sandbox', () => {
   const box = boxed()
 
   it('end what needs too much memory, and only that', async function () {
-    const { memory } = await box.sandbox.probe(box.use)
+    const { memory } = await box.sandbox.probe(box.ctx)
     if (memory === null) return skipBecause(this, 'the sandbox can limit no memory on this machine')
     const { code, met, enforced } = await box.run('node', ['-e', GREEDY], { limits: { memoryBytes: 128 * MIB } })
     expect([code === 0, enforced.memory]).to.deep.equal([false, memory])
@@ -57,7 +57,7 @@ withSandbox('the limits of the process sandbox', () => {
   })
 
   it('hold a fork bomb, and end it whole', async function () {
-    const { pids } = await box.sandbox.probe(box.use)
+    const { pids } = await box.sandbox.probe(box.ctx)
     if (pids === null) return skipBecause(this, 'the sandbox can limit no processes on this machine')
     const word = `bomb-${process.pid}`
     const { met, enforced } = await box.run('sh', ['-c', BOMB, word], { limits: { pids: 20 }, timeoutMs: 500 })
@@ -91,7 +91,7 @@ withSandbox('the limits of the process sandbox', () => {
     process.kill(host.pid, 'SIGKILL')
     await closed
     expect(running(word)).to.equal(0)
-    await box.sandbox.release(id, box.use)
+    await box.sandbox.release(id, box.ctx)
   })
 
   it('let none survive an abort', async () => {
@@ -103,7 +103,7 @@ withSandbox('the limits of the process sandbox', () => {
     expect(running(word)).to.be.above(0)
     controller.abort()
     await child.exited
-    await box.sandbox.release(id, box.use)
+    await box.sandbox.release(id, box.ctx)
     expect(running(word)).to.equal(0)
   })
 
@@ -117,7 +117,7 @@ withSandbox('the limits of the process sandbox', () => {
       for (let looks = 0; looks < 10_000 && readFileSync(children, 'utf8') === ''; looks++) await immediate()
       await child.end()
       expect(running(word), `round ${round}`).to.equal(0)
-      await box.sandbox.release(id, box.use)
+      await box.sandbox.release(id, box.ctx)
     }
   })
 
@@ -132,8 +132,8 @@ withSandbox('the limits of the process sandbox', () => {
       await own.run('true', [], { limits: { memoryBytes: 64 * MIB, pids: 10 } })
       expect(groups()).to.deep.equal([])
       const { id } = await own.wrap('true')
-      await own.sandbox.release(id, own.use)
-      expect(await own.sandbox.release(id, own.use)).to.deep.equal({ outOfMemory: false, outOfPids: false })
+      await own.sandbox.release(id, own.ctx)
+      expect(await own.sandbox.release(id, own.ctx)).to.deep.equal({ outOfMemory: false, outOfPids: false })
       const left = await own.wrap('sh', ['-c', 'echo started; sleep 1000'])
       const child = await startChild({ ...left, contained: true })
       await once(child.stdout, 'data')

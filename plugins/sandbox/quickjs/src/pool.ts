@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { createFairSemaphore } from '@svc/worker-pool'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import { sandboxClosed } from './errors.ts'
 import { GuestThread, type Servant } from './guest-thread.ts'
 import type { Job, Outcome } from './messages.ts'
@@ -9,7 +9,7 @@ import type { Job, Outcome } from './messages.ts'
 /** Threads for guests: none before the first run. */
 export interface Pool extends AsyncDisposable {
   /** Waits for a thread and runs a job there. Throws WORK_BUSY where too many wait. */
-  run(job: Job, servant: Servant, use: Use): Promise<Outcome>
+  run(job: Job, servant: Servant, ctx: CallContext): Promise<Outcome>
 }
 
 const WAITING = { waiting: 256, waitingEach: 64, waitMs: 30_000 }
@@ -53,12 +53,12 @@ export function createPool(places: number, spareBytes: number): Pool {
     free.set(thread, timer.unref())
   }
   return {
-    async run(job, servant, use) {
-      using _seat = await seats.take(use)
+    async run(job, servant, ctx) {
+      using _seat = await seats.take(ctx)
       const thread = await take(job.tenant)
       try {
-        use.signal.throwIfAborted()
-        return await thread.run(job, servant, use.signal)
+        ctx.signal.throwIfAborted()
+        return await thread.run(job, servant, ctx.signal)
       } finally {
         leave(thread)
       }

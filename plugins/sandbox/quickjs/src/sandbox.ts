@@ -1,4 +1,4 @@
-import { asSvcError, codeOf, type RuntimeModule, type SvcError, type Use } from '@svc/core'
+import { asSvcError, codeOf, type RuntimeModule, type SvcError, type CallContext } from '@svc/core'
 import type { Json, Script, ScriptLimits, ScriptResult, ScriptSandbox } from '@svc/core/contracts'
 import { contributionsOf, resultOf } from './contributions.ts'
 import { callTimedOut, guestFailed, inputTooLarge, limitInvalid } from './errors.ts'
@@ -24,19 +24,19 @@ type Work = Pick<Job, 'code' | 'what' | 'tenant'> & { readonly input: unknown; r
 /** Makes the sandbox: scripts, and plugins' plain JavaScript. */
 export function createSandbox(parts: SandboxParts): ScriptSandbox {
   return {
-    async run({ code, input = null, tenant, limits = {} }: Script, use): Promise<ScriptResult> {
-      const owner = `tenant ${tenant ?? use.principal.id}`
-      const { json, lines } = await perform(parts, { code, what: 'script', tenant: owner, input, limits }, use)
+    async run({ code, input = null, tenant, limits = {} }: Script, ctx): Promise<ScriptResult> {
+      const owner = `tenant ${tenant ?? ctx.principal.id}`
+      const { json, lines } = await perform(parts, { code, what: 'script', tenant: owner, input, limits }, ctx)
       return { value: JSON.parse(json) as Json, console: lines as ScriptResult['console'] }
     },
-    async open(module, use) {
-      const { json } = await perform(parts, { ...workOf(module, use), what: 'describe', input: null }, use)
+    async open(module, ctx) {
+      const { json } = await perform(parts, { ...workOf(module, ctx), what: 'describe', input: null }, ctx)
       return contributionsOf(module, JSON.parse(json))
     },
-    async call(module, { slot, name, method, args }, use) {
-      const input = [...args, { config: module.config, requestId: use.requestId }]
-      const work = { ...workOf(module, use), what: [slot, name, method], input }
-      const { json } = await perform(parts, work, use).catch((error: SvcError) => {
+    async call(module, { slot, name, method, args }, ctx) {
+      const input = [...args, { config: module.config, requestId: ctx.requestId }]
+      const work = { ...workOf(module, ctx), what: [slot, name, method], input }
+      const { json } = await perform(parts, work, ctx).catch((error: SvcError) => {
         throw error.code === 'SANDBOX_TIMEOUT' ? callTimedOut(error) : error
       })
       return resultOf(JSON.parse(json))
@@ -45,25 +45,29 @@ export function createSandbox(parts: SandboxParts): ScriptSandbox {
 }
 
 // Who asks through a plugin shares no engine with others who do: the plugin could keep there what it was told.
-const workOf = ({ plugin, code, permissions }: RuntimeModule, use: Use) => ({
+const workOf = ({ plugin, code, permissions }: RuntimeModule, ctx: CallContext) => ({
   code,
-  tenant: `plugin ${plugin} ${use.principal.id}`,
+  tenant: `plugin ${plugin} ${ctx.principal.id}`,
   limits: { network: permissions.network ?? [] },
 })
 
-async function perform({ pool, bounds, servantFor }: SandboxParts, work: Work, use: Use): Promise<Outcome & { json: string }> {
+async function perform(
+  { pool, bounds, servantFor }: SandboxParts,
+  work: Work,
+  ctx: CallContext
+): Promise<Outcome & { json: string }> {
   const { limits } = work
   const job: Job = {
     code: work.code,
     what: work.what,
     tenant: work.tenant,
     input: packed(work),
-    timeoutMs: timeoutOf(limits, bounds, use),
+    timeoutMs: timeoutOf(limits, bounds, ctx),
     memoryBytes: memoryOf(limits, bounds),
     fetch: (limits.network ?? []).length > 0,
     files: (limits.paths ?? []).length > 0,
   }
-  const outcome = await pool.run(job, servantFor(limits), use).catch((error: unknown) => {
+  const outcome = await pool.run(job, servantFor(limits), ctx).catch((error: unknown) => {
     throw codeOf(error) === undefined ? asSvcError(error, 'SANDBOX_FAILED') : error
   })
   if (outcome.failure) throw guestFailed(outcome.failure)
@@ -77,7 +81,11 @@ function packed({ code, input }: Work): string {
   return json
 }
 
-function timeoutOf({ timeoutMs = Number.POSITIVE_INFINITY }: ScriptLimits, bounds: SandboxBounds, { deadline }: Use): number {
+function timeoutOf(
+  { timeoutMs = Number.POSITIVE_INFINITY }: ScriptLimits,
+  bounds: SandboxBounds,
+  { deadline }: CallContext
+): number {
   if (!(timeoutMs > 0)) throw limitInvalid('limits.timeoutMs', 'must be above 0')
   const left = deadline === undefined ? timeoutMs : Math.max(1, deadline - Date.now())
   return Math.min(timeoutMs, left, bounds.timeoutMs)

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { open, type Opened, refusal } from './support/sandbox.ts'
 import { site } from './support/site.ts'
@@ -74,7 +74,7 @@ describe('fetch in the sandbox', () => {
     expect(code).to.equal('SANDBOX_TIMEOUT')
     await left.promise
     const controller = new AbortController()
-    const again = refusal(sandbox.run(`fetch("${server.url}/slow")`, { limits }, testUse({ signal: controller.signal })))
+    const again = refusal(sandbox.run(`fetch("${server.url}/slow")`, { limits }, testContext({ signal: controller.signal })))
     await asked.promise
     controller.abort(new Error('left'))
     expect((await again).message).to.equal('left')

@@ -1,8 +1,8 @@
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { open, type Opened, refusal } from './support/sandbox.ts'
 
-const principal = (id: string) => testUse({ principal: { id, scopes: ['tools'] } })
+const principal = (id: string) => testContext({ principal: { id, scopes: ['tools'] } })
 
 describe('a script in the sandbox', () => {
   let sandbox: Opened
@@ -115,15 +115,15 @@ describe('a script in the sandbox', () => {
 
   it('is ended by an abort, at once, and the next one runs', async () => {
     const controller = new AbortController()
-    const ended = refusal(sandbox.run('for (;;) {}', {}, testUse({ signal: controller.signal })))
+    const ended = refusal(sandbox.run('for (;;) {}', {}, testContext({ signal: controller.signal })))
     setImmediate(() => controller.abort(new Error('nobody waits any more')))
     expect((await ended).message).to.equal('nobody waits any more')
-    expect((await refusal(sandbox.run('1', {}, testUse({ signal: controller.signal })))).message).to.match(/nobody waits/)
+    expect((await refusal(sandbox.run('1', {}, testContext({ signal: controller.signal })))).message).to.match(/nobody waits/)
     expect(await sandbox.value('1')).to.equal(1)
   })
 
   it('ends with the deadline of its caller', async () => {
-    const { code } = await refusal(sandbox.run('for (;;) {}', {}, { ...testUse(), deadline: Date.now() + 50 }))
+    const { code } = await refusal(sandbox.run('for (;;) {}', {}, { ...testContext(), deadline: Date.now() + 50 }))
     expect(code).to.equal('SANDBOX_TIMEOUT')
   })
 

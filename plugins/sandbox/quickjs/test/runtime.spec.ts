@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost, testUse, toolKit } from '@svc/testing'
+import { testHost, testContext, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 import { refusal } from './support/sandbox.ts'
 import { site } from './support/site.ts'
@@ -48,7 +48,7 @@ async function withPlugin(
 
 const tool = (body: string, more = '') =>
   `export const tools = { probe: { description: 'Looks what is there.', effects: [], parameters: { type: 'object' }, ${more} async call(args, context) { ${body} } } }`
-const answer = async (probe: Tool, args = {}, use = testUse()) => (await probe.call(args, use)).structured
+const answer = async (probe: Tool, args = {}, ctx = testContext()) => (await probe.call(args, ctx)).structured
 
 describe('a plugin with "runtime": "quickjs"', () => {
   it('is read and never imported: its module finds neither process nor require, at its top or in a call', async () => {
@@ -70,7 +70,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
 
   it('makes what it answers a result: a text, data, a result of its own', async () => {
     await withPlugin(tool('return args.what'), async of => {
-      const what = async (value: unknown) => of('probe').call({ what: value as never }, testUse())
+      const what = async (value: unknown) => of('probe').call({ what: value as never }, testContext())
       expect(await what('hello')).to.deep.equal({ content: [{ type: 'text', text: 'hello' }] })
       expect(await what([1])).to.deep.equal({ content: [{ type: 'text', text: '[1]' }], structured: [1] })
       const own = { content: [{ type: 'text', text: 'own' }], isError: true }
@@ -83,7 +83,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
   it('keeps nothing from call to call, not even for one caller', async () => {
     const code = `const seen = []\n${tool('seen.push(args.word); globalThis.all = [...(globalThis.all ?? []), args.word]; return { seen, all }')}`
     await withPlugin(code, async of => {
-      const who = (id: string) => testUse({ principal: { id, scopes: [] } })
+      const who = (id: string) => testContext({ principal: { id, scopes: [] } })
       await answer(of('probe'), { word: 'secret' }, who('a'))
       for (const id of ['a', 'b'])
         expect(await answer(of('probe'), { word: 'mine' }, who(id))).to.deep.equal({ seen: ['mine'], all: ['mine'] })
@@ -120,10 +120,12 @@ describe('a plugin with "runtime": "quickjs"', () => {
     await withPlugin(
       tool('if (args.loop) for (;;) {}\nconst all = []; for (;;) all.push(new Uint8Array(1e6))'),
       async of => {
-        const use = { ...testUse(), deadline: Date.now() + 60 }
-        expect((await refusal(of('probe').call({ loop: true }, use))).code).to.equal('TIMEOUT')
-        expect((await refusal(of('probe').call({}, testUse()))).code).to.equal('SANDBOX_MEMORY_LIMIT')
-        expect((await refusal(of('probe').call({ loop: false }, testUse()))).details).to.deep.equal({ reason: 'memory_limit' })
+        const ctx = { ...testContext(), deadline: Date.now() + 60 }
+        expect((await refusal(of('probe').call({ loop: true }, ctx))).code).to.equal('TIMEOUT')
+        expect((await refusal(of('probe').call({}, testContext()))).code).to.equal('SANDBOX_MEMORY_LIMIT')
+        expect((await refusal(of('probe').call({ loop: false }, testContext()))).details).to.deep.equal({
+          reason: 'memory_limit',
+        })
       },
       { config: { sandbox: { quickjs: { memory_limit: '48M' } } } }
     )

@@ -45,13 +45,13 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   }
 
   return {
-    async open(space, use) {
-      enter(use.signal)
+    async open(space, ctx) {
+      enter(ctx.signal)
       return { version: open(space, catalog, held) }
     },
     ...createReads(catalog, held, enter),
-    async batch(ops, { fence }, use) {
-      enter(use.signal)
+    async batch(ops, { fence }, ctx) {
+      enter(ctx.signal)
       checkOps(ops, catalog)
       if (fence) leases.check(fence)
       const done = batches.run(ops)
@@ -59,12 +59,12 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
       return { results: done.results }
     },
     ...createClaims(leases, counts, enter),
-    watch(collection, use) {
+    watch(collection, ctx) {
       catalog.collection(collection)
-      return changes.watch(collection, use.signal)
+      return changes.watch(collection, ctx.signal)
     },
-    async probe(use) {
-      enter(use.signal)
+    async probe(ctx) {
+      enter(ctx.signal)
       return { kind: 'memory', durable: false, shared: false }
     },
     async [Symbol.asyncDispose]() {
@@ -79,26 +79,26 @@ type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder' | 'c
 
 function createClaims(leases: Leases, counts: Counts, enter: (signal: AbortSignal) => void): Claims {
   return {
-    async acquire(lease, request, use) {
-      enter(use.signal)
+    async acquire(lease, request, ctx) {
+      enter(ctx.signal)
       checkLease(lease, request.ttlMs, request.waitMs, request.holder)
-      return leases.queue.acquire(lease, request, use)
+      return leases.queue.acquire(lease, request, ctx)
     },
-    async renew(lease, ttlMs, use) {
-      enter(use.signal)
+    async renew(lease, ttlMs, ctx) {
+      enter(ctx.signal)
       checkLease(lease.lease, ttlMs)
       return leases.renew(lease, ttlMs)
     },
-    async release(lease, use) {
-      enter(use.signal)
+    async release(lease, ctx) {
+      enter(ctx.signal)
       leases.release(lease)
     },
-    async releaseHolder(holderPrefix, use) {
-      enter(use.signal)
+    async releaseHolder(holderPrefix, ctx) {
+      enter(ctx.signal)
       leases.releaseHolder(holderPrefix)
     },
-    async count(key, windows, use) {
-      enter(use.signal)
+    async count(key, windows, ctx) {
+      enter(ctx.signal)
       checkCount(key, windows)
       return counts.count(key, windows)
     },
@@ -107,17 +107,17 @@ function createClaims(leases: Leases, counts: Counts, enter: (signal: AbortSigna
 
 function createReads(catalog: Catalog, held: Held, enter: (signal: AbortSignal) => void): Pick<Store, 'get' | 'range' | 'read'> {
   return {
-    async get(collection, key, use) {
-      enter(use.signal)
+    async get(collection, key, ctx) {
+      enter(ctx.signal)
       catalog.collection(collection)
       return held.tables.get(collection)!.get(key)?.record
     },
-    async range(collection, query, use) {
-      enter(use.signal)
+    async range(collection, query, ctx) {
+      enter(ctx.signal)
       return range(collection, query, catalog, held)
     },
-    async read(log, id, query, use) {
-      enter(use.signal)
+    async read(log, id, query, ctx) {
+      enter(ctx.signal)
       checkRead(log, id, query, catalog)
       return read(held.logs.get(log)!.get(id)?.values ?? [], query)
     },

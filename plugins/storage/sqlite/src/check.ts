@@ -1,4 +1,4 @@
-import { messageOf, type Use } from '@svc/core'
+import { messageOf, type CallContext } from '@svc/core'
 import type { Check, CheckReport } from '@svc/core/contracts'
 import { noAnswer } from './errors.ts'
 import type { SqliteStore } from './store.ts'
@@ -16,10 +16,10 @@ export const countsReason = (since: number | undefined): string | undefined =>
     : `the file of counts was damaged: limits have been counted anew since ${new Date(since).toISOString()}`
 
 /** Probes the store, but not for ever. Throws STORE_UNAVAILABLE. */
-async function probeSoon(store: Probed, use: Use): Promise<{ kind: string; durable: boolean }> {
+async function probeSoon(store: Probed, ctx: CallContext): Promise<{ kind: string; durable: boolean }> {
   const limit = AbortSignal.timeout(LIMIT_MS)
   try {
-    return { ...(await store.probe({ ...use, signal: AbortSignal.any([use.signal, limit]) })) }
+    return { ...(await store.probe({ ...ctx, signal: AbortSignal.any([ctx.signal, limit]) })) }
   } catch (error) {
     throw error === limit.reason ? noAnswer(LIMIT_MS / 1000) : error
   }
@@ -29,17 +29,17 @@ async function probeSoon(store: Probed, use: Use): Promise<{ kind: string; durab
 export function createCheck(store: Probed): Check {
   let flight: Promise<CheckReport> | undefined
   return {
-    probe(use) {
+    probe(ctx) {
       // Nobody who leaves may end it for the others.
-      flight ??= report(store, { ...use, signal: new AbortController().signal }).finally(() => (flight = undefined))
+      flight ??= report(store, { ...ctx, signal: new AbortController().signal }).finally(() => (flight = undefined))
       return flight
     },
   }
 }
 
-async function report(store: Probed, use: Use): Promise<CheckReport> {
+async function report(store: Probed, ctx: CallContext): Promise<CheckReport> {
   try {
-    const detail = await probeSoon(store, use)
+    const detail = await probeSoon(store, ctx)
     const reason = countsReason(store.countsAnewSince())
     return reason === undefined ? { status: 'healthy', detail } : { status: 'degraded', reason, detail }
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Store, StoreOp } from '@svc/core/contracts'
 import { type Catalog, checkOps, checkRange, checkRead, checkSize, storeInvalid } from '@svc/storage-kit'
 import type { Link } from './link.ts'
@@ -17,32 +17,32 @@ export interface DataParts {
   readonly link: Link
   readonly tails: Tails
   /** Refuses calls that come too late. */
-  readonly enter: (use: Use) => void
+  readonly enter: (ctx: CallContext) => void
 }
 
 /** Makes reads over the reader and writes over the writer's thread. */
 export function createData({ catalog, reader, link, tails, enter }: DataParts): Data {
   return {
-    async get(collection, key, use) {
-      enter(use)
+    async get(collection, key, ctx) {
+      enter(ctx)
       catalog.collection(collection)
-      return reader.reading(reads => reads.get(collection, key), use.signal)
+      return reader.reading(reads => reads.get(collection, key), ctx.signal)
     },
-    async range(collection, query, use) {
-      enter(use)
+    async range(collection, query, ctx) {
+      enter(ctx)
       const { paths, span } = checkRange(collection, query, catalog)
-      return reader.reading(reads => reads.range(collection, paths, span, query.reverse ?? false, query.limit), use.signal)
+      return reader.reading(reads => reads.range(collection, paths, span, query.reverse ?? false, query.limit), ctx.signal)
     },
-    async read(log, id, query, use) {
-      enter(use)
+    async read(log, id, query, ctx) {
+      enter(ctx)
       checkRead(log, id, query, catalog)
-      return reader.reading(reads => reads.read(log, id, query), use.signal)
+      return reader.reading(reads => reads.read(log, id, query), ctx.signal)
     },
-    async batch(ops, { fence }, use) {
-      enter(use)
+    async batch(ops, { fence }, ctx) {
+      enter(ctx)
       checkOps(ops, catalog)
       const wire = toWire(ops)
-      const answer = await link.send(['batch', wire, fence?.lease ?? '', fence?.fence ?? 0], use.signal)
+      const answer = await link.send(['batch', wire, fence?.lease ?? '', fence?.fence ?? 0], ctx.signal)
       remember(tails, wire, answer)
       return { results: answer.slice(0, ops.length) }
     },

@@ -25,7 +25,7 @@ export default definePlugin({
     const store = scope.use(createSqliteStore({ path, busyMs, mayMake: false, countsAnew }))
     const files = [path, `${path}-wal`, `${path}-shm`, countsFile(path)]
     scope.add(ProtectedPaths, 'store', { paths: files, owner: 'the store of this server' })
-    scope.add(Checks, 'database', { ...createCheck(store), examine: use => examine(path, use) })
+    scope.add(Checks, 'database', { ...createCheck(store), examine: ctx => examine(path, ctx) })
     return store
   },
 })

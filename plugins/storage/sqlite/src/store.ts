@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { asSvcError, codeOf, type SvcError, type Use } from '@svc/core'
+import { asSvcError, codeOf, type SvcError, type CallContext } from '@svc/core'
 import type { Fence, Lease, Space, Store } from '@svc/core/contracts'
 import {
   checkCount,
@@ -50,7 +50,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const { tails, condition, reader, watches, link, counter } = createParts(options)
   let anewSince: number | undefined
   let closed = false
-  const enter = ({ signal }: Use) => {
+  const enter = ({ signal }: CallContext) => {
     signal.throwIfAborted()
     if (closed) throw storeClosed()
   }
@@ -60,27 +60,27 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     countsAnewSince: () => anewSince,
     ...createData({ catalog, reader, link, tails, enter }),
     ...leases.contract,
-    async open(space, use) {
-      enter(use)
+    async open(space, ctx) {
+      enter(ctx)
       catalog.check(space)
       const version = await declare(space, reader, link)
       catalog.declare(space)
       return { version }
     },
-    async count(key, windows, use) {
-      enter(use)
+    async count(key, windows, ctx) {
+      enter(ctx)
       checkCount(key, windows)
-      return counter.count(key, windows, use.signal)
+      return counter.count(key, windows, ctx.signal)
     },
-    watch(collection, use) {
+    watch(collection, ctx) {
       catalog.collection(collection)
       if (closed) throw storeClosed()
-      return watches.watch(collection, use.signal)
+      return watches.watch(collection, ctx.signal)
     },
-    async probe(use) {
-      enter(use)
-      const durable = await probe(options.path, { link, reader }, use.signal)
-      anewSince = await counter.probe(use.signal)
+    async probe(ctx) {
+      enter(ctx)
+      const durable = await probe(options.path, { link, reader }, ctx.signal)
+      anewSince = await counter.probe(ctx.signal)
       await condition.check()
       return { kind: 'sqlite', durable }
     },
@@ -230,7 +230,7 @@ interface Leases {
 const LONGEST_LOOK_MS = 50
 
 /** Makes the leases over the writer's thread; `enter` refuses calls that come too late. */
-function createLeases(link: Link, reader: Reader, enter: (use: Use) => void): Leases {
+function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => void): Leases {
   const queue = createLeaseQueue({
     async attempt(lease, { holder, ttlMs }, looks) {
       // Whoever waits for another process only looks, so as not to take the file's one write lock for nothing.
@@ -247,22 +247,22 @@ function createLeases(link: Link, reader: Reader, enter: (use: Use) => void): Le
     queue.freed(lease)
   }
   const contract: Leases['contract'] = {
-    async acquire(lease, request, use) {
-      enter(use)
+    async acquire(lease, request, ctx) {
+      enter(ctx)
       checkLease(lease, request.ttlMs, request.waitMs, request.holder)
-      return queue.acquire(lease, request, use)
+      return queue.acquire(lease, request, ctx)
     },
-    async renew({ lease, fence }, ttlMs, use) {
-      enter(use)
+    async renew({ lease, fence }, ttlMs, ctx) {
+      enter(ctx)
       checkLease(lease, ttlMs)
-      return leaseOf(lease, await link.send(['renew', lease, fence, ttlMs], use.signal))
+      return leaseOf(lease, await link.send(['renew', lease, fence, ttlMs], ctx.signal))
     },
-    async release(lease, use) {
-      enter(use)
+    async release(lease, ctx) {
+      enter(ctx)
       await release(lease)
     },
-    async releaseHolder(holderPrefix, use) {
-      enter(use)
+    async releaseHolder(holderPrefix, ctx) {
+      enter(ctx)
       await link.send(['releaseHolder', holderPrefix])
       queue.freed()
     },

@@ -7,10 +7,10 @@ import { makeBackup } from '../src/backup.ts'
 import { inspect } from '../src/inspect.ts'
 import { restore } from '../src/restore.ts'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { errorOf, lock, put } from './trouble-support.ts'
 
-const { signal } = use
+const { signal } = ctx
 const backup = (store: string, file: string, force = false) => makeBackup(store, file, { force, signal })
 const fails = async (work: Promise<unknown>, code: string, message: RegExp): Promise<SvcError> => {
   const error = await errorOf(work)
@@ -25,21 +25,21 @@ async function place(...keys: string[]) {
   const folder = await temporaryFolder()
   const path = join(folder.path, 'svc.db')
   await using store = createSqliteStore({ path })
-  await store.open(SPACE, use)
+  await store.open(SPACE, ctx)
   for (const key of keys) await put(store, key, `of ${key}`)
   return { path, file: join(folder.path, 'backup.db'), folder, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
 }
 const keysOf = async (path: string) => {
   await using store = createSqliteStore({ path })
-  await store.open(SPACE, use)
-  return (await store.range('notes', { limit: 1000 }, use)).records.map(record => record.key)
+  await store.open(SPACE, ctx)
+  return (await store.range('notes', { limit: 1000 }, ctx)).records.map(record => record.key)
 }
 
 describe('a backup of the store in SQLite', () => {
   it('has all that was acknowledged before, whole batches only, while others write', async () => {
     await using at = await place()
     await using store = createSqliteStore({ path: at.path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     let written = 0
     let done = false
     const write = async (client: number) => {
@@ -50,12 +50,12 @@ describe('a backup of the store in SQLite', () => {
             { op: 'append', log: 'lines', id: `${client}-${n}`, values: [n, n] },
           ],
           {},
-          use
+          ctx
         )
     }
     const clients = [0, 1, 2, 3].map(write)
-    while (written < 200) await store.probe(use)
-    const before = (await store.range('notes', { limit: 1000 }, use)).records
+    while (written < 200) await store.probe(ctx)
+    const before = (await store.range('notes', { limit: 1000 }, ctx)).records
     const { findings } = await backup(at.path, at.file)
     done = true
     await Promise.all(clients)
@@ -76,8 +76,8 @@ describe('a backup of the store in SQLite', () => {
     await using at = await place('secret', 'kept')
     {
       await using store = createSqliteStore({ path: at.path })
-      await store.open(SPACE, use)
-      await store.batch([{ op: 'delete', collection: 'notes', key: 'secret' }], {}, use)
+      await store.open(SPACE, ctx)
+      await store.batch([{ op: 'delete', collection: 'notes', key: 'secret' }], {}, ctx)
     }
     await backup(at.path, at.file)
     expect(readFileSync(at.file).includes('of secret')).to.equal(false)
@@ -128,9 +128,9 @@ describe('the restore of a store in SQLite', () => {
     await backup(at.path, at.file)
     {
       await using store = createSqliteStore({ path: at.path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       await put(store, 'later', 1)
-      await store.acquire('l', { holder: 'dead', ttlMs: 3_600_000, waitMs: 0 }, use)
+      await store.acquire('l', { holder: 'dead', ttlMs: 3_600_000, waitMs: 0 }, ctx)
     }
     const { kept } = await restore(at.file, at.path, signal)
     expect(kept).to.match(/svc\.db\.bak-\d{4}-\d\d-\d\dT[\d-]+Z$/)
@@ -144,12 +144,12 @@ describe('the restore of a store in SQLite', () => {
     await using at = await place('a')
     {
       await using store = createSqliteStore({ path: at.path })
-      await store.acquire('l', { holder: 'dead', ttlMs: 3_600_000, waitMs: 0 }, use)
+      await store.acquire('l', { holder: 'dead', ttlMs: 3_600_000, waitMs: 0 }, ctx)
       await backup(at.path, at.file)
     }
     await restore(at.file, at.path, signal)
     await using store = createSqliteStore({ path: at.path })
-    await store.acquire('l', { holder: 'new', ttlMs: 1000, waitMs: 0 }, use)
+    await store.acquire('l', { holder: 'new', ttlMs: 1000, waitMs: 0 }, ctx)
   })
 
   it('makes a store where there was none', async () => {
@@ -177,7 +177,7 @@ describe('the restore of a store in SQLite', () => {
     const copy = join(at.folder.path, 'raw', 'copy.db')
     {
       await using store = createSqliteStore({ path: at.path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       await put(store, 'in the log', 1)
       for (const side of ['', '-wal']) copyFileSync(at.path + side, copy + side)
     }
@@ -237,7 +237,7 @@ describe('the restore of a store in SQLite', () => {
     await backup(at.path, at.file)
     {
       await using store = createSqliteStore({ path: at.path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       await fails(restore(at.file, at.path, signal), 'STORE_IN_USE', /has the store open/)
       await put(store, 'b', 1)
     }

@@ -8,12 +8,12 @@ import { beginAnew } from '../src/counts-file.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import { tryOut } from '../src/try-out.ts'
 import { commitsIn, saltOf } from './log-support.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { errorOf, lock, put, unavailable } from './trouble-support.ts'
 
 const HOUR = 3_600_000
 const hit = async (store: SqliteStore, key: string, ms = HOUR) =>
-  (await store.count(key, [{ ms, limit: 1_000_000 }], use)).windows[0]!
+  (await store.count(key, [{ ms, limit: 1_000_000 }], ctx)).windows[0]!
 const hitAll = async (store: SqliteStore, name: string, count: number, ms?: number) => {
   for (let at = 0; at < count; at++) await hit(store, `${name}${at}`, ms)
 }
@@ -64,7 +64,7 @@ describe('what the store in SQLite counts', () => {
       ['over', Date.now() - 1, [[Date.now() - HOUR, HOUR - 1, 7]]],
     ])
     for (const count of [42, 43]) {
-      await tryOut(path, 0, use.signal)
+      await tryOut(path, 0, ctx.signal)
       await using store = createSqliteStore({ path })
       expect((await hit(store, 'k')).count).to.equal(count)
       expect((await hit(store, 'over')).count).to.equal(count - 41)
@@ -87,7 +87,7 @@ describe('what the store in SQLite counts', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await hit(store, 'k')
     const first = saltOf(`${path}.counts`)
     // ends when the log has been begun again; a test that never ends is one that fails
@@ -119,16 +119,16 @@ describe('what the store in SQLite counts', () => {
       const told: number[] = []
       await using one = createSqliteStore({ path, countsAnew: since => told.push(since) })
       await using two = createSqliteStore({ path, countsAnew: since => told.push(since) })
-      await one.open(SPACE, use)
+      await one.open(SPACE, ctx)
       for (const store of [one, two]) await hitAll(store, 'k', 50)
-      expect((await createCheck(one).probe(use)).status).to.equal('healthy')
+      expect((await createCheck(one).probe(ctx)).status).to.equal('healthy')
       damage(`${path}.counts`)
       while (told.length < 2) for (const store of [one, two]) await hit(store, 'k7')
       const { count } = await hit(two, 'k7')
       expect((await hit(one, 'k7')).count).to.equal(count + 1)
       expect(existsSync(`${path}.counts`), 'the damaged one is kept').to.equal(true)
       for (const store of [one, two]) {
-        const { status, reason } = await createCheck(store).probe(use)
+        const { status, reason } = await createCheck(store).probe(ctx)
         expect(status).to.equal('degraded')
         expect(reason).to.match(/^the file of counts was damaged: limits have been counted anew since \d{4}-/)
       }
@@ -138,13 +138,13 @@ describe('what the store in SQLite counts', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path, busyMs: 40 })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await hit(store, 'k')
     await using patient = createSqliteStore({ path })
     using locker = await lock(`${path}.counts`)
     const waiting = hit(patient, 'k')
     await unavailable(hit(store, 'k'), folder.path, /^svc\.db\.counts stays locked by another program$/)
-    await unavailable(store.probe(use), folder.path, /^svc\.db\.counts stays locked by another program$/)
+    await unavailable(store.probe(ctx), folder.path, /^svc\.db\.counts stays locked by another program$/)
     await put(store, 'a', 1)
     await locker.free()
     expect((await waiting).count).to.equal(2)
@@ -155,7 +155,7 @@ describe('what the store in SQLite counts', () => {
     await using folder = await temporaryFolder()
     await using store = createSqliteStore({ path: join(folder.path, 'svc.db') })
     const giveUp = new AbortController()
-    const given = errorOf(store.count('k', [{ ms: HOUR, limit: 9 }], { ...use, signal: giveUp.signal }))
+    const given = errorOf(store.count('k', [{ ms: HOUR, limit: 9 }], { ...ctx, signal: giveUp.signal }))
     giveUp.abort(new Error('gave up'))
     expect((await given).message).to.equal('gave up')
     expect((await hit(store, 'k')).count).to.equal(1)
@@ -191,7 +191,7 @@ type Former = readonly [key: string, ends: number, windows: object]
 async function formerly(path: string, rows: readonly Former[]): Promise<void> {
   {
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
   }
   using raw = new DatabaseSync(path)
   raw.exec(`CREATE TABLE counts(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, ends INTEGER NOT NULL, windows TEXT NOT NULL) STRICT;

@@ -8,7 +8,7 @@ import { createSession } from '../src/session.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import type { Job } from '../src/wire.ts'
 import { commitsIn } from './log-support.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { put } from './trouble-support.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
@@ -23,7 +23,7 @@ async function opened() {
   const folder = await temporaryFolder()
   const path = join(folder.path, 'svc.db')
   const store: SqliteStore = createSqliteStore({ path })
-  await store.open(SPACE, use)
+  await store.open(SPACE, ctx)
   return {
     store,
     path,
@@ -84,7 +84,7 @@ function traced(file: string, folder: string): string | undefined {
 describe('what the store has acknowledged', () => {
   it('has waited for the disk: the connection that wrote it says so itself', async () => {
     await using one = await opened()
-    expect(await one.store.probe(use)).to.deep.equal({ kind: 'sqlite', durable: true })
+    expect(await one.store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
     using raw = new DatabaseSync(one.path)
     expect(raw.prepare('PRAGMA journal_mode').get()).to.deep.include({ journal_mode: 'wal' })
   })

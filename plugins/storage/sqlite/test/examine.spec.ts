@@ -2,7 +2,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Checks, Store } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 
 describe('the thorough check of the store', () => {
@@ -19,15 +19,15 @@ describe('the thorough check of the store', () => {
     return {
       path,
       store: host.service(Store),
-      examine: () => check.examine!(testUse()),
+      examine: () => check.examine!(testContext()),
       [Symbol.asyncDispose]: () => host.close(),
     }
   }
 
   it('tells what is in the file and how much room is left', async () => {
     await using one = await house()
-    await one.store.open({ name: 'things', version: 3, collections: { thing: {} } }, testUse())
-    await one.store.batch([{ op: 'put', collection: 'thing', key: 'a', value: 1 }], {}, testUse())
+    await one.store.open({ name: 'things', version: 3, collections: { thing: {} } }, testContext())
+    await one.store.batch([{ op: 'put', collection: 'thing', key: 'a', value: 1 }], {}, testContext())
     const { status, detail } = await one.examine()
     expect(status).to.equal('healthy')
     expect(detail).to.deep.include({ path: one.path, spaces: [{ name: 'things', version: 3 }], records: 1, entries: 0 })
@@ -48,12 +48,12 @@ describe('the thorough check of the store', () => {
 
   async function fill() {
     await using one = await house()
-    await one.store.open({ name: 'things', version: 1, collections: { thing: {} } }, testUse())
+    await one.store.open({ name: 'things', version: 1, collections: { thing: {} } }, testContext())
     const values = Array.from({ length: 500 }, (_, at) => ({ key: String(at), value: 'x'.repeat(400) }))
     await one.store.batch(
       values.map(one => ({ op: 'put', collection: 'thing', ...one }) as const),
       {},
-      testUse()
+      testContext()
     )
   }
 })

@@ -5,7 +5,7 @@ import type { Json, Store, StoreOp } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { inspect } from '../src/inspect.ts'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 
 const put = (key: string, n: number, more: object = {}): StoreOp => ({
   op: 'put',
@@ -15,10 +15,10 @@ const put = (key: string, n: number, more: object = {}): StoreOp => ({
   ...more,
 })
 const append = (id: string, ...values: number[]) => ({ op: 'append', log: 'lines', id, values }) as const
-const write = (store: Store, ...ops: StoreOp[]) => store.batch(ops, {}, use)
+const write = (store: Store, ...ops: StoreOp[]) => store.batch(ops, {}, ctx)
 /** What the index has, in its order. */
 const places = async (store: Store, index = 'by_n') =>
-  (await store.range('notes', { index, limit: 100 }, use)).records.map(({ key, value }) => [key, (value as { n: number }).n])
+  (await store.range('notes', { index, limit: 100 }, ctx)).records.map(({ key, value }) => [key, (value as { n: number }).n])
 
 describe('what the writer of the store in SQLite keeps in mind', () => {
   it('is not where a record was that another process has written since', async () => {
@@ -26,7 +26,7 @@ describe('what the writer of the store in SQLite keeps in mind', () => {
     const path = join(folder.path, 'svc.db')
     await using one = createSqliteStore({ path })
     await using other = createSqliteStore({ path })
-    for (const store of [one, other]) await store.open(SPACE, use)
+    for (const store of [one, other]) await store.open(SPACE, ctx)
     await write(one, put('a', 1), put('b', 1))
     await write(other, put('a', 2), { op: 'delete', collection: 'notes', key: 'b' })
     await write(one, put('a', 3), put('b', 3, { ifVersion: 0 }))
@@ -41,7 +41,7 @@ describe('what the writer of the store in SQLite keeps in mind', () => {
   it('is not what a refused batch has undone', async () => {
     await using folder = await temporaryFolder()
     await using store = createSqliteStore({ path: join(folder.path, 'svc.db') })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await write(store, put('a', 1))
     const refused = await write(store, put('a', 2), put('b', 2), put('c', 2, { ifVersion: 7 })).catch(codeOf)
     expect(refused).to.equal('STORE_CONFLICT')
@@ -56,12 +56,12 @@ describe('what the writer of the store in SQLite keeps in mind', () => {
   it('has a new index put records there that were written without it', async () => {
     await using folder = await temporaryFolder()
     await using store = createSqliteStore({ path: join(folder.path, 'svc.db') })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await write(store, put('a', 1))
     const { notes, ...others } = SPACE.collections!
     await store.open(
       { ...SPACE, collections: { ...others, notes: { indexes: { ...notes!.indexes, by_none: ['none', 'n'] } } } },
-      use
+      ctx
     )
     await write(store, put('a', 2))
     expect(await places(store, 'by_none')).to.deep.equal([['a', 2]])
@@ -75,14 +75,14 @@ for (const format of [1, 2] as const)
       const path = join(folder.path, 'svc.db')
       {
         await using store = createSqliteStore({ path })
-        await store.open(SPACE, use)
+        await store.open(SPACE, ctx)
         for (const n of [1, 2, 3]) await write(store, append('a', n))
         await write(store, append('b', 9))
       }
       asFormat(format, path)
       await using store = createSqliteStore({ path })
-      await store.open(SPACE, use)
-      const read = async (id: string) => (await store.read('lines', id, { limit: 9 }, use)).map(({ seq, value }) => [seq, value])
+      await store.open(SPACE, ctx)
+      const read = async (id: string) => (await store.read('lines', id, { limit: 9 }, ctx)).map(({ seq, value }) => [seq, value])
       expect(await read('a')).to.deep.equal([
         [1, 1],
         [2, 2],
@@ -103,24 +103,24 @@ describe('entries that are appended together', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     const values = [[1], ' [2]', 'x'.repeat(20_000), [], 5, { six: 6 }, null]
     const more = [['eight', 9], 10]
-    await store.batch([{ op: 'append', log: 'lines', id: 'a', values }], {}, use)
+    await store.batch([{ op: 'append', log: 'lines', id: 'a', values }], {}, ctx)
     await write(store, append('b', 1, 2))
-    expect(await store.read('lines', 'a', { limit: 9 }, use)).to.deep.equal(asEntries(values))
-    await store.batch([{ op: 'append', log: 'lines', id: 'a', values: more, ifLength: 7 }], {}, use)
+    expect(await store.read('lines', 'a', { limit: 9 }, ctx)).to.deep.equal(asEntries(values))
+    await store.batch([{ op: 'append', log: 'lines', id: 'a', values: more, ifLength: 7 }], {}, ctx)
     await using other = createSqliteStore({ path })
-    await other.open(SPACE, use)
+    await other.open(SPACE, ctx)
     const all = asEntries([...values, ...more])
     for (const one of [store, other])
       for (let from = 1; from <= all.length; from++) {
-        expect(await one.read('lines', 'a', { from, limit: 2 }, use)).to.deep.equal(all.slice(from - 1, from + 1))
-        const back = await one.read('lines', 'a', { from, reverse: true, limit: 3 }, use)
+        expect(await one.read('lines', 'a', { from, limit: 2 }, ctx)).to.deep.equal(all.slice(from - 1, from + 1))
+        const back = await one.read('lines', 'a', { from, reverse: true, limit: 3 }, ctx)
         expect(back).to.deep.equal(all.slice(Math.max(0, from - 3), from).toReversed())
       }
-    await store.batch([{ op: 'append', log: 'lines', id: 'c', values: [[1, 2]] }], {}, use)
-    for (const one of [store, other]) expect(await one.read('lines', 'c', { limit: 9 }, use)).to.deep.equal(asEntries([[1, 2]]))
+    await store.batch([{ op: 'append', log: 'lines', id: 'c', values: [[1, 2]] }], {}, ctx)
+    for (const one of [store, other]) expect(await one.read('lines', 'c', { limit: 9 }, ctx)).to.deep.equal(asEntries([[1, 2]]))
     const { entries } = await inspect(path)
     expect(entries).to.equal(all.length + 3)
   })

@@ -5,10 +5,10 @@ import { expect } from 'chai'
 import { makeBackup } from '../src/backup.ts'
 import { restore } from '../src/restore.ts'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { put } from './trouble-support.ts'
 
-const { signal } = use
+const { signal } = ctx
 const backup = (store: string, file: string) => makeBackup(store, file, { force: false, signal })
 
 /** A folder with a store in it that has one record of no lasting collection. */
@@ -16,14 +16,14 @@ async function place() {
   const folder = await temporaryFolder()
   const path = join(folder.path, 'svc.db')
   await using store = createSqliteStore({ path })
-  await store.open(SPACE, use)
+  await store.open(SPACE, ctx)
   await put(store, 'a', 'of a')
   return { path, file: join(folder.path, 'backup.db'), folder, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
 }
 const keysOf = async (path: string) => {
   await using store = createSqliteStore({ path })
-  await store.open(SPACE, use)
-  return (await store.range('notes', { limit: 1000 }, use)).records.map(record => record.key)
+  await store.open(SPACE, ctx)
+  return (await store.range('notes', { limit: 1000 }, ctx)).records.map(record => record.key)
 }
 
 describe('what lasts, when a store in SQLite is restored', () => {
@@ -31,10 +31,10 @@ describe('what lasts, when a store in SQLite is restored', () => {
   /** Opens the store of a file, puts these records, and answers all of the collection in the order of its index. */
   const rights = async (path: string, puts: Record<string, number> = {}, version = 1) => {
     await using store = createSqliteStore({ path })
-    await store.open({ ...LASTING, version }, use)
+    await store.open({ ...LASTING, version }, ctx)
     for (const [key, at] of Object.entries(puts))
-      await store.batch([{ op: 'put', collection: 'rights', key, value: { at } }], {}, use)
-    const { records } = await store.range('rights', { index: 'by_at', limit: 1000 }, use)
+      await store.batch([{ op: 'put', collection: 'rights', key, value: { at } }], {}, ctx)
+    const { records } = await store.range('rights', { index: 'by_at', limit: 1000 }, ctx)
     return records.map(({ key, value }) => `${key} ${(value as { at: number }).at}`)
   }
 

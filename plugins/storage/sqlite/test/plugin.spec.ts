@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Checks, Store } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 
 const PLUGIN = new URL('..', import.meta.url)
 
@@ -14,15 +14,15 @@ describe('the plugin store-sqlite', () => {
     {
       await using host = await testHost([PLUGIN], { config: { store: { path } } })
       const store = host.service(Store)
-      expect(await store.open(SPACE, use)).to.deep.equal({ version: 0 })
-      await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: { n: 1 } }], {}, use)
+      expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 0 })
+      await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: { n: 1 } }], {}, ctx)
       const check = host.slot(Checks).get('database')!
-      expect(await check.probe(use)).to.deep.equal({ status: 'healthy', detail: { kind: 'sqlite', durable: true } })
+      expect(await check.probe(ctx)).to.deep.equal({ status: 'healthy', detail: { kind: 'sqlite', durable: true } })
     }
     await using host = await testHost([PLUGIN], { config: { store: { path } } })
     const store = host.service(Store)
-    expect(await store.open(SPACE, use)).to.deep.equal({ version: 1 })
-    expect(await store.get('notes', 'a', use)).to.deep.equal({ key: 'a', version: 1, value: { n: 1 } })
+    expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 1 })
+    expect(await store.get('notes', 'a', ctx)).to.deep.equal({ key: 'a', version: 1, value: { n: 1 } })
   })
 
   it('keeps the file in the svc home unless told otherwise', async () => {
@@ -31,7 +31,7 @@ describe('the plugin store-sqlite', () => {
     process.env.SVC_HOME = join(folder.path, 'home')
     try {
       await using host = await testHost([PLUGIN])
-      await host.service(Store).open(SPACE, use)
+      await host.service(Store).open(SPACE, ctx)
       expect(existsSync(join(folder.path, 'home', 'svc.db'))).to.equal(true)
     } finally {
       if (before === undefined) delete process.env.SVC_HOME
@@ -45,11 +45,11 @@ describe('the plugin store-sqlite', () => {
     await using host = await testHost([PLUGIN], { config: { store: { path } } })
     const check = host.slot(Checks).get('database')!
     renameSync(path, `${path}.away`)
-    const report = await check.probe(use)
+    const report = await check.probe(ctx)
     expect(report.status).to.equal('unhealthy')
     expect(report.reason).to.be.a('string').and.not.include(folder.path)
     renameSync(`${path}.away`, path)
-    expect((await check.probe(use)).status).to.equal('healthy')
+    expect((await check.probe(ctx)).status).to.equal('healthy')
   })
 
   it('starts with a file of counts that is damaged, counts anew, and says so in the health and in the log', async () => {
@@ -59,9 +59,9 @@ describe('the plugin store-sqlite', () => {
     const lines: string[] = []
     const log = { level: 'warn', destination: { write: (line: string) => void lines.push(line) } } as const
     await using host = await testHost([PLUGIN], { config: { store: { path } }, log })
-    const { counted } = await host.service(Store).count('k', [{ ms: 60_000, limit: 1 }], use)
+    const { counted } = await host.service(Store).count('k', [{ ms: 60_000, limit: 1 }], ctx)
     expect(counted).to.equal(true)
-    const report = await host.slot(Checks).get('database')!.probe(use)
+    const report = await host.slot(Checks).get('database')!.probe(ctx)
     expect([report.status, lines.length]).to.deep.equal(['degraded', 1])
     expect(report.reason).to.match(/^the file of counts was damaged/)
     expect(lines[0]).to.include('the file of counts was damaged')

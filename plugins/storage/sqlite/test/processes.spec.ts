@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
 import { client } from './client-support.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 
 describe('the store in SQLite, shared by processes', () => {
   it('has every acknowledged write of a process that was killed amid them', async () => {
@@ -14,12 +14,12 @@ describe('the store in SQLite, shared by processes', () => {
     await writer.exited
     const acknowledged = writer.said.filter(message => typeof message === 'number')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     for (const n of acknowledged) {
-      expect((await store.get('notes', `k${n}`, use))?.value).to.include({ n })
-      expect((await store.read('lines', `k${n}`, { limit: 9 }, use)).map(entry => entry.value)).to.deep.equal([n, n])
+      expect((await store.get('notes', `k${n}`, ctx))?.value).to.include({ n })
+      expect((await store.read('lines', `k${n}`, { limit: 9 }, ctx)).map(entry => entry.value)).to.deep.equal([n, n])
     }
-    const page = await store.range('notes', { index: 'by_n', from: 0, limit: 1000 }, use)
+    const page = await store.range('notes', { index: 'by_n', from: 0, limit: 1000 }, ctx)
     expect(page.records.length).to.equal(1000)
   })
 
@@ -31,9 +31,9 @@ describe('the store in SQLite, shared by processes', () => {
     writer.child.kill('SIGKILL')
     await writer.exited
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     for (let n = 0; n < writer.said.length + 100; n++) {
-      const [record, entries] = [await store.get('notes', `k${n}`, use), await store.read('lines', `k${n}`, { limit: 9 }, use)]
+      const [record, entries] = [await store.get('notes', `k${n}`, ctx), await store.read('lines', `k${n}`, { limit: 9 }, ctx)]
       expect(entries.length).to.equal(record ? 2 : 0)
     }
   })
@@ -42,33 +42,33 @@ describe('the store in SQLite, shared by processes', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     using holder = await client(path, 'hold')
     const fence = await holder.next()
-    const waiting = store.acquire('shared', { holder: 'parent', ttlMs: 60_000, waitMs: 10_000 }, use)
+    const waiting = store.acquire('shared', { holder: 'parent', ttlMs: 60_000, waitMs: 10_000 }, ctx)
     holder.child.send('release')
     const lease = await waiting
     expect(lease.fence).to.be.greaterThan(Number(fence))
-    await store.batch([{ op: 'put', collection: 'notes', key: 'by', value: 'parent' }], { fence: lease }, use)
-    expect((await store.get('notes', 'by', use))?.version).to.equal(2)
+    await store.batch([{ op: 'put', collection: 'notes', key: 'by', value: 'parent' }], { fence: lease }, ctx)
+    expect((await store.get('notes', 'by', ctx))?.version).to.equal(2)
   })
 
   it('frees the leases of a killed process at once when it is told of the death', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     using holder = await client(path, 'hold', 'worker-7:')
     const fence = Number(await holder.next())
     holder.child.kill('SIGKILL')
     await holder.exited
-    const waiting = store.acquire('shared', { holder: 'parent', ttlMs: 60_000, waitMs: 10_000 }, use)
-    await store.releaseHolder('worker-7:', use)
+    const waiting = store.acquire('shared', { holder: 'parent', ttlMs: 60_000, waitMs: 10_000 }, ctx)
+    await store.releaseHolder('worker-7:', ctx)
     expect((await waiting).fence).to.be.greaterThan(fence)
     const late = store.batch(
       [{ op: 'put', collection: 'notes', key: 'by', value: 'ghost' }],
       { fence: { lease: 'shared', fence } },
-      use
+      ctx
     )
     expect(await late.catch(error => error.code)).to.equal('STORE_FENCED')
   })
@@ -80,9 +80,9 @@ describe('the store in SQLite, shared by processes', () => {
     using two = await client(path, 'count')
     await Promise.all([one.exited, two.exited])
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
-    expect((await store.get('notes', 'counter', use))?.value).to.equal(400)
-    const entries = await store.read('lines', 'counter', { limit: 1000 }, use)
+    await store.open(SPACE, ctx)
+    expect((await store.get('notes', 'counter', ctx))?.value).to.equal(400)
+    const entries = await store.read('lines', 'counter', { limit: 1000 }, ctx)
     expect(entries.map(entry => entry.value)).to.deep.equal(Array.from({ length: 400 }, (_, i) => i + 1))
   })
 
@@ -95,7 +95,7 @@ describe('the store in SQLite, shared by processes', () => {
     const counted = [one, two].map(({ said }) => said.find(message => typeof message === 'number'))
     expect(Number(counted[0]) + Number(counted[1])).to.equal(500)
     await using store = createSqliteStore({ path })
-    const state = await store.count('shared', [{ ms: 3_600_000, limit: 501 }], use)
+    const state = await store.count('shared', [{ ms: 3_600_000, limit: 501 }], ctx)
     expect([state.counted, state.windows[0]!.count]).to.deep.equal([true, 501])
   })
 
@@ -111,7 +111,7 @@ describe('the store in SQLite, shared by processes', () => {
     const counts = [...one.said, ...two.said].filter(message => typeof message === 'number')
     expect(new Set(counts).size, 'one place was given twice').to.equal(counts.length)
     await using store = createSqliteStore({ path })
-    const state = await store.count('shared', [{ ms: 3_600_000, limit: 1_000_000 }], use)
+    const state = await store.count('shared', [{ ms: 3_600_000, limit: 1_000_000 }], ctx)
     expect(state.windows[0]!.count).to.be.greaterThan(Math.max(...counts))
   })
 

@@ -19,13 +19,13 @@ import { expect } from 'chai'
 import { createCheck } from '../src/check.ts'
 import { inspect } from '../src/inspect.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { lock, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
 const HIT = [{ ms: 3_600_000, limit: 1000 }]
-const valueOf = async (store: SqliteStore, key: string) => (await store.get('notes', key, use))?.value
-const healthOf = async (store: SqliteStore) => (await createCheck(store).probe(use)).status
+const valueOf = async (store: SqliteStore, key: string) => (await store.get('notes', key, ctx))?.value
+const healthOf = async (store: SqliteStore) => (await createCheck(store).probe(ctx)).status
 
 /** Brings everything from the log into the file itself. */
 function checkpoint(path: string): void {
@@ -44,7 +44,7 @@ function overwrite(path: string, bytes: Uint8Array, at: number): void {
 async function filled(folder: string) {
   const path = join(folder, 'svc.db')
   const store = createSqliteStore({ path, busyMs: 200 })
-  await store.open(SPACE, use)
+  await store.open(SPACE, ctx)
   for (let i = 0; i < 40; i++) await put(store, `k${i}`, `needle${i} ${'x'.repeat(3000)}`)
   checkpoint(path)
   copyFileSync(path, `${path}.backup`)
@@ -56,12 +56,12 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path, busyMs: 40 })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await put(store, 'a', 1)
     using locker = await lock(path)
     await unavailable(put(store, 'b', 1), folder.path, /svc\.db stays locked by another program/)
-    expect((await store.count('k', HIT, use)).windows[0]!.count, 'limits do not wait for it').to.equal(1)
-    await unavailable(store.probe(use), folder.path, /locked/)
+    expect((await store.count('k', HIT, ctx)).windows[0]!.count, 'limits do not wait for it').to.equal(1)
+    await unavailable(store.probe(ctx), folder.path, /locked/)
     expect(await valueOf(store, 'a')).to.equal(1)
     await locker.free()
     await put(store, 'b', 2)
@@ -74,10 +74,10 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     await using _ = store
     overwrite(path, Buffer.alloc(100_000, 0xab), 8192)
     const readAll = async () => {
-      for (let i = 0; i < 40; i++) await store.get('notes', `k${i}`, use)
+      for (let i = 0; i < 40; i++) await store.get('notes', `k${i}`, ctx)
     }
     await unavailable(readAll(), folder.path, /svc\.db is damaged/)
-    await unavailable(store.probe(use), folder.path, /svc\.db is damaged/)
+    await unavailable(store.probe(ctx), folder.path, /svc\.db is damaged/)
     expect(await healthOf(store)).to.equal('unhealthy')
     renameSync(backup, path)
     expect(await valueOf(store, 'k39')).to.match(/^needle39 /)
@@ -91,7 +91,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     await using _ = store
     const at = readFileSync(path).indexOf('"needle7 ')
     overwrite(path, Buffer.from('xx'), at)
-    await unavailable(store.get('notes', 'k7', use), folder.path, /damaged/)
+    await unavailable(store.get('notes', 'k7', ctx), folder.path, /damaged/)
     await Promise.all([0, 1, 2, 3, 4, 5, 6, 8, 9, 10].map(i => put(store, `k${i}`, i)))
     expect(await valueOf(store, 'k8')).to.equal(8)
     expect(await healthOf(store)).to.equal('unhealthy')
@@ -104,8 +104,8 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     for (let i = 0; i < 40; i++) await put(store, `k${i}`, `later${i}`)
     rmSync(path)
     await unavailable(put(store, 'k0', 'void'), folder.path, /gone/)
-    await unavailable(store.get('notes', 'k0', use), folder.path, /gone/)
-    await unavailable(store.probe(use), folder.path, /gone/)
+    await unavailable(store.get('notes', 'k0', ctx), folder.path, /gone/)
+    await unavailable(store.probe(ctx), folder.path, /gone/)
     expect(existsSync(path)).to.equal(false)
     renameSync(backup, path)
     expect(await valueOf(store, 'k5')).to.match(/^needle5 /)
@@ -133,7 +133,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     await using _ = store
     truncateSync(path, 0)
     for (let i = 0; i < 3; i++)
-      await unavailable(store.open({ ...SPACE, name: `fresh${i}`, collections: {}, logs: [] }, use), folder.path, /./)
+      await unavailable(store.open({ ...SPACE, name: `fresh${i}`, collections: {}, logs: [] }, ctx), folder.path, /./)
     renameSync(backup, path)
     expect(await valueOf(store, 'k5')).to.match(/^needle5 /)
     await put(store, 'k5', 'new')
@@ -145,7 +145,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     skipBecause(this, smallDisk(disk))
     try {
       await using store = createSqliteStore({ path: join(disk, 'svc.db') })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       writeFileSync(join(disk, 'filler'), Buffer.alloc(500_000))
       const acknowledged: string[] = []
       const fill = async () => {
@@ -155,11 +155,11 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
         }
       }
       await unavailable(fill(), disk, /disk of svc\.db is full/)
-      await unavailable(store.probe(use), disk, /disk of svc\.db is full/)
+      await unavailable(store.probe(ctx), disk, /disk of svc\.db is full/)
       for (const key of acknowledged) expect(await valueOf(store, key)).to.match(new RegExp(`^${key.slice(1)}\\.`))
       rmSync(join(disk, 'filler'))
       await put(store, 'after', 'x'.repeat(8000))
-      expect((await store.count('k', HIT, use)).windows[0]!.count).to.equal(1)
+      expect((await store.count('k', HIT, ctx)).windows[0]!.count).to.equal(1)
       expect(await healthOf(store)).to.equal('healthy')
     } finally {
       removeDisk(disk)
@@ -194,7 +194,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     const path = join(folder.path, 'svc.db')
     {
       await using store = createSqliteStore({ path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       await put(store, 'a', 1)
     }
     chmodSync(folder.path, 0o755)

@@ -5,7 +5,7 @@ import type { SvcError } from '@svc/core'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { lock, put, removeDisk, smallDisk } from './trouble-support.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
@@ -33,7 +33,7 @@ async function startErrorOf(path: string): Promise<SvcError> {
 /** A file that a store of svc's has been in. */
 async function made(path: string): Promise<void> {
   await using store = createSqliteStore({ path })
-  await store.open(SPACE, use)
+  await store.open(SPACE, ctx)
   for (let i = 0; i < 20; i++) await put(store, `k${i}`, 'x'.repeat(3000))
 }
 

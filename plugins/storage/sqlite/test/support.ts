@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemUse, type Use } from '@svc/core'
+import { systemContext, type CallContext } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
 import type { StoreUnderTest } from '@svc/testing'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
@@ -38,7 +38,7 @@ export async function openStore(): Promise<StoreUnderTest> {
 }
 
 /** A `use` that ends with the test process. */
-export const use: Use = systemUse(new AbortController().signal)
+export const ctx: CallContext = systemContext(new AbortController().signal)
 
 /** A space that the tests of this plugin write to. */
 export const SPACE = {

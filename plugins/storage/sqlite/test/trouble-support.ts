@@ -4,13 +4,13 @@ import { mkdirSync } from 'node:fs'
 import type { SvcError } from '@svc/core'
 import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { SPACE, use } from './support.ts'
+import { SPACE, ctx } from './support.ts'
 
 /** What scripts/test.mjs has built starts faster. */
 const CONDITIONS = process.env.SVC_TEST_ENTRY ? [] : ['--conditions=svc-source']
 
 export const put = (store: Store, key: string, value: string | number) =>
-  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use)
+  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, ctx)
 export const errorOf = async (work: Promise<unknown>): Promise<SvcError> => {
   const nothing = Symbol()
   const error = await work.then(() => nothing).catch((thrown: SvcError) => thrown)

@@ -17,7 +17,7 @@ import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createCheck } from '../src/check.ts'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
@@ -26,7 +26,7 @@ describe('the store in SQLite, in trouble', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'home', 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     expect(statSync(join(folder.path, 'home')).mode & 0o777).to.equal(0o700)
     for (const name of readdirSync(join(folder.path, 'home')))
       expect(statSync(join(folder.path, 'home', name)).mode & 0o777, name).to.equal(0o600)
@@ -37,17 +37,17 @@ describe('the store in SQLite, in trouble', () => {
     const path = join(folder.path, 'svc.db')
     {
       await using store = createSqliteStore({ path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
     }
     using raw = new DatabaseSync(path)
     raw.exec('PRAGMA user_version = 4')
     await using store = createSqliteStore({ path })
-    const error = await errorOf(store.open(SPACE, use))
+    const error = await errorOf(store.open(SPACE, ctx))
     expect(error).to.include({ code: 'STORE_NEWER' })
     expect(error.details).to.deep.equal({ stored: 4, known: 3 })
     expect(error.hint).to.match(/update svc/)
     raw.exec('PRAGMA user_version = 3')
-    expect(await store.open(SPACE, use)).to.deep.equal({ version: 1 })
+    expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 1 })
   })
 
   it('leaves a database of another program alone', async () => {
@@ -56,7 +56,7 @@ describe('the store in SQLite, in trouble', () => {
     using raw = new DatabaseSync(path)
     raw.exec('CREATE TABLE theirs(a)')
     await using store = createSqliteStore({ path })
-    await unavailable(store.open(SPACE, use), folder.path, /another program/)
+    await unavailable(store.open(SPACE, ctx), folder.path, /another program/)
     expect(raw.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n).to.equal(1)
   })
 
@@ -65,12 +65,12 @@ describe('the store in SQLite, in trouble', () => {
     const path = join(folder.path, 'svc.db')
     writeFileSync(path, 'this is a letter, not a database. '.repeat(100))
     await using store = createSqliteStore({ path })
-    await unavailable(store.open(SPACE, use), folder.path, /svc\.db is no database/)
+    await unavailable(store.open(SPACE, ctx), folder.path, /svc\.db is no database/)
     expect(readFileSync(path, 'utf8')).to.match(/^this is a letter/)
     rmSync(path)
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await put(store, 'a', 1)
-    expect((await store.get('notes', 'a', use))?.value).to.equal(1)
+    expect((await store.get('notes', 'a', ctx))?.value).to.equal(1)
   })
 
   it('reports a damaged file, and works once a backup is in its place', async () => {
@@ -78,7 +78,7 @@ describe('the store in SQLite, in trouble', () => {
     const path = join(folder.path, 'svc.db')
     {
       await using store = createSqliteStore({ path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       for (let i = 0; i < 20; i++) await put(store, `k${i}`, 'x'.repeat(3000))
     }
     copyFileSync(path, `${path}.backup`)
@@ -86,12 +86,12 @@ describe('the store in SQLite, in trouble', () => {
     bytes.fill(0xab, 4096)
     writeFileSync(path, bytes)
     await using store = createSqliteStore({ path })
-    await unavailable(store.open(SPACE, use), folder.path, /svc\.db is damaged/)
+    await unavailable(store.open(SPACE, ctx), folder.path, /svc\.db is damaged/)
     renameSync(`${path}.backup`, path)
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await put(store, 'k0', 'y')
-    expect((await store.get('notes', 'k0', use))?.version).to.equal(2)
-    expect((await store.get('notes', 'k19', use))?.version).to.equal(1)
+    expect((await store.get('notes', 'k0', ctx))?.version).to.equal(2)
+    expect((await store.get('notes', 'k19', ctx))?.version).to.equal(1)
   })
 
   it('waits for a file that another program has locked, then says so, then works again', async () => {
@@ -99,24 +99,24 @@ describe('the store in SQLite, in trouble', () => {
     const path = join(folder.path, 'svc.db')
     await using impatient = createSqliteStore({ path, busyMs: 40 })
     await using patient = createSqliteStore({ path })
-    await impatient.open(SPACE, use)
-    await patient.open(SPACE, use)
+    await impatient.open(SPACE, ctx)
+    await patient.open(SPACE, ctx)
     using raw = new DatabaseSync(path)
     raw.exec('BEGIN IMMEDIATE')
     const waiting = put(patient, 'b', 1)
     await unavailable(put(impatient, 'a', 1), folder.path, /locked/)
-    expect(await impatient.get('notes', 'a', use)).to.equal(undefined)
+    expect(await impatient.get('notes', 'a', ctx)).to.equal(undefined)
     raw.exec('COMMIT')
     await waiting
     await put(impatient, 'a', 2)
-    expect((await impatient.get('notes', 'a', use))?.value).to.equal(2)
+    expect((await impatient.get('notes', 'a', ctx))?.value).to.equal(2)
   })
 
   it('reports a file that was taken away, writes nothing into the void, and works once it is back', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await put(store, 'a', 1)
     using raw = new DatabaseSync(path)
     raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -126,7 +126,7 @@ describe('the store in SQLite, in trouble', () => {
     expect(existsSync(path)).to.equal(false)
     renameSync(`${path}.away`, path)
     await put(store, 'a', 3)
-    expect({ ...(await store.get('notes', 'a', use)) }).to.deep.equal({ key: 'a', version: 2, value: 3 })
+    expect({ ...(await store.get('notes', 'a', ctx)) }).to.deep.equal({ key: 'a', version: 2, value: 3 })
   })
 
   it('reports a folder that cannot be written, and works once it can', async () => {
@@ -134,9 +134,9 @@ describe('the store in SQLite, in trouble', () => {
     const home = join(folder.path, 'home')
     writeFileSync(home, 'a file where the folder should be')
     await using store = createSqliteStore({ path: join(home, 'svc.db') })
-    await unavailable(store.open(SPACE, use), folder.path, /svc\.db/)
+    await unavailable(store.open(SPACE, ctx), folder.path, /svc\.db/)
     rmSync(home)
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     await put(store, 'a', 1)
   })
 
@@ -158,15 +158,15 @@ describe('the store in SQLite, in trouble', () => {
     skipBecause(this, smallDisk(disk))
     try {
       await using store = createSqliteStore({ path: join(disk, 'svc.db') })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       await put(store, 'a', 'kept')
       writeFileSync(join(disk, 'filler'), Buffer.alloc(400_000))
       await unavailable(fill(store), disk, /disk of svc\.db is full/)
-      expect((await store.get('notes', 'a', use))?.value).to.equal('kept')
+      expect((await store.get('notes', 'a', ctx))?.value).to.equal('kept')
       rmSync(join(disk, 'filler'))
       await put(store, 'a', 'again')
-      expect((await store.get('notes', 'a', use))?.value).to.equal('again')
-      expect(await store.probe(use)).to.deep.equal({ kind: 'sqlite', durable: true })
+      expect((await store.get('notes', 'a', ctx))?.value).to.equal('again')
+      expect(await store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
     } finally {
       removeDisk(disk)
     }
@@ -182,21 +182,21 @@ describe('the store in SQLite, in trouble', () => {
     try {
       {
         await using store = createSqliteStore({ path })
-        await store.open(SPACE, use)
+        await store.open(SPACE, ctx)
         await put(store, 'a', 'kept')
       }
       remount('ro')
       await using store = createSqliteStore({ path })
-      await unavailable(store.open(SPACE, use), disk, told)
-      expect(await createCheck(store).probe(use)).to.deep.equal({
+      await unavailable(store.open(SPACE, ctx), disk, told)
+      expect(await createCheck(store).probe(ctx)).to.deep.equal({
         status: 'unhealthy',
         reason: 'svc.db or its folder is read-only',
       })
       remount('rw')
-      await store.open(SPACE, use)
-      expect({ ...(await store.get('notes', 'a', use)) }).to.deep.equal({ key: 'a', version: 1, value: 'kept' })
+      await store.open(SPACE, ctx)
+      expect({ ...(await store.get('notes', 'a', ctx)) }).to.deep.equal({ key: 'a', version: 1, value: 'kept' })
       await put(store, 'a', 'new')
-      expect((await createCheck(store).probe(use)).status).to.equal('healthy')
+      expect((await createCheck(store).probe(ctx)).status).to.equal('healthy')
     } finally {
       removeDisk(disk)
     }
@@ -206,11 +206,11 @@ describe('the store in SQLite, in trouble', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     const take = async (store: Store, lease: string) =>
-      (await store.acquire(lease, { holder: 'h', ttlMs: 60_000, waitMs: 0 }, use)).fence
+      (await store.acquire(lease, { holder: 'h', ttlMs: 60_000, waitMs: 0 }, ctx)).fence
     let last = 0
     {
       await using store = createSqliteStore({ path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       await take(store, 'first')
       // What has been synced by now is all that a power cut is sure to leave.
       for (const side of ['', '-wal']) if (existsSync(path + side)) copyFileSync(path + side, `${path}.synced${side}`)
@@ -218,7 +218,7 @@ describe('the store in SQLite, in trouble', () => {
     }
     const synced = join(folder.path, 'svc.db.synced')
     await using store = createSqliteStore({ path: synced })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     expect(await take(store, 'l49')).to.be.greaterThan(last)
   })
 })

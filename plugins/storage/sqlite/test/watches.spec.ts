@@ -4,14 +4,14 @@ import type { Store, StoreChange } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
 import { client } from './client-support.ts'
-import { SPACE, temporaryFolder, use } from './support.ts'
+import { SPACE, temporaryFolder, ctx } from './support.ts'
 
 const put = (store: Store, key: string, value: string | number = 1) =>
-  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use)
+  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, ctx)
 
 /** What is there, by version. */
 async function versionsIn(store: Store): Promise<Record<string, number>> {
-  const { records } = await store.range('notes', { limit: 1000 }, use)
+  const { records } = await store.range('notes', { limit: 1000 }, ctx)
   return Object.fromEntries(records.map(({ key, version }) => [key, version]))
 }
 
@@ -32,8 +32,8 @@ describe('the watches of the store in SQLite, between processes', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
-    const changes = store.watch('notes', use)[Symbol.asyncIterator]()
+    await store.open(SPACE, ctx)
+    const changes = store.watch('notes', ctx)[Symbol.asyncIterator]()
     using holder = await client(path, 'hold', 'worker-1')
     await holder.next()
     expect((await changes.next()).value).to.deep.equal({ collection: 'notes', key: 'by', version: 1, value: 'worker-1' })
@@ -44,8 +44,8 @@ describe('the watches of the store in SQLite, between processes', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
-    const both = [store.watch('notes', use), store.watch('notes', use)].map(changes => followed(changes[Symbol.asyncIterator]()))
+    await store.open(SPACE, ctx)
+    const both = [store.watch('notes', ctx), store.watch('notes', ctx)].map(changes => followed(changes[Symbol.asyncIterator]()))
     using lives = await client(path, 'change')
     using dies = await client(path, 'change')
     await dies.next()
@@ -63,7 +63,7 @@ describe('the watches of the store in SQLite, between processes', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
+    await store.open(SPACE, ctx)
     using writer = await client(path, 'change')
     using first = await client(path, 'follow')
     await first.next()
@@ -81,8 +81,8 @@ describe('the watches of the store in SQLite, between processes', () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
-    const changes = store.watch('notes', use)[Symbol.asyncIterator]()
+    await store.open(SPACE, ctx)
+    const changes = store.watch('notes', ctx)[Symbol.asyncIterator]()
     await put(store, 'a')
     expect((await changes.next()).value).to.include({ key: 'a', version: 1 })
     const heard = changes.next()
@@ -99,13 +99,13 @@ describe('the watches of the store in SQLite, between processes', () => {
     const path = join(folder.path, 'svc.db')
     {
       await using store = createSqliteStore({ path })
-      await store.open(SPACE, use)
+      await store.open(SPACE, ctx)
       for (let at = 0; at < 50; at++) await put(store, `k${at}`)
     }
     copyFileSync(path, `${path}.backup`)
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
-    const changes = store.watch('notes', use)[Symbol.asyncIterator]()
+    await store.open(SPACE, ctx)
+    const changes = store.watch('notes', ctx)[Symbol.asyncIterator]()
     await put(store, 'k0')
     expect((await changes.next()).value).to.include({ key: 'k0' }) // it watches this file, not the next one
     const waiting = changes.next().then(

@@ -32,9 +32,9 @@ export function createRunJavascript(sandbox: ScriptSandbox, limits: ScriptLimits
     ),
     result: objectOf({ value: { description: 'the value of the last expression; undefined is null' } }),
     timeoutMs: Math.ceil(limits.timeoutMs ?? 0) + GRACE_MS,
-    async call({ code, input }, use) {
+    async call({ code, input }, ctx) {
       const script = { code, limits, ...(input === undefined ? {} : { input }) }
-      const { value, console: lines } = await sandbox.run(script, use).catch((error: unknown) => {
+      const { value, console: lines } = await sandbox.run(script, ctx).catch((error: unknown) => {
         throw codeOf(error) === 'SANDBOX_TIMEOUT' ? timedOut(error as SvcError) : error
       })
       const answer = answerOf(JSON.stringify(value), { value })

@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
@@ -49,7 +49,7 @@ describe('run_javascript', () => {
   it('answers the value as data and as JSON text, null for undefined, and what the console got', async () => {
     const { tool, close } = await open()
     try {
-      const call = (code: string) => tool.call({ code }, systemUse(new AbortController().signal))
+      const call = (code: string) => tool.call({ code }, systemContext(new AbortController().signal))
       expect(await call('({ a: [1] })')).to.deep.equal({
         content: [{ type: 'text', text: '{"a":[1]}' }],
         structured: { value: { a: [1] } },
@@ -70,7 +70,7 @@ describe('run_javascript', () => {
     const { tool, close } = await open({ timeout: 5, memory_limit: '40M' })
     try {
       const fails = (code: string, more: object = {}) =>
-        refusal(tool.call({ code }, { ...systemUse(new AbortController().signal), ...more }))
+        refusal(tool.call({ code }, { ...systemContext(new AbortController().signal), ...more }))
       expect((await fails('for (;;) {}', { deadline: Date.now() + 60 })).code).to.equal('TIMEOUT')
       const memory = await fails('const all = []; for (;;) all.push(new Uint8Array(1e6))')
       expect(memory.details).to.deep.equal({ reason: 'memory_limit' })
@@ -108,7 +108,7 @@ describe('run_javascript', () => {
     const { tool, close } = await open({ allowed_paths: [folder] })
     try {
       const code = 'await files.write("a.txt", "abc"); (await files.read("a.txt")).length'
-      expect((await tool.call({ code }, systemUse(new AbortController().signal))).structured).to.deep.equal({ value: 3 })
+      expect((await tool.call({ code }, systemContext(new AbortController().signal))).structured).to.deep.equal({ value: 3 })
     } finally {
       await close()
       await rm(folder, { recursive: true })

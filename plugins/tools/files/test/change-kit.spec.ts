@@ -57,11 +57,11 @@ for (const [name, samples] of Object.entries(TOOLS))
       const files = await sample()
       await writeFile(files.at('root', 'ab.txt'), 'a')
       const tool = files.tool(name)
-      const call: typeof tool.call = async (args, use) => {
-        if (!OWN.has(name) || (args.path ?? args.to) !== 'new.txt') return tool.call(args, use)
+      const call: typeof tool.call = async (args, ctx) => {
+        if (!OWN.has(name) || (args.path ?? args.to) !== 'new.txt') return tool.call(args, ctx)
         const own = `new-${++fresh}.txt`
         await writeFile(files.at('root', own), '')
-        return tool.call(name === 'move_file' ? { from: own, to: `moved/${own}` } : { path: own }, use)
+        return tool.call(name === 'move_file' ? { from: own, to: `moved/${own}` } : { path: own }, ctx)
       }
       return { name, tool: { ...tool, call }, close: files.close }
     }

@@ -1,5 +1,5 @@
 import { lstat, mkdir, readdir, symlink } from 'node:fs/promises'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Workplace } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { openFiles, refusal, sample, swapping, text } from './support/files.ts'
@@ -68,7 +68,7 @@ describe('tools-files, that change files', () => {
 
   it('tell others where tools work', async () => {
     await using files = await openFiles({}, ['a', 'b'])
-    const roots = await files.host.service(Workplace).roots(systemUse(new AbortController().signal))
+    const roots = await files.host.service(Workplace).roots(systemContext(new AbortController().signal))
     expect(roots).to.deep.equal([files.at('a'), files.at('b')])
     expect((await lstat(roots[0]!)).isDirectory()).to.equal(true)
   })

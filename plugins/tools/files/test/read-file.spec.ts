@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { promisify } from 'node:util'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { openFiles, read, refusal, sample } from './support/files.ts'
 
@@ -105,7 +105,9 @@ describe('read_file', () => {
     await truncate(files.at('root', 'huge.txt'), 500_000_000_000)
     await writeFile(files.at('root', 'huge.txt'), 'some text without an end'.repeat(10_000), { flag: 'r+' })
     const controller = new AbortController()
-    const reading = refusal(files.tool('read_file').call({ path: 'huge.txt', offset: 1_000_000 }, systemUse(controller.signal)))
+    const reading = refusal(
+      files.tool('read_file').call({ path: 'huge.txt', offset: 1_000_000 }, systemContext(controller.signal))
+    )
     setImmediate(() => controller.abort(new Error('enough')))
     expect((await reading).message).to.equal('enough')
   })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmod, link, readdir, readlink, stat, symlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { promisify } from 'node:util'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { fields, openFiles, refusal, sample, text } from './support/files.ts'
 
@@ -120,8 +120,8 @@ describe('write_file', () => {
   it('leaves nothing behind when it is aborted', async () => {
     await using files = await openFiles()
     const controller = new AbortController()
-    const use = systemUse(controller.signal)
-    const writing = refusal(files.tool('write_file').call({ path: 'a.txt', content: 'x'.repeat(4_000_000) }, use))
+    const ctx = systemContext(controller.signal)
+    const writing = refusal(files.tool('write_file').call({ path: 'a.txt', content: 'x'.repeat(4_000_000) }, ctx))
     setImmediate(() => controller.abort(new Error('enough')))
     expect((await writing).message).to.equal('enough')
     expect(await readdir(files.at('root'))).to.deep.equal([])

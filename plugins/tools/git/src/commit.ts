@@ -37,9 +37,9 @@ export function createGitCommit(ground: Ground, alone: Alone): Tool {
       subject: TEXT,
       files: { ...COUNT, description: 'how many it changes' },
     }),
-    async call(wanted, use) {
+    async call(wanted, ctx) {
       if (wanted.message.trim() === '') throw noMessage()
-      await using repository = await openRepository(ground, wanted.repository ?? '.', use, config.trust_repositories)
+      await using repository = await openRepository(ground, wanted.repository ?? '.', ctx, config.trust_repositories)
       const owner = await roots.ownerOf(repository.key)
       if (owner !== undefined) throw isProtected(repository.shown, `belongs to ${owner}: tools may read it, not change it`)
       if (repository.filters.length > 0 && !config.trust_repositories) throw hasFilters()

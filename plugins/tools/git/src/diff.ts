@@ -28,8 +28,8 @@ export function createGitDiff(ground: Ground): Tool {
       context: { type: 'integer', minimum: 0, maximum: 50, description: 'lines around each change; default 3' },
     }),
     result: objectOf({ repository: TEXT, files: CHANGES, patch: TEXT, truncated: FLAG }),
-    async call(wanted, use) {
-      return inRepository(ground, wanted.repository, use, async repository => {
+    async call(wanted, ctx) {
+      return inRepository(ground, wanted.repository, ctx, async repository => {
         const rest = [...(await sidesOf(repository, wanted)), '--', ...(await repository.paths(wanted.paths ?? []))]
         const limits = { context: wanted.context ?? 3, most: ground.config.max_entries }
         const difference = await differenceOf(repository, ['diff'], rest, limits)

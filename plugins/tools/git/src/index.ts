@@ -1,5 +1,5 @@
 import { createFairSemaphore } from '@svc/worker-pool'
-import { definePlugin, systemUse } from '@svc/core'
+import { definePlugin, systemContext } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/safe-fs'
 import { createGitCommit } from './commit.ts'
@@ -15,7 +15,7 @@ export default definePlugin({
   requires: { protectedPaths: ProtectedPaths },
   optional: { workplace: Workplace },
   async setup(scope, { protectedPaths, workplace }) {
-    const folders = scope.config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
+    const folders = scope.config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
     const seats = scope.use(createFairSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
     const ground = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, seats }
     scope.add(Tools, 'git_status', createGitStatus(ground))

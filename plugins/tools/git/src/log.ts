@@ -29,8 +29,8 @@ export function createGitLog(ground: Ground): Tool {
       skip: { type: 'integer', minimum: 0, maximum: 1_000_000, description: 'how many to pass over; default 0' },
     }),
     result: objectOf({ repository: TEXT, commits: COMMITS, truncated: FLAG }),
-    async call({ repository: path, from, paths: only = [], limit = LIMIT, skip = 0 }, use) {
-      return inRepository(ground, path, use, async repository => {
+    async call({ repository: path, from, paths: only = [], limit = LIMIT, skip = 0 }, ctx) {
+      return inRepository(ground, path, ctx, async repository => {
         const start = from === undefined ? await repository.head() : await repository.commit(from)
         if (start === undefined)
           return answerOf(['There is no commit yet.'], { repository: repository.shown, commits: [], truncated: false })

@@ -1,6 +1,6 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
 import type { FairSemaphore } from '@svc/worker-pool'
 import { environment, type Setting, withoutFilter } from './environment.ts'
@@ -47,7 +47,7 @@ export interface Repository extends AsyncDisposable {
 export async function openRepository(
   { roots, config, seats }: Ground,
   path: string,
-  use: Use,
+  ctx: CallContext,
   trusted = false
 ): Promise<Repository> {
   const own: Setting[] = config.author
@@ -62,8 +62,8 @@ export async function openRepository(
     async (args: readonly string[], options: Options = {}) => {
       const { most = config.max_bytes, input, anyCode } = options
       const env = environment(ceilings, settings, trusted)
-      const limits = { signal: use.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
-      using _seat = await seats.take(use)
+      const limits = { signal: ctx.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
+      using _seat = await seats.take(ctx)
       const answer = await runGit(['--no-pager', ...args], { cwd: cwdOf(folder), env, ...limits })
       if (answer.code !== 0 && !answer.truncated && !anyCode) throw gitFailed(answer.stderr)
       return answer
@@ -94,11 +94,11 @@ export async function openRepository(
 export async function inRepository<T>(
   ground: Ground,
   path: string | undefined,
-  use: Use,
+  ctx: CallContext,
   work: (repository: Repository) => Promise<T>
 ): Promise<T> {
-  use.signal.throwIfAborted()
-  await using repository = await openRepository(ground, path ?? '.', use)
+  ctx.signal.throwIfAborted()
+  await using repository = await openRepository(ground, path ?? '.', ctx)
   return await work(repository)
 }
 

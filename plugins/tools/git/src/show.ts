@@ -30,8 +30,8 @@ export function createGitShow(ground: Ground): Tool {
       },
       ['files', 'patch', 'file', 'content', 'size']
     ),
-    async call({ repository: path, commit = 'HEAD', file }, use) {
-      return inRepository(ground, path, use, async repository => {
+    async call({ repository: path, commit = 'HEAD', file }, ctx) {
+      return inRepository(ground, path, ctx, async repository => {
         const hash = await repository.commit(commit)
         const options = ['-z', FORMAT, '--no-mailmap', '--no-show-signature', '--max-count=1']
         const { stdout } = await repository.run(['log', ...options, hash, '--'])

@@ -29,8 +29,8 @@ export function createGitStatus(ground: Ground): Tool {
       },
       ['upstream', 'ahead', 'behind']
     ),
-    async call({ repository: path, untracked = true }, use) {
-      return inRepository(ground, path, use, async repository => {
+    async call({ repository: path, untracked = true }, ctx) {
+      return inRepository(ground, path, ctx, async repository => {
         const { stdout, truncated } = await repository.run(
           [
             'status',

@@ -93,7 +93,7 @@ withGit('git_diff', () => {
     expect(patch)
       .to.have.length.below(1025)
       .and.match(/text\n$/)
-    const { content } = await files.tool('git_diff').call({}, files.use)
+    const { content } = await files.tool('git_diff').call({}, files.ctx)
     expect(JSON.stringify(content)).to.include('cut here')
   })
 
@@ -198,7 +198,7 @@ withGit('tools-git', () => {
     await using files = await sample()
     const workplace = service(Workplace, { roots: async () => [files.at('root')] })
     await using host = await testHost([new URL('..', import.meta.url)], { give: [workplace] })
-    const { structured } = await host.slot(Tools).get('git_status')!.call({}, files.use)
+    const { structured } = await host.slot(Tools).get('git_status')!.call({}, files.ctx)
     expect(structured).to.include({ branch: 'main' })
   })
 

@@ -67,13 +67,13 @@ for (const [name, samples] of Object.entries(TOOLS))
       await writeFile(files.at('beside', 'x'), '')
       await symlink(files.at('beside'), files.at('root', 'leak'))
       const tool = files.tool(name)
-      const call: typeof tool.call = async (args, use) => {
+      const call: typeof tool.call = async (args, ctx) => {
         // Each commit needs something to commit.
         if (args.message === 'said by the kit') await files.write('more.txt', `${++written}\n`)
-        const again = await tool.call(args, use).catch(async (error: { code?: string }) => {
+        const again = await tool.call(args, ctx).catch(async (error: { code?: string }) => {
           if (error.code !== 'GIT_NOTHING' || args.message !== 'said by the kit') throw error
           await files.write('more.txt', `${++written}\n`)
-          return tool.call({ ...args, paths: undefined, all: true }, use)
+          return tool.call({ ...args, paths: undefined, all: true }, ctx)
         })
         return again
       }

@@ -1,4 +1,4 @@
-import { definePlugin, systemUse } from '@svc/core'
+import { definePlugin, systemContext } from '@svc/core'
 import { Tools, Workplace } from '@svc/core/contracts'
 import { openRoots } from '@svc/safe-fs'
 import { createSearchText } from './search-text.ts'
@@ -9,7 +9,7 @@ export default definePlugin({
   config: searchConfig,
   optional: { workplace: Workplace },
   async setup(scope, { workplace }) {
-    const folders = scope.config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
+    const folders = scope.config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
     const roots = await openRoots(folders, 'tools.search.roots')
     scope.add(Tools, 'search_text', createSearchText(roots, scope.config))
   },

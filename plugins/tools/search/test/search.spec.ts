@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 import { openSearch, places, refusal } from './support/search.ts'
@@ -77,7 +77,7 @@ describe('search_text', () => {
     await using files = await openSearch(SAMPLE)
     const { matches } = await files.search({ query: 'Needle', context: 1 })
     expect(matches).to.deep.equal([{ path: 'a.txt', line: 4, column: 1, text: 'Needle (x)', before: ['three'], after: [''] }])
-    const { content } = await files.tool.call({ query: 'two', context: 1 }, files.use)
+    const { content } = await files.tool.call({ query: 'two', context: 1 }, files.ctx)
     expect(content).to.deep.equal([{ type: 'text', text: 'a.txt-1- one\na.txt:2: needle two\na.txt-3- three\n--' }])
   })
 
@@ -209,7 +209,7 @@ describe('search_text', () => {
   it('ends when it is aborted', async () => {
     await using files = await openSearch({ 'a.txt': HARD })
     const controller = new AbortController()
-    const work = refusal(files.tool.call({ query: '[a-f].{999}[n-z]', regex: true }, systemUse(controller.signal)))
+    const work = refusal(files.tool.call({ query: '[a-f].{999}[n-z]', regex: true }, systemContext(controller.signal)))
     setImmediate(() => controller.abort(new Error('enough')))
     expect((await work).message).to.equal('enough')
   })

@@ -1,4 +1,4 @@
-import { definePlugin, systemUse } from '@svc/core'
+import { definePlugin, systemContext } from '@svc/core'
 import { ProcessSandbox, Tools, Workplace } from '@svc/core/contracts'
 import { checkSettings, shellConfig } from './settings.ts'
 
@@ -12,7 +12,7 @@ export default definePlugin({
     checkSettings(config, sandbox)
     // Switched off, as it is by default, it shall cost a start nothing.
     const [{ createRunCommand }, { openRoots }] = await Promise.all([import('./run-command.ts'), import('@svc/safe-fs')])
-    const folders = config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
+    const folders = config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
     scope.add(Tools, 'run_command', createRunCommand({ sandbox, config, roots: await openRoots(folders, 'tools.shell.roots') }))
   },
 })

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Effect, ProcessLimits, ProcessSandbox, Released, Tool, ToolResult } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import type { Roots } from '@svc/safe-fs'
@@ -68,7 +68,7 @@ export function createRunCommand(parts: ShellParts): Tool {
       },
       ['stopped']
     ),
-    call: (wanted, use) => runCommand(parts, wanted, use),
+    call: (wanted, ctx) => runCommand(parts, wanted, ctx),
   })
 }
 
@@ -82,21 +82,21 @@ const effectsOf = ({ write, network }: ShellConfig): Effect[] => [
 const wordsOf = ({ write, network }: ShellConfig): string =>
   `It runs in a sandbox: ${write ? 'it may write in the folder of the tools and in /tmp' : 'it may write in /tmp alone, which is gone afterwards'}, and has ${network ? 'the network' : 'no network'}.`
 
-async function runCommand({ sandbox, roots, config }: ShellParts, { command, cwd, input, timeout }: Arguments, use: Use) {
+async function runCommand({ sandbox, roots, config }: ShellParts, { command, cwd, input, timeout }: Arguments, ctx: CallContext) {
   const [program, ...args] = command as [string, ...string[]]
   if (!config.commands.includes(program)) throw notAllowed(program, config.commands)
   if (command.some(word => word.includes('\0'))) throw zeroByte()
   const place = cwd === undefined || roots.isAll(cwd) ? roots.all[0]! : await roots.find(cwd)
   const timeoutMs = Math.min(config.timeout_ms, timeout === undefined ? config.timeout_ms : Math.ceil(timeout * 1000))
   const request = { command: program, args, env: environment(config.env), cwd: place.real, limits: limitsOf(config, roots) }
-  const { id, enforced: _enforced, ...line } = await sandbox.wrap(request, use)
+  const { id, enforced: _enforced, ...line } = await sandbox.wrap(request, ctx)
   let ran: RunResult | undefined
   let met: Released
   try {
-    const bounds = { timeoutMs, most: config.max_output_bytes, floodBytes: FLOOD_BYTES, contained: true, signal: use.signal }
+    const bounds = { timeoutMs, most: config.max_output_bytes, floodBytes: FLOOD_BYTES, contained: true, signal: ctx.signal }
     ran = await runChild({ ...line, ...bounds, ...(input === undefined ? {} : { input }) })
   } finally {
-    met = await sandbox.release(id, use)
+    met = await sandbox.release(id, ctx)
   }
   if (ran.stopped === 'timeout') throw timedOut(timeoutMs)
   return toldResult(ran, met)

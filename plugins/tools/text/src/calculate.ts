@@ -17,8 +17,8 @@ export function createCalculate(work: Work): Tool {
       },
       ['note']
     ),
-    async work(args, use) {
-      const data = await work.run('calculate', args, use)
+    async work(args, ctx) {
+      const data = await work.run('calculate', args, ctx)
       return { data, text: data.note === undefined ? String(data.result) : `${data.result}\n[${data.note}]` }
     },
   })

@@ -35,8 +35,8 @@ export function createDiffText(work: Work): Tool {
       removed: { type: 'integer', description: 'lines removed' },
       diff: { type: 'string', description: 'empty when the texts are equal' },
     }),
-    async work({ context = CONTEXT, name = 'text', ...args }, use) {
-      const data = await work.run('diff_text', { ...args, context, name }, use)
+    async work({ context = CONTEXT, name = 'text', ...args }, ctx) {
+      const data = await work.run('diff_text', { ...args, context, name }, ctx)
       return { data, text: data.equal ? '[The texts are equal.]' : data.diff }
     },
   })

@@ -61,8 +61,8 @@ export function createMatchRegex(work: Work): Tool {
       count: { type: 'integer', description: 'how many are answered' },
       more: { type: 'boolean', description: 'whether there are more' },
     }),
-    async work({ flags = '', max_matches: most = MATCHES, ...args }, use) {
-      const data = await work.run('match_regex', { ...args, flags, most }, use)
+    async work({ flags = '', max_matches: most = MATCHES, ...args }, ctx) {
+      const data = await work.run('match_regex', { ...args, flags, most }, ctx)
       return { data, text: data.count === 0 ? '[Nothing matches.]' : JSON.stringify(data) }
     },
   })

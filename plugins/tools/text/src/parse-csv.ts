@@ -40,8 +40,8 @@ export function createParseCsv(work: Work): Tool {
       },
       ['columns', 'next_offset']
     ),
-    async work({ header = true, offset = 0, limit = ROWS, ...args }, use) {
-      const data = await work.run('parse_csv', { ...args, header, offset, limit }, use)
+    async work({ header = true, offset = 0, limit = ROWS, ...args }, ctx) {
+      const data = await work.run('parse_csv', { ...args, header, offset, limit }, ctx)
       return { data, text: JSON.stringify(data) }
     },
   })

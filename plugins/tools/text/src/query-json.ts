@@ -20,8 +20,8 @@ export function createQueryJson(work: Work): Tool {
       found: { type: 'boolean', description: 'false when nothing matches' },
       result: { description: 'what the query answers; null when nothing matches' },
     }),
-    async work(args, use) {
-      const json = await work.run('query_json', args, use)
+    async work(args, ctx) {
+      const json = await work.run('query_json', args, ctx)
       const result = json === undefined ? null : (JSON.parse(json) as Json)
       return { data: { found: json !== undefined, result }, text: json ?? '[Nothing matches the query.]' }
     },

@@ -25,8 +25,8 @@ export function createRenderTemplate(work: Work): Tool {
       text: { type: 'string' },
       missing: { type: 'array', items: { type: 'string' }, description: 'names in the template that have no value' },
     }),
-    async work({ escape_html = false, ...args }, use) {
-      const data = await work.run('render_template', { ...args, escape: escape_html }, use)
+    async work({ escape_html = false, ...args }, ctx) {
+      const data = await work.run('render_template', { ...args, escape: escape_html }, ctx)
       const note = data.missing.length > 0 ? `\n[No value was given for: ${data.missing.join(', ')}]` : ''
       return { data, text: data.text + note }
     },

@@ -1,5 +1,5 @@
 import type { BoundedWork } from '@svc/worker-pool'
-import type { JsonSchema, Use } from '@svc/core'
+import type { JsonSchema, CallContext } from '@svc/core'
 import type { Json, Tool } from '@svc/core/contracts'
 import { answerOf, toolOf } from '@svc/plugin-kit'
 import type { TextWork } from './work.ts'
@@ -18,7 +18,7 @@ interface Described<A> {
   readonly parameters: JsonSchema
   readonly result: JsonSchema
   /** Answers the data, and the text that a model reads. */
-  readonly work: (args: A, use: Use) => Promise<{ readonly data: Json; readonly text: string }>
+  readonly work: (args: A, ctx: CallContext) => Promise<{ readonly data: Json; readonly text: string }>
 }
 
 /** A tool that turns text into text and does nothing to the world. */
@@ -27,8 +27,8 @@ export const textTool = <A extends object>({ work, ...described }: Described<A>)
     ...described,
     category: 'text',
     effects: [],
-    async call(args, use) {
-      const { data, text } = await work(args, use)
+    async call(args, ctx) {
+      const { data, text } = await work(args, ctx)
       return answerOf(text, data)
     },
   })

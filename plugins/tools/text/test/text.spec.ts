@@ -104,10 +104,10 @@ describeTool('match_regex', () => {
   it('does not hold others up while one explodes', async () => {
     const { tool, close } = await open('match_regex', { timeout_ms: 60_000 })
     const controller = new AbortController()
-    const use = { signal: controller.signal, principal: { id: 'x', scopes: [] }, requestId: 'x' } as never
-    const evil = refusal(tool.call({ pattern: '^(a+)+$', text: `${'a'.repeat(40)}b` }, use))
+    const ctx = { signal: controller.signal, principal: { id: 'x', scopes: [] }, requestId: 'x' } as never
+    const evil = refusal(tool.call({ pattern: '^(a+)+$', text: `${'a'.repeat(40)}b` }, ctx))
     const { structured } = await tool.call({ pattern: 'b', text: 'abc' }, {
-      ...(use as object),
+      ...(ctx as object),
       signal: new AbortController().signal,
     } as never)
     expect(structured).to.include({ count: 1 })

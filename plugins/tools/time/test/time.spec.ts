@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
@@ -11,7 +11,7 @@ async function open(name: string) {
 async function call(name: string, args: Parameters<Tool['call']>[0]) {
   const { tool, close } = await open(name)
   try {
-    return await tool.call(args, systemUse(new AbortController().signal))
+    return await tool.call(args, systemContext(new AbortController().signal))
   } finally {
     await close()
   }

@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { type GuardedFetch, readBody } from '@svc/safe-fetch'
@@ -25,9 +25,9 @@ export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, c
     parameters: PARAMETERS,
     result: PAGE,
     timeoutMs: config.timeout_ms + config.convert_timeout_ms + WAIT_MS + SLACK_MS,
-    async call({ url, start = 0, max_characters: most = CHARACTERS, format = 'markdown' }, use) {
-      const got = await download(web, url, use)
-      const page = await converted(work, { ...got, source: format === 'source' }, use)
+    async call({ url, start = 0, max_characters: most = CHARACTERS, format = 'markdown' }, ctx) {
+      const got = await download(web, url, ctx)
+      const page = await converted(work, { ...got, source: format === 'source' }, ctx)
       const { content, ...window } = windowOf(page.text, start, most, {
         cutAt: got.cut ? config.max_bytes : undefined,
         hidden: page.hidden,
@@ -64,8 +64,8 @@ interface Got {
   readonly cut: boolean
 }
 
-async function download(web: GuardedFetch, asked: string, use: Use): Promise<Got> {
-  const response = await web.fetch(asked, use, { headers: { accept: ACCEPT } })
+async function download(web: GuardedFetch, asked: string, ctx: CallContext): Promise<Got> {
+  const response = await web.fetch(asked, ctx, { headers: { accept: ACCEPT } })
   const { status, headers, url } = response
   const { kind, type, charset } = formOf(headers['content-type'])
   if (status < 200 || status > 299 || kind === 'binary') {
@@ -77,9 +77,13 @@ async function download(web: GuardedFetch, asked: string, use: Use): Promise<Got
   return { url, type, charset, html: kind === 'html', bytes, cut }
 }
 
-async function converted(work: BoundedWork<WebWork>, { url, charset, html, bytes, source }: Got & { source: boolean }, use: Use) {
+async function converted(
+  work: BoundedWork<WebWork>,
+  { url, charset, html, bytes, source }: Got & { source: boolean },
+  ctx: CallContext
+) {
   try {
-    return await work.run('read_page', { url, charset, html, bytes, source }, use)
+    return await work.run('read_page', { url, charset, html, bytes, source }, ctx)
   } catch (error) {
     throw /^WORK_(TIMEOUT|MEMORY)$/.test(codeOf(error) ?? '') ? pageTooHard(shortened(url)) : error
   }

@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import { stripResult, toolOf } from '@svc/plugin-kit'
@@ -33,8 +33,8 @@ export function createSearchWeb(web: GuardedFetch, endpoint: Endpoint, config: W
     },
     result: RESULT,
     timeoutMs: config.timeout_ms,
-    async call({ query, count = COUNT }, use) {
-      const results = hitsOf(await ask(web, endpoint, query.toWellFormed(), count, use), endpoint).slice(0, count)
+    async call({ query, count = COUNT }, ctx) {
+      const results = hitsOf(await ask(web, endpoint, query.toWellFormed(), count, ctx), endpoint).slice(0, count)
       const text = results.map(({ title, url, snippet }, at) => `${at + 1}. ${title}\n   ${url}\n   ${snippet}`).join('\n')
       return { content: [{ type: 'text', text: text || '[Nothing was found.]' }], structured: { query, results } }
     },
@@ -59,16 +59,16 @@ const RESULT = {
   additionalProperties: false,
 } as const
 
-async function ask(web: GuardedFetch, endpoint: Endpoint, query: string, count: number, use: Use): Promise<unknown> {
+async function ask(web: GuardedFetch, endpoint: Endpoint, query: string, count: number, ctx: CallContext): Promise<unknown> {
   const { method, headers } = endpoint
   const body = endpoint.bodyFor(query, count)
   const request = { method, headers, ...(body !== undefined && { body }), limits: { redirects: 0 } }
   try {
-    const answer = await web.fetch(endpoint.urlFor(query, count), use, request)
+    const answer = await web.fetch(endpoint.urlFor(query, count), ctx, request)
     if (answer.status !== 200) answer.discard()
     return answer.status === 200 ? parsed((await readBody(answer.body)).bytes) : await Promise.reject(searchStatus(answer.status))
   } catch (error) {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     throw codeOf(error) === 'SEARCH_FAILED' ? error : searchUnreachable(codeOf(error) ?? 'unknown')
   }
 }

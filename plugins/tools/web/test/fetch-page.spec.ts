@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { openWeb, pages, refusal, site } from './support/web.ts'
 
@@ -162,6 +162,8 @@ describe('fetch_page', () => {
     server.server.on('request', (_, response) =>
       response.on('close', () => setImmediate(() => controller.abort(new Error('enough'))))
     )
-    expect((await refusal(web.call('fetch_page', { url: server.url }, systemUse(controller.signal)))).message).to.equal('enough')
+    expect((await refusal(web.call('fetch_page', { url: server.url }, systemContext(controller.signal)))).message).to.equal(
+      'enough'
+    )
   })
 })

@@ -16,7 +16,7 @@ export interface Bounds {
 }
 
 /**
- * The calls of a run's nodes that are open. Each ends with its time or with its signal, as `within` of the core has it; but all share a timer, and those with
+ * The calls of a run's nodes that are open. Each ends with its time or with its signal, as `withTimeout` of the core has it; but all share a timer, and those with
  * one signal a listener: a timer and a listener a call cost a third of a step.
  */
 export class Calls {
@@ -26,7 +26,7 @@ export class Calls {
   #timerAt = Number.POSITIVE_INFINITY
 
   /** Throws what the signal aborts with, or `late`. */
-  async within<T>({ ms, late, signal }: Bounds, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async withTimeout<T>({ ms, late, signal }: Bounds, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     const ending = new AbortController()
     const over = Promise.withResolvers<T>()

@@ -1,4 +1,4 @@
-import type { Log, SlotView, Use } from '@svc/core'
+import type { Log, SlotView, CallContext } from '@svc/core'
 import type { Fence, NodeStep, Store, WorkflowNode } from '@svc/core/contracts'
 import type { Entry } from './entries.ts'
 import type { ExecutionLimits } from './execution-parts.ts'
@@ -20,7 +20,7 @@ export interface DriveParts {
   readonly stored: (entries: readonly Entry[], first: number) => void
   readonly progress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly log: Log
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /** How a run was left: it has ended, waits, or goes on elsewhere; or there was nothing to do, since it is over or deleted. */

@@ -1,4 +1,4 @@
-import type { Body, ErrorTold, Json, Question, RunStatus } from '@svc/core/contracts'
+import type { Body, PublicError, Json, Question, RunStatus } from '@svc/core/contracts'
 
 /** What a node has spent. */
 export interface Spent {
@@ -63,7 +63,7 @@ export type Entry =
       readonly s: string
       readonly at: number
       readonly due: number
-      readonly error: ErrorTold
+      readonly error: PublicError
       readonly spent?: Spent
     }
   | {
@@ -79,18 +79,18 @@ export type Entry =
       readonly t: 'failed'
       readonly s: string
       readonly at: number
-      readonly error: ErrorTold
+      readonly error: PublicError
       readonly spent?: Spent
       readonly caught?: true
     }
   /** A child has ended. */
   | { readonly t: 'ended'; readonly f: string; readonly at: number; readonly out: Json }
-  | { readonly t: 'broken'; readonly f: string; readonly at: number; readonly error: ErrorTold }
+  | { readonly t: 'broken'; readonly f: string; readonly at: number; readonly error: PublicError }
   | { readonly t: 'dropped'; readonly f: string; readonly at: number }
   /** An event that nobody waited for when it came. */
   | { readonly t: 'event'; readonly at: number; readonly id: string; readonly name: string; readonly data: Json }
   /** The run has failed, and what was done is undone. */
-  | { readonly t: 'undoing'; readonly at: number; readonly error: ErrorTold }
-  | { readonly t: 'over'; readonly at: number; readonly status: RunStatus; readonly result?: Json; readonly error?: ErrorTold }
+  | { readonly t: 'undoing'; readonly at: number; readonly error: PublicError }
+  | { readonly t: 'over'; readonly at: number; readonly status: RunStatus; readonly result?: Json; readonly error?: PublicError }
 
 export type EntryOf<T extends Entry['t']> = Extract<Entry, { readonly t: T }>

@@ -1,5 +1,5 @@
 import { codeOf, messageOf, svcError } from '@svc/core'
-import type { ErrorTold, RunStatus, WorkflowProblem } from '@svc/core/contracts'
+import type { PublicError, RunStatus, WorkflowProblem } from '@svc/core/contracts'
 
 export const workflowUnknown = (name: string, known: readonly string[]) =>
   svcError('WORKFLOW_UNKNOWN', `there is no workflow "${name.slice(0, 200)}"`, {
@@ -150,7 +150,7 @@ export const HOPELESS: ReadonlySet<string> = new Set([
 ])
 
 /** An error as a run tells it: never a stack or a cause. */
-export function told(error: unknown): ErrorTold {
+export function toPublicError(error: unknown): PublicError {
   const { details } = Object(error) as { details?: unknown }
   const facts = typeof details === 'object' && details !== null ? (details as Readonly<Record<string, unknown>>) : {}
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }

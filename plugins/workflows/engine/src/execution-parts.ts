@@ -1,4 +1,4 @@
-import type { SlotView, Use } from '@svc/core'
+import type { SlotView, CallContext } from '@svc/core'
 import type { Json, NodeStep, WorkflowNode } from '@svc/core/contracts'
 import type { Scope } from '@svc/workflow-lang'
 import type { CompiledGraph } from './compiled.ts'
@@ -37,7 +37,7 @@ export interface ExecutionParts {
   /** The time of a waiting step has come. */
   readonly onTime: (step: string) => void
   readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /** A workflow within another. */

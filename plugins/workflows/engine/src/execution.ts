@@ -1,10 +1,10 @@
-import type { SlotView, Use } from '@svc/core'
+import type { SlotView, CallContext } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { Scope, Template } from '@svc/workflow-lang'
 import { Calls } from './calls.ts'
 import { type CompiledGraph, type CompiledNode, compileBody } from './compiled.ts'
 import type { EntryOf, Spent } from './entries.ts'
-import { resultTooLarge, runTooLarge, told, tooManySteps } from './errors.ts'
+import { resultTooLarge, runTooLarge, toPublicError, tooManySteps } from './errors.ts'
 import type { ExecutionLimits, ExecutionParts, Inner } from './execution-parts.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { History } from './history.ts'
@@ -56,8 +56,8 @@ export class Execution {
   get limits(): ExecutionLimits {
     return this.#parts.limits
   }
-  get use(): Use {
-    return this.#parts.use
+  get ctx(): CallContext {
+    return this.#parts.ctx
   }
   get hasUndo(): boolean {
     return this.#parts.hasUndo
@@ -194,7 +194,7 @@ export class Execution {
   }
 
   failed(error: Error): StepFailed {
-    return new StepFailed(told(error))
+    return new StepFailed(toPublicError(error))
   }
 
   /** A body that a node made. */

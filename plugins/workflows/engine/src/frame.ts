@@ -1,7 +1,7 @@
-import type { ErrorTold, Json } from '@svc/core/contracts'
+import type { PublicError, Json } from '@svc/core/contracts'
 import type { Scope } from '@svc/workflow-lang'
 import type { CompiledGraph } from './compiled.ts'
-import { told } from './errors.ts'
+import { toPublicError } from './errors.ts'
 import type { Ledger } from './ledger.ts'
 
 /** A graph that runs. */
@@ -10,7 +10,7 @@ export interface Frame {
   readonly path: string
   readonly graph: CompiledGraph
   /** What its expressions can name; `nodes` are outputs by node, those of the graphs round it too. */
-  readonly scope: Record<string, unknown> & { readonly nodes: Record<string, Json>; error?: ErrorTold }
+  readonly scope: Record<string, unknown> & { readonly nodes: Record<string, Json>; error?: PublicError }
   readonly ledger: Ledger
   readonly signal: AbortSignal
   /** It has ended, and is only walked to know what was done in it. */
@@ -39,8 +39,8 @@ export const newFrame = ({ path, graph, vars, nodes = {}, ledger, signal, isPast
 
 /** A step has failed, and nothing catches it in its graph. */
 export class StepFailed extends Error {
-  readonly error: ErrorTold
-  constructor(error: ErrorTold) {
+  readonly error: PublicError
+  constructor(error: PublicError) {
     super(error.message)
     this.error = error
   }
@@ -53,4 +53,4 @@ export class Stopped extends Error {}
 export class Dropped extends Error {}
 
 /** An error as a run tells it. */
-export const errorOf = (error: unknown): ErrorTold => (error instanceof StepFailed ? error.error : told(error))
+export const errorOf = (error: unknown): PublicError => (error instanceof StepFailed ? error.error : toPublicError(error))

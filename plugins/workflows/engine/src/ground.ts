@@ -1,4 +1,4 @@
-import { isTree, type JsonSchema, type SlotView, type Use } from '@svc/core'
+import { isTree, type JsonSchema, type SlotView, type CallContext } from '@svc/core'
 import {
   Modes,
   type Selection,
@@ -31,8 +31,8 @@ export interface GroundParts {
 }
 
 /** Profiles are a file's, read when the host starts. */
-export const profilesOf = async (selection: Selection | undefined, use: Use): Promise<readonly string[] | undefined> =>
-  (await selection?.profiles(use))?.profiles.map(({ name }) => name)
+export const profilesOf = async (selection: Selection | undefined, ctx: CallContext): Promise<readonly string[] | undefined> =>
+  (await selection?.profiles(ctx))?.profiles.map(({ name }) => name)
 
 type Names = Pick<Ground, 'has' | 'names' | 'takes' | 'version'>
 

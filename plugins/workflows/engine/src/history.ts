@@ -1,4 +1,4 @@
-import type { ChildOutcome, ErrorTold } from '@svc/core/contracts'
+import type { ChildOutcome, PublicError } from '@svc/core/contracts'
 import type { Entry, EntryOf, Spent } from './entries.ts'
 
 /** What the log says of one step. */
@@ -31,7 +31,7 @@ export interface History {
   readonly frames: Map<string, ChildOutcome>
   /** Events that nobody has taken yet. */
   readonly events: EntryOf<'event'>[]
-  undoing: ErrorTold | undefined
+  undoing: PublicError | undefined
   over: EntryOf<'over'> | undefined
   length: number
   /** Milliseconds it has worked, up to when it was taken up last; and the times of that and of the last entry. */

@@ -1,8 +1,8 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Json, Store } from '@svc/core/contracts'
 import { cancelled } from './errors.ts'
 import type { Execution } from './execution.ts'
-import { waitingIn } from './figures.ts'
+import { waitingIn } from './metrics.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
 import type { Woken } from './waits.ts'
 
@@ -18,7 +18,7 @@ export interface InboxParts {
   readonly letters: () => Promise<readonly Letter[]>
   /** Ends the run. */
   readonly fail: (error: Error) => void
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /** Where the answer to a step lies: one key a step, so that the first word on it is the last. */
@@ -77,13 +77,13 @@ export class Inbox {
 
   /** The time of a step that waits has come: unless somebody has answered just now, and was told that the answer counts. */
   async onTime(step: string): Promise<void> {
-    const { store, execution, letters, use } = this.#parts
+    const { store, execution, letters, ctx } = this.#parts
     const last = execution.history.steps.get(step)?.last
     if (last?.t !== 'asleep' || !last.ask) return execution.waits.wake(step, { by: 'time' })
     const value = { kind: 'expired' as const, step, at: Date.now() }
     const key = answerKey(execution.id, step)
     try {
-      await store.batch([{ op: 'put', collection: INBOX, key, value: value as Json, ifVersion: 0 }], {}, use)
+      await store.batch([{ op: 'put', collection: INBOX, key, value: value as Json, ifVersion: 0 }], {}, ctx)
       if (!execution.isStopped) this.take([{ key, news: value }])
     } catch (error) {
       await this.#late(step, error, letters)

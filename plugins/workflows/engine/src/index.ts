@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { definePlugin, Events, Host, svcHome, systemUse } from '@svc/core'
+import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
 import { groundOf, profilesOf, SLOTS } from './ground.ts'
 import { protectedPathsOf } from './protected-paths.ts'
@@ -17,7 +17,7 @@ export default definePlugin({
   optional: { peers: Peers, http: Http, selection: Selection },
   provides: Workflows,
   async setup(scope, { tools, modes, teams, http, selection, ...given }) {
-    const lasting = systemUse(scope.signal, 'workflows')
+    const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
     const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
     const roots = openRoots(folders, scope.config.code)

@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { QueuedRun, RunClaim, RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { REFUSED } from './errors.ts'
 import { RUNS } from './space.ts'
@@ -11,7 +11,7 @@ export interface InitialCommitParts {
   readonly queued: QueuedRun
   /** Whether this process takes it at once. */
   readonly claim: boolean
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /** How a run was stored and queued; `claim` is undefined where it is for whoever comes first. */
@@ -58,12 +58,12 @@ export class InitialCommit {
 
   /** Writes a run that has ended, with all of it; whether the store takes that. Throws what keeps the run from being stored. */
   async openOver(more: readonly StoreOp[]): Promise<boolean> {
-    const { store, ops, queued, use } = this.#parts
+    const { store, ops, queued, ctx } = this.#parts
     const isRun = (op: StoreOp) => op.op === 'put' && op.collection === RUNS && op.key === queued.id
     const whole = [...ops.filter(op => !isRun(op)), ...more.map(op => (isRun(op) ? { ...op, ifVersion: 0 } : op))]
     this.#isFresh = false
     try {
-      await store.batch(whole, {}, use)
+      await store.batch(whole, {}, ctx)
     } catch (error) {
       if (REFUSED.has(codeOf(error))) return this.open([]).then(() => false)
       this.#opened.resolve({ kept: { status: 'rejected', reason: error }, claimed: NOBODY })
@@ -76,20 +76,20 @@ export class InitialCommit {
 
   /** Writes the run, with more where the store takes that; whether it did. What keeps the run from being stored, `claim` throws. */
   async open(more: readonly StoreOp[]): Promise<boolean> {
-    const { store, queue, ops, queued, claim, use } = this.#parts
+    const { store, queue, ops, queued, claim, ctx } = this.#parts
     this.#isFresh = false
     let isWhole = true
     const keep = async () => {
       try {
-        await store.batch([...ops, ...more], {}, use)
+        await store.batch([...ops, ...more], {}, ctx)
       } catch (error) {
         if (more.length === 0 || !REFUSED.has(codeOf(error))) throw error
         isWhole = false
-        await store.batch(ops, {}, use)
+        await store.batch(ops, {}, ctx)
       }
     }
     // in this order: what the queue has and the store has not is forgotten soon, a run that the queue has not is found late
-    const [claimed, kept] = await Promise.allSettled([queue.put(queued, { claim }, use), keep()])
+    const [claimed, kept] = await Promise.allSettled([queue.put(queued, { claim }, ctx), keep()])
     this.#opened.resolve({ kept, claimed })
     return isWhole
   }

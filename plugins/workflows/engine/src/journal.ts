@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, Store, StoreOp } from '@svc/core/contracts'
 import type { Entry } from './entries.ts'
 import { type History, note } from './history.ts'
@@ -17,7 +17,7 @@ export interface JournalParts {
   readonly stored: (entries: readonly Entry[], first: number) => void
   /** Another has the run, or the store has been gone for too long: nothing may be written any more. */
   readonly lost: (error: unknown) => void
-  readonly use: Use
+  readonly ctx: CallContext
 }
 
 /** The store may be away for so long, and is asked so often meanwhile. */
@@ -113,7 +113,7 @@ export class Journal {
   }
 
   async #put(ops: readonly StoreOp[]): Promise<void> {
-    const { store, opening, use } = this.#parts
+    const { store, opening, ctx } = this.#parts
     const isStored = opening?.isFresh === true && (await (this.#isOver ? opening.openOver(ops) : opening.open(ops)))
     if (opening?.isOver) return
     this.#fence ??= await this.#parts.fence()
@@ -121,7 +121,7 @@ export class Journal {
     const [fence, until] = [this.#fence, performance.now() + AWAY_MS]
     for (;;) {
       try {
-        return void (await store.batch(ops, { fence }, use))
+        return void (await store.batch(ops, { fence }, ctx))
       } catch (error) {
         if (codeOf(error) !== 'STORE_UNAVAILABLE' || performance.now() > until) throw error
       }

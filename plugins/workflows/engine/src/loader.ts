@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { SlotView, Use } from '@svc/core'
+import type { SlotView, CallContext } from '@svc/core'
 import { nodesWithin } from '@svc/workflow-lang'
 import type { Json, LogEntry, Store, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
 import { type CompiledGraph, compile } from './compiled.ts'
@@ -58,30 +58,30 @@ export class Loader {
     this.#parts = parts
   }
 
-  async record(id: string, use: Use): Promise<RunRecord | undefined> {
-    return (await this.#parts.store.get(RUNS, id, use))?.value as unknown as RunRecord | undefined
+  async record(id: string, ctx: CallContext): Promise<RunRecord | undefined> {
+    return (await this.#parts.store.get(RUNS, id, ctx))?.value as unknown as RunRecord | undefined
   }
 
   /** The log of a run from one entry on. */
-  async entries(id: string, from: number, use: Use): Promise<readonly LogEntry<Entry>[]> {
+  async entries(id: string, from: number, ctx: CallContext): Promise<readonly LogEntry<Entry>[]> {
     const all: LogEntry<Entry>[] = []
     for (;;) {
-      const page = await this.#parts.store.read(LOG, id, { from: from + all.length, limit: PAGE }, use)
+      const page = await this.#parts.store.read(LOG, id, { from: from + all.length, limit: PAGE }, ctx)
       all.push(...(page as unknown as LogEntry<Entry>[]))
       if (page.length < PAGE) return all
     }
   }
 
-  async history(id: string, use: Use): Promise<History> {
-    return historyOf((await this.entries(id, 1, use)).map(({ value }) => value))
+  async history(id: string, ctx: CallContext): Promise<History> {
+    return historyOf((await this.entries(id, 1, ctx)).map(({ value }) => value))
   }
 
   /** What has come for a run and is not taken yet. */
-  async news(id: string, use: Use): Promise<readonly Letter[]> {
+  async news(id: string, ctx: CallContext): Promise<readonly Letter[]> {
     const all: Letter[] = []
     for (let cursor: string | undefined; ; ) {
       const query = { from: `${id}/`, to: `${id}0`, limit: NEWS, ...(cursor === undefined ? {} : { cursor }) }
-      const { records, next } = await this.#parts.store.range(INBOX, query, use)
+      const { records, next } = await this.#parts.store.range(INBOX, query, ctx)
       all.push(...records.map(({ key, value }) => ({ key, news: value as unknown as ChangeNotice })))
       if (next === undefined) return all
       cursor = next
@@ -89,9 +89,9 @@ export class Loader {
   }
 
   /** All that working on a run needs. Throws INVALID_VALUE where a secret is missing. */
-  async ready(id: string, record: RunRecord, history: History, use: Use): Promise<Loaded> {
+  async ready(id: string, record: RunRecord, history: History, ctx: CallContext): Promise<Loaded> {
     const entries = Object.entries(record.definitions).map(
-      async ([name, digest]) => [name, await this.#within(digest, use)] as const
+      async ([name, digest]) => [name, await this.#within(digest, ctx)] as const
     )
     const inner = new Map(await Promise.all(entries))
     const { definition, graph, secrets } = inner.get(record.workflow)!
@@ -118,21 +118,21 @@ export class Loader {
     return Object.fromEntries(entries) as Readonly<Record<string, string>>
   }
 
-  async #within(digest: string, use: Use): Promise<Within> {
-    const ready = await this.#definition(digest, use)
+  async #within(digest: string, ctx: CallContext): Promise<Within> {
+    const ready = await this.#definition(digest, ctx)
     return { ...ready, secrets: await this.secretsOf(ready.definition) }
   }
 
   /** A definition that a run began with. Throws DEFINITION_GONE. */
-  async definition(digest: string, use: Use): Promise<WorkflowDefinition> {
-    return (await this.#definition(digest, use)).definition
+  async definition(digest: string, ctx: CallContext): Promise<WorkflowDefinition> {
+    return (await this.#definition(digest, ctx)).definition
   }
 
-  async #definition(digest: string, use: Use): Promise<Ready> {
+  async #definition(digest: string, ctx: CallContext): Promise<Ready> {
     this.#forget()
     const there = this.#ready.get(digest)
     if (there) return there
-    const found = await this.#parts.store.get(DEFINITIONS, digest, use)
+    const found = await this.#parts.store.get(DEFINITIONS, digest, ctx)
     if (!found) throw definitionGone()
     return this.know(digest, (found.value as unknown as StoredDefinition).definition)
   }

@@ -1,4 +1,4 @@
-import type { Log, Use } from '@svc/core'
+import type { Log, CallContext } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
@@ -10,7 +10,7 @@ export interface MaintenanceParts {
   readonly retentionMs: number
   readonly maxAgeMs: number
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 const [EVERY_MS, SOON_MS] = [10 * 60_000, 30_000]

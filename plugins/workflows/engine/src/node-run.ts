@@ -135,7 +135,7 @@ class Call {
     const ms = this.#node.timeoutMs ?? this.#run.limits.nodeTimeoutMs
     const task: NodeTask = { ...this.#about(), settings: this.#settings(back), ...back }
     const work = (ending: AbortSignal) => this.#lastWord(task, ending)
-    return this.#run.calls.within({ ms, signal, late: () => nodeLate(this.#node.name, ms) }, work)
+    return this.#run.calls.withTimeout({ ms, signal, late: () => nodeLate(this.#node.name, ms) }, work)
   }
 
   #about(): Omit<NodeTask, 'settings'> {
@@ -163,7 +163,7 @@ class Call {
   }
 
   async #lastWord(task: NodeTask, signal: AbortSignal): Promise<LastWord> {
-    for await (const word of this.#type.run(task, { ...this.#run.use, signal })) {
+    for await (const word of this.#type.run(task, { ...this.#run.ctx, signal })) {
       if (word.type === 'spent') this.#run.spend(this.#step, this.#frame, word)
       else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
       else return word

@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
 import type { Loader } from './loader.ts'
@@ -21,8 +21,8 @@ const MOST_EVENTS = 1_000
 /** Looked at, of those that a list leaves out, a page. */
 const MOST_PAGES = 20
 
-const isSeen = ({ owner }: RunRecord, use: Use) => owner === use.principal.id || seesAll(use)
-const seesAll = ({ principal }: Use) => principal.scopes.includes('*') || principal.scopes.includes('admin')
+const isSeen = ({ owner }: RunRecord, ctx: CallContext) => owner === ctx.principal.id || seesAll(ctx)
+const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') || principal.scopes.includes('admin')
 
 /** Runs, as those who may see them do. */
 export class Reading {
@@ -33,41 +33,41 @@ export class Reading {
   }
 
   /** The record of a run. Throws RUN_UNKNOWN, for another's too. */
-  async record(id: string, use: Use): Promise<RunRecord> {
-    const record = isId(id) ? await this.#parts.loader.record(id, use) : undefined
-    if (!record || !isSeen(record, use)) throw runUnknown(id)
+  async record(id: string, ctx: CallContext): Promise<RunRecord> {
+    const record = isId(id) ? await this.#parts.loader.record(id, ctx) : undefined
+    if (!record || !isSeen(record, ctx)) throw runUnknown(id)
     return record
   }
 
-  async get(id: string, use: Use): Promise<Run> {
-    return this.#whole(id, await this.record(id, use), use)
+  async get(id: string, ctx: CallContext): Promise<Run> {
+    return this.#whole(id, await this.record(id, ctx), ctx)
   }
 
-  async #whole(id: string, record: RunRecord, use: Use): Promise<Run> {
-    return runOf(id, record, record.ended ? undefined : await this.#parts.loader.history(id, use))
+  async #whole(id: string, record: RunRecord, ctx: CallContext): Promise<Run> {
+    return runOf(id, record, record.ended ? undefined : await this.#parts.loader.history(id, ctx))
   }
 
-  async steps(id: string, use: Use): Promise<readonly RunStep[]> {
-    await this.record(id, use)
-    return stepsOf(await this.#parts.loader.history(id, use))
+  async steps(id: string, ctx: CallContext): Promise<readonly RunStep[]> {
+    await this.record(id, ctx)
+    return stepsOf(await this.#parts.loader.history(id, ctx))
   }
 
   async runs(
     { workflow, status, limit, cursor }: RunQuery,
-    use: Use
+    ctx: CallContext
   ): Promise<{ readonly runs: readonly Run[]; readonly next?: string }> {
-    const own = seesAll(use) ? { index: 'by_time' } : { index: 'by_owner', equals: [use.principal.id] }
+    const own = seesAll(ctx) ? { index: 'by_time' } : { index: 'by_owner', equals: [ctx.principal.id] }
     const runs: Run[] = []
     let next = cursor
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#page(
         { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) },
-        use
+        ctx
       )
       for (const { key, value } of page.records) {
         const record = value as unknown as RunRecord
         if ((workflow ?? record.workflow) !== record.workflow || (status ?? record.status) !== record.status) continue
-        runs.push(runOf(key, record, record.ended ? undefined : await this.#parts.loader.history(key, use)))
+        runs.push(runOf(key, record, record.ended ? undefined : await this.#parts.loader.history(key, ctx)))
       }
       next = page.next
       if (next === undefined || runs.length >= limit) break
@@ -76,41 +76,41 @@ export class Reading {
   }
 
   /** Throws INVALID_VALUE where the cursor is none that was given. */
-  async #page(query: Parameters<Store['range']>[1], use: Use) {
+  async #page(query: Parameters<Store['range']>[1], ctx: CallContext) {
     try {
-      return await this.#parts.store.range(RUNS, query, use)
+      return await this.#parts.store.range(RUNS, query, ctx)
     } catch (error) {
       throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined ? invalid('cursor', 'is none that was given') : error
     }
   }
 
   /** How it stands at its end, or after so long. What is worked on here is not read from the store. */
-  async settled(id: string, waitMs: number, use: Use): Promise<Run> {
+  async settled(id: string, waitMs: number, ctx: CallContext): Promise<Run> {
     const until = performance.now() + waitMs
     const news = this.#news(id, true)
     try {
       const working = this.#parts.working(id)
-      for (let known = working && isSeen(working, use) ? working : undefined; ; known = news.ended()) {
-        const record = known ?? (await this.record(id, use))
+      for (let known = working && isSeen(working, ctx) ? working : undefined; ; known = news.ended()) {
+        const record = known ?? (await this.record(id, ctx))
         const left = until - performance.now()
-        if (record.status !== 'running' || left <= 0) return await this.#whole(id, record, use)
-        await news.next(Math.min(left, LOOK_MS * 4), use.signal)
+        if (record.status !== 'running' || left <= 0) return await this.#whole(id, record, ctx)
+        await news.next(Math.min(left, LOOK_MS * 4), ctx.signal)
       }
     } finally {
       news[Symbol.dispose]()
     }
   }
 
-  async *events(id: string, after: number, use: Use): AsyncGenerator<RunEvent, void> {
-    await this.record(id, use)
+  async *events(id: string, after: number, ctx: CallContext): AsyncGenerator<RunEvent, void> {
+    await this.record(id, ctx)
     if (!Number.isInteger(after) || after < 0)
       throw invalid('last-event-id', 'must be the id of an event', { value: String(after).slice(0, 50) })
     using news = this.#news(id)
     let isOver = false
     for (let seen = after; ; ) {
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       yield* news.take()
-      const entries = await this.#parts.loader.entries(id, seen + 1, use)
+      const entries = await this.#parts.loader.entries(id, seen + 1, ctx)
       for (const { seq, value } of entries) {
         seen = seq
         const event = eventOf(seq, value)
@@ -120,8 +120,8 @@ export class Reading {
       if (entries.length > 0) continue
       if (isOver) return
       // its last entries may have come since they were looked for: once more
-      isOver = (await this.record(id, use)).status !== 'running'
-      if (!isOver) await news.next(LOOK_MS, use.signal)
+      isOver = (await this.record(id, ctx)).status !== 'running'
+      if (!isOver) await news.next(LOOK_MS, ctx.signal)
     }
   }
 

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Json, Peers, Question, Run, RunQueue, Store, Waiting } from '@svc/core/contracts'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, notAllowed } from './errors.ts'
-import { waitingIn } from './figures.ts'
+import { waitingIn } from './metrics.ts'
 import { answerKey, cancelKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
@@ -37,10 +37,14 @@ export class RunActions {
     this.#parts = parts
   }
 
-  async answer(id: string, { step, value: given }: { readonly step: string; readonly value: Json }, use: Use): Promise<void> {
+  async answer(
+    id: string,
+    { step, value: given }: { readonly step: string; readonly value: Json },
+    ctx: CallContext
+  ): Promise<void> {
     const { loader, reading } = this.#parts
-    const { status } = await reading.record(id, use)
-    const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
+    const { status } = await reading.record(id, ctx)
+    const waiting = status === 'running' ? waitingIn(await loader.history(id, ctx)) : []
     const asked = waiting.find(one => one.step === step && one.ask !== undefined)
     if (!asked) {
       const asking = waiting.filter(one => one.ask).map(one => one.step)
@@ -50,53 +54,53 @@ export class RunActions {
     checkSize('value', given)
     const value = valueOf(asked.ask!, given)
     await checkAnswer(asked.ask!, value)
-    const news: ChangeNotice = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
-    const isLate = (await this.#put(answerKey(id, step), news, use)) || (await this.#isAnswered(id, asked, value, use))
+    const news: ChangeNotice = { kind: 'answer', step, value, at: Date.now(), by: ctx.principal.id }
+    const isLate = (await this.#put(answerKey(id, step), news, ctx)) || (await this.#isAnswered(id, asked, value, ctx))
     // who answered before may have ended before he told of it
-    await this.#tell(id, use)
+    await this.#tell(id, ctx)
     if (isLate) throw invalid('step', 'has been answered, or its time has run out', { value: step })
   }
 
   /** An answer leaves the inbox with the entry that tells it: so the log knows of one that was taken before this one was put. */
-  async #isAnswered(id: string, { step, since }: Waiting, value: Json, use: Use): Promise<boolean> {
-    const past = (await this.#parts.loader.history(id, use)).steps.get(step)
+  async #isAnswered(id: string, { step, since }: Waiting, value: Json, ctx: CallContext): Promise<boolean> {
+    const past = (await this.#parts.loader.history(id, ctx)).steps.get(step)
     if (past?.last.t === 'asleep' && past.last.at === since) return false
     return !(past?.woken?.by === 'answer' && isDeepStrictEqual(past.woken.data, value))
   }
 
-  async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, use: Use): Promise<void> {
+  async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void> {
     if (!/^[\w.:-]{1,100}$/.test(name))
       throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
     checkSize('data', data)
-    const record = await this.#parts.reading.record(id, use)
+    const record = await this.#parts.reading.record(id, ctx)
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
-    const { events } = await this.#parts.loader.history(id, use)
+    const { events } = await this.#parts.loader.history(id, ctx)
     if (events.length >= MOST_EVENTS) throw invalid('name', `${MOST_EVENTS} events are waiting that nobody takes`)
     const at = Date.now()
     // keys are the order in which they are taken
     const turn = `${at.toString(36)}-${String(this.#turn++).padStart(TURN_DIGITS, '0')}`
-    await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, use)
-    await this.#tell(id, use)
+    await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, ctx)
+    await this.#tell(id, ctx)
   }
 
-  async cancel(id: string, use: Use): Promise<Run> {
+  async cancel(id: string, ctx: CallContext): Promise<Run> {
     const { reading } = this.#parts
-    const { status } = await reading.record(id, use)
+    const { status } = await reading.record(id, ctx)
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
-    const news: ChangeNotice = { kind: 'cancel', at: Date.now(), by: use.principal.id }
-    await this.#put(cancelKey(id), news, use)
+    const news: ChangeNotice = { kind: 'cancel', at: Date.now(), by: ctx.principal.id }
+    await this.#put(cancelKey(id), news, ctx)
     // without its group: that ends it, and does not wait for a place
-    await this.#tell(id, use, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, use))
-    return reading.settled(id, CANCEL_MS, use)
+    await this.#tell(id, ctx, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, ctx))
+    return reading.settled(id, CANCEL_MS, ctx)
   }
 
   /** Whether something lies there already. */
-  async #put(key: string, news: ChangeNotice, use: Use): Promise<boolean> {
+  async #put(key: string, news: ChangeNotice, ctx: CallContext): Promise<boolean> {
     try {
       await this.#parts.store.batch(
         [{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }],
         {},
-        use
+        ctx
       )
       return false
     } catch (error) {
@@ -106,12 +110,12 @@ export class RunActions {
   }
 
   /** Whoever works on it hears of it now; if nobody does, somebody soon will. What is lost here is found when the claim is kept. */
-  async #tell(id: string, use: Use, wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, use)): Promise<void> {
+  async #tell(id: string, ctx: CallContext, wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, ctx)): Promise<void> {
     const { worker, peers } = this.#parts
     if (await worker.news(id)) return
     await wake()
     // it only makes haste: news is found with the next keeping of the claim, too
-    await peers?.tell(NEWS, { run: id }, use).catch(() => {})
+    await peers?.tell(NEWS, { run: id }, ctx).catch(() => {})
   }
 }
 

@@ -1,11 +1,11 @@
-import { codeOf, type Use } from '@svc/core'
-import type { ErrorTold, Json, StoreOp } from '@svc/core/contracts'
+import { codeOf, type CallContext } from '@svc/core'
+import type { PublicError, Json, StoreOp } from '@svc/core/contracts'
 import { END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
 import type { DriveParts, Left } from './drive-parts.ts'
-import { branchMissing, REFUSED, runLate, told, tooManyVisits, tooOld } from './errors.ts'
+import { branchMissing, REFUSED, runLate, toPublicError, tooManyVisits, tooOld } from './errors.ts'
 import { Execution } from './execution.ts'
-import { duesIn, figuresOf, UNDO, waitingIn } from './figures.ts'
+import { duesIn, metricsOf, UNDO, waitingIn } from './metrics.ts'
 import { errorOf, type Frame, newFrame, Stopped } from './frame.ts'
 import { workedMs } from './history.ts'
 import { cancelKey, Inbox, type Letter } from './inbox.ts'
@@ -36,7 +36,7 @@ export class RunExecutor {
     this.#parts = parts
     const { store, types, loaded, limits } = parts
     const { id, record, history, masks, hasUndo } = loaded
-    const use: Use = {
+    const ctx: CallContext = {
       signal: this.#ending.signal,
       principal: { id: record.owner, scopes: record.scopes },
       requestId: id,
@@ -51,7 +51,7 @@ export class RunExecutor {
       history,
       stored: parts.stored,
       lost: error => this.lose(error),
-      use: parts.use,
+      ctx: parts.ctx,
     })
     this.#execution = new Execution({
       id,
@@ -69,14 +69,14 @@ export class RunExecutor {
       quiet: () => this.#fallAsleep(),
       onTime: step => void this.#inbox.onTime(step),
       onProgress: parts.progress,
-      use,
+      ctx,
     })
     this.#inbox = new Inbox({
       store,
       execution: this.#execution,
       letters: parts.letters,
       fail: error => this.#fail(error),
-      use: parts.use,
+      ctx: parts.ctx,
     })
   }
 
@@ -121,7 +121,7 @@ export class RunExecutor {
   lose(error: unknown): void {
     if (this.#lost !== undefined) return
     this.#lost = error
-    this.#parts.log.warn({ run: this.#execution.id, ...told(error) }, 'a run is left: what it does cannot be stored')
+    this.#parts.log.warn({ run: this.#execution.id, ...toPublicError(error) }, 'a run is left: what it does cannot be stored')
     this.abandon()
   }
 
@@ -148,7 +148,7 @@ export class RunExecutor {
     return newFrame({ path: '', graph, vars, ledger: new Ledger(definition.budget), signal, isPast })
   }
 
-  async #undone(error: ErrorTold): Promise<Left> {
+  async #undone(error: PublicError): Promise<Left> {
     const { history, hasUndo } = this.#parts.loaded
     if (history.undoing) await walkGraph(this.#execution, this.#root(true)).catch(() => {})
     if (!hasUndo || this.#execution.undoable.length === 0) return this.#end({ status: 'failed', error })
@@ -176,7 +176,7 @@ export class RunExecutor {
       waiting: [],
       updatedAt: at,
       finishedAt: at,
-      ended: figuresOf(history, record.nodes, how.status === 'completed'),
+      ended: metricsOf(history, record.nodes, how.status === 'completed'),
     }
   }
 
@@ -218,15 +218,15 @@ export class RunExecutor {
 
   /** The store will never take what the run wants to keep: then it has failed with that, past all that it did since. */
   async #refused(reason: unknown): Promise<Left> {
-    const { store, fence, use } = this.#parts
+    const { store, fence, ctx } = this.#parts
     const error = notUndone(
-      told(reason),
+      toPublicError(reason),
       this.#execution.undoable.map(({ step }) => step)
     )
     const record = this.#endedRecord({ status: 'failed', error })
     const over = { t: 'over', at: record.updatedAt, status: 'failed', error } as unknown as Json
     const append: StoreOp = { op: 'append', log: LOG, id: this.#execution.id, values: [over], ifLength: this.#journal.length }
-    await store.batch([append, this.#put(record)], { fence: await fence() }, use)
+    await store.batch([append, this.#put(record)], { fence: await fence() }, ctx)
     return { how: 'ended', record }
   }
 
@@ -246,11 +246,11 @@ export class RunExecutor {
   }
 }
 
-const notUndone = (error: ErrorTold, steps: readonly string[]): ErrorTold =>
+const notUndone = (error: PublicError, steps: readonly string[]): PublicError =>
   steps.length === 0 ? error : { ...error, details: { ...error.details, not_undone: steps } }
 
 /** Undoes what a failed run has done, the last first. What cannot be undone is logged, and the next is undone all the same. */
-async function undo(run: Execution, error: ErrorTold, signal: AbortSignal): Promise<readonly string[]> {
+async function undo(run: Execution, error: PublicError, signal: AbortSignal): Promise<readonly string[]> {
   const failed: string[] = []
   const orderOf = (step: string) => run.history.steps.get(step)?.order ?? 0
   for (const { step, graph, frame, output } of run.undoable.toSorted((a, b) => orderOf(b.step) - orderOf(a.step))) {

@@ -1,4 +1,4 @@
-import type { Events, Log, SlotView, Use } from '@svc/core'
+import type { Events, Log, SlotView, CallContext } from '@svc/core'
 import {
   type Check,
   type MetricSource,
@@ -42,7 +42,7 @@ export interface ServiceParts {
   readonly roots: Roots
   readonly events: Events
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** The service, and its life. */
@@ -102,7 +102,7 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     check: createCheck(worker, store),
     metrics: {
       // that the store is away is told by the health check; what was counted here is there all the same
-      read: async use => counts.families((await openRuns(store, use).catch(() => undefined))?.waiting),
+      read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
     },
     workflows: contractOf({ library, checker, starting, reading, acting, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
@@ -141,19 +141,19 @@ const contractOf = ({ library, checker, starting, reading, acting, worker, syncW
     await library.look()
     return checker.text(text, file ?? 'workflow').problems
   },
-  start: (request, use) => starting.start(request, use),
-  settled: (id, waitMs = syncWaitMs, use) => reading.settled(id, waitMs, use),
-  get: (id, use) => reading.get(id, use),
-  runs: (query, use) => reading.runs(query, use),
-  steps: (id, use) => reading.steps(id, use),
-  events: (id, after, use) => reading.events(id, after, use),
-  signal: (id, event, use) => acting.signal(id, event, use),
-  answer: (id, answer, use) => acting.answer(id, answer, use),
-  cancel: (id, use) => acting.cancel(id, use),
-  retry: (id, how, use) => starting.retry(id, how, use),
-  async work(id, use) {
-    await reading.record(id, use)
-    await worker.only(id, use)
+  start: (request, ctx) => starting.start(request, ctx),
+  settled: (id, waitMs = syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
+  get: (id, ctx) => reading.get(id, ctx),
+  runs: (query, ctx) => reading.runs(query, ctx),
+  steps: (id, ctx) => reading.steps(id, ctx),
+  events: (id, after, ctx) => reading.events(id, after, ctx),
+  signal: (id, event, ctx) => acting.signal(id, event, ctx),
+  answer: (id, answer, ctx) => acting.answer(id, answer, ctx),
+  cancel: (id, ctx) => acting.cancel(id, ctx),
+  retry: (id, how, ctx) => starting.retry(id, how, ctx),
+  async work(id, ctx) {
+    await reading.record(id, ctx)
+    await worker.only(id, ctx)
   },
 })
 
@@ -191,10 +191,10 @@ function createCheck(worker: Pick<Worker, 'trouble' | 'size'>, store: Store): Ch
       : { status: 'degraded', reason: `no runs are taken from the queue: ${worker.trouble}` }
   return {
     probe,
-    async status(use) {
-      const { open, waiting, andMore } = await openRuns(store, use)
+    async status(ctx) {
+      const { open, waiting, andMore } = await openRuns(store, ctx)
       const detail = { runs_here: worker.size, runs_open: open, runs_waiting: waiting, ...(andMore ? { and_more: true } : {}) }
-      return { ...(await probe(use)), detail }
+      return { ...(await probe(ctx)), detail }
     },
   }
 }
@@ -211,8 +211,8 @@ interface OpenRuns {
 /** So many are looked at: figures are asked for often. */
 const LOOKED = 1_000
 
-async function openRuns(store: Store, use: Use): Promise<OpenRuns> {
-  const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, use)
+async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
+  const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, ctx)
   const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
   return { open: records.length, waiting, andMore: next !== undefined }
 }

@@ -1,4 +1,4 @@
-import type { ErrorTold, Json, RunStatus, Space, Waiting, WorkflowDefinition } from '@svc/core/contracts'
+import type { PublicError, Json, RunStatus, Space, Waiting, WorkflowDefinition } from '@svc/core/contracts'
 
 export const [RUNS, DEFINITIONS, INBOX, KEYS, LOG] = [
   'workflow_runs',
@@ -48,7 +48,7 @@ export interface RunRecord {
   readonly concurrency?: number
   readonly waiting: readonly Waiting[]
   readonly result?: Json
-  readonly error?: ErrorTold
+  readonly error?: PublicError
   /** The first of the runs that it goes on from: what the idempotency keys of its steps begin with. */
   readonly root?: string
   readonly retryOf?: string

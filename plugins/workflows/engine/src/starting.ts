@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type {
   Json,
   RetryRequest,
@@ -63,38 +63,38 @@ export class Starting {
     this.#parts = parts
   }
 
-  async start({ workflow, input = {}, parameters = {}, idempotencyKey, detached }: RunRequest, use: Use): Promise<Run> {
+  async start({ workflow, input = {}, parameters = {}, idempotencyKey, detached }: RunRequest, ctx: CallContext): Promise<Run> {
     const { library } = this.#parts
-    const key = await this.#asked(idempotencyKey, [workflow, input, parameters], use)
-    if (key?.run !== undefined) return this.#parts.reading.get(key.run, use)
+    const key = await this.#asked(idempotencyKey, [workflow, input, parameters], ctx)
+    if (key?.run !== undefined) return this.#parts.reading.get(key.run, ctx)
     const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
     const given = structuredClone(input)
     await checkInput(definition, given)
     const values = await withDefaults(definition, structuredClone(parameters))
     const definitions = await this.#parts.definitions.within(definition)
     for (const one of definitions.values()) await this.#parts.loader.secretsOf(one)
-    const record = newRecord(definition, definitions, given, values, use)
+    const record = newRecord(definition, definitions, given, values, ctx)
     return this.#begin(
       { record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true },
-      use
+      ctx
     )
   }
 
   /** A run that goes on from what one that failed or was cancelled has done. */
-  async retry(id: string, { idempotencyKey, detached }: RetryRequest, use: Use): Promise<Run> {
+  async retry(id: string, { idempotencyKey, detached }: RetryRequest, ctx: CallContext): Promise<Run> {
     const { reading, loader } = this.#parts
-    const key = await this.#asked(idempotencyKey, ['retry', id], use)
-    if (key?.run !== undefined) return reading.get(key.run, use)
-    const before = await reading.record(id, use)
+    const key = await this.#asked(idempotencyKey, ['retry', id], ctx)
+    if (key?.run !== undefined) return reading.get(key.run, ctx)
+    const before = await reading.record(id, ctx)
     if (before.status !== 'failed')
       throw invalid('workflow_id', before.status === 'running' ? 'has not ended' : 'has completed', { value: id })
-    const entries = takenOver((await loader.entries(id, 1, use)).map(({ value }) => value))
+    const entries = takenOver((await loader.entries(id, 1, ctx)).map(({ value }) => value))
     const at = Date.now()
     const { result: _r, error: _e, ended: _d, finishedAt: _f, ...same } = before
     const record: RunRecord = {
       ...same,
       // what its owner may do now, which may be less than it was
-      scopes: before.owner === use.principal.id ? use.principal.scopes : before.scopes,
+      scopes: before.owner === ctx.principal.id ? ctx.principal.scopes : before.scopes,
       status: 'running',
       createdAt: at,
       updatedAt: at,
@@ -102,12 +102,12 @@ export class Starting {
       root: before.root ?? id,
       retryOf: id,
     }
-    const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, use)))
+    const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, ctx)))
     const begun = [{ t: 'started', at } as const, ...entries]
-    return this.#begin({ record, definitions, entries: begun, ...(key ? { key } : {}), isDetached: detached === true }, use)
+    return this.#begin({ record, definitions, entries: begun, ...(key ? { key } : {}), isDetached: detached === true }, ctx)
   }
 
-  async #begin(beginning: Beginning, use: Use): Promise<Run> {
+  async #begin(beginning: Beginning, ctx: CallContext): Promise<Run> {
     const { queue, worker, store, definitions } = this.#parts
     const { record, entries, key, isDetached } = beginning
     const id = timelyId()
@@ -125,10 +125,10 @@ export class Starting {
         ifVersion: key.version,
       })
     // whoever leaves now has a run that is stored or not, never half of one
-    const lasting = { ...use, signal: new AbortController().signal }
+    const lasting = { ...ctx, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
     const claim = !isDetached && worker.hasRoom
-    const opening = new InitialCommit({ store, queue, ops, queued, claim, use: lasting })
+    const opening = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
     const history = historyOf(entries)
     const run = runOf(id, record, history)
     // who may not get it after all, since another has the key or the places are taken, has done nothing of it before
@@ -136,7 +136,7 @@ export class Starting {
     if (isOurs) worker.begin(opening, { record, history })
     opening.soon()
     const { kept, claimed } = await opening.opened
-    if (kept.status === 'rejected') return this.#refused(kept.reason, key, claimed, use)
+    if (kept.status === 'rejected') return this.#refused(kept.reason, key, claimed, ctx)
     definitions.know(ops)
     // a run that the queue did not take is found by the maintenance
     if (claimed.status === 'rejected') throw claimed.reason
@@ -144,13 +144,13 @@ export class Starting {
     return run
   }
 
-  #asked(key: string | undefined, asked: readonly unknown[], use: Use) {
-    return key === undefined ? undefined : this.#key(keyOf(use, key), digest(asked), use)
+  #asked(key: string | undefined, asked: readonly unknown[], ctx: CallContext) {
+    return key === undefined ? undefined : this.#key(keyOf(ctx, key), digest(asked), ctx)
   }
 
   /** The run that a key was used for; else where it is to be kept. Throws INVALID_VALUE where something else was asked with it. */
-  async #key(key: string, asked: string, use: Use): Promise<KeyPlace & { readonly run?: string }> {
-    const found = await this.#parts.store.get(KEYS, key, use)
+  async #key(key: string, asked: string, ctx: CallContext): Promise<KeyPlace & { readonly run?: string }> {
+    const found = await this.#parts.store.get(KEYS, key, ctx)
     if (!found) return { key, asked, version: 0 }
     const { run, at, asked: before } = found.value as unknown as { run: string; at: number; asked: string }
     if (Date.now() - at >= KEY_MS) return { key, asked, version: found.version }
@@ -163,13 +163,13 @@ export class Starting {
     error: unknown,
     key: KeyPlace | undefined,
     claimed: PromiseSettledResult<RunClaim | undefined>,
-    use: Use
+    ctx: CallContext
   ): Promise<Run> {
     if (claimed.status === 'fulfilled' && claimed.value)
-      await this.#parts.queue.leave(claimed.value, 'ended', use).catch(() => {})
-    const found = key === undefined || codeOf(error) !== 'STORE_CONFLICT' ? undefined : await this.#key(key.key, key.asked, use)
+      await this.#parts.queue.leave(claimed.value, 'ended', ctx).catch(() => {})
+    const found = key === undefined || codeOf(error) !== 'STORE_CONFLICT' ? undefined : await this.#key(key.key, key.asked, ctx)
     if (found?.run === undefined) throw error
-    return this.#parts.reading.get(found.run, use)
+    return this.#parts.reading.get(found.run, ctx)
   }
 }
 
@@ -179,14 +179,14 @@ export const groupOf = ({ workflow, concurrency }: RunRecord) =>
 
 const json = (value: object) => value as unknown as Json
 const digest = (of: readonly unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('base64url')
-const keyOf = ({ principal }: Use, key: string) => digest([principal.id, key])
+const keyOf = ({ principal }: CallContext, key: string) => digest([principal.id, key])
 
 function newRecord(
   definition: WorkflowDefinition,
   definitions: ReadonlyMap<string, WorkflowDefinition>,
   input: Json,
   parameters: Json,
-  { principal, trace, traceState }: Use
+  { principal, trace, traceState }: CallContext
 ): RunRecord {
   const at = Date.now()
   return {

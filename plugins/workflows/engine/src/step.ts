@@ -1,6 +1,6 @@
-import type { ErrorTold, Json } from '@svc/core/contracts'
+import type { PublicError, Json } from '@svc/core/contracts'
 import type { CompiledNode, Retry } from './compiled.ts'
-import { HOPELESS, interrupted, told } from './errors.ts'
+import { HOPELESS, interrupted, toPublicError } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { recallChildren } from './fork.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
@@ -8,7 +8,7 @@ import type { Past } from './history.ts'
 import { type Pause, runNode, type Try } from './node-run.ts'
 
 /** What came of a step; an error where the node catches it. */
-export type StepOutcome = { readonly output: Json; readonly branch?: string } | { readonly error: ErrorTold }
+export type StepOutcome = { readonly output: Json; readonly branch?: string } | { readonly error: PublicError }
 
 /** One node at one visit, with its retries. Throws StepFailed where it fails and nothing catches it. */
 export async function doStep(run: Execution, frame: Frame, node: CompiledNode, step: string): Promise<StepOutcome> {
@@ -26,7 +26,7 @@ export async function doStep(run: Execution, frame: Frame, node: CompiledNode, s
   return await new Tries(run, frame, node, step).outcome(past)
 }
 
-function caught(node: CompiledNode, error: ErrorTold): StepOutcome {
+function caught(node: CompiledNode, error: PublicError): StepOutcome {
   if (node.catch === undefined) throw new StepFailed(error)
   return { error }
 }
@@ -83,7 +83,7 @@ class Tries {
     const { signal } = this.#frame
     if (thrown instanceof Stopped) throw thrown
     signal.throwIfAborted()
-    const [s, at, error] = [this.#step, Date.now(), this.#run.masked(told(thrown))]
+    const [s, at, error] = [this.#step, Date.now(), this.#run.masked(toPublicError(thrown))]
     const spent = this.#run.takeSpent(s)
     const due = this.#dueAfter(error, at)
     const entry = { s, at, error, ...(spent ? { spent } : {}) }
@@ -98,7 +98,7 @@ class Tries {
     return undefined
   }
 
-  #dueAfter({ code }: ErrorTold, now: number): number | undefined {
+  #dueAfter({ code }: PublicError, now: number): number | undefined {
     const { retry } = this.#node
     if (!retry || this.#failures + 1 >= retry.attempts) return undefined
     if (retry.on ? !retry.on.includes(code) : HOPELESS.has(code)) return undefined

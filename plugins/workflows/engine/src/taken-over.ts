@@ -1,5 +1,5 @@
 import type { Entry, EntryOf } from './entries.ts'
-import { UNDO } from './figures.ts'
+import { UNDO } from './metrics.ts'
 import { framesOf, historyOf, isOver } from './history.ts'
 
 /** Of a graph that runs: the step that was undone first, and where in the log it began. Nothing from there on counts. */

@@ -1,13 +1,13 @@
 import type { Json, Run, RunEvent, RunStep, StepStatus } from '@svc/core/contracts'
 import type { Entry } from './entries.ts'
-import { currentOf, figuresOf, nodeOf, waitingIn } from './figures.ts'
+import { currentOf, metricsOf, nodeOf, waitingIn } from './metrics.ts'
 import { framesOf, type History, type Past } from './history.ts'
 import type { RunRecord } from './space.ts'
 
 /** How a run stands: from its record where it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
   const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, retryOf, ended } = record
-  const live = ended ?? (history ? figuresOf(history, record.nodes, false) : NOTHING)
+  const live = ended ?? (history ? metricsOf(history, record.nodes, false) : NOTHING)
   const current = ended || !history ? undefined : currentOf(history)
   return {
     id,

@@ -1,4 +1,4 @@
-import type { Log, SlotView, Use } from '@svc/core'
+import type { Log, SlotView, CallContext } from '@svc/core'
 import type { NodeStep, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import type { DriveParts } from './drive-parts.ts'
 import type { Entry } from './entries.ts'
@@ -19,7 +19,7 @@ export interface WorkerParts {
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** A run that was made here: nothing of it has to be read. */

@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type Use } from '@svc/core'
+import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type { RunClaim } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
 import { type Active, newActive } from './active.ts'
@@ -58,7 +58,7 @@ export class Worker {
   }
 
   /** Works on this run alone, whenever nobody else does, until it has ended or the signal aborts. */
-  only(id: string, { signal: ending }: Use): Promise<void> {
+  only(id: string, { signal: ending }: CallContext): Promise<void> {
     const { lasting } = this.#parts
     return this.#taker(this.#takeOne(id, AbortSignal.any([lasting.signal, this.#taking.signal, ending])))
   }
@@ -187,7 +187,7 @@ export class Worker {
       stored: entries => this.#parts.stored(id, entries, history),
       progress: (step, node, progress) => this.#parts.progress(id, step, node, progress),
       log,
-      use: lasting,
+      ctx: lasting,
     })
     active.drive = drive
     if (!made || active.hasNews) drive.take(await letters())

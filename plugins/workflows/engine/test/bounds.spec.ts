@@ -1,7 +1,7 @@
 import { type Json, Store, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { node, openEngine, quiet, ran, use, waitingRun } from './support.ts'
+import { node, openEngine, quiet, ran, ctx, waitingRun } from './support.ts'
 
 /** Answers its settings, and counts how often it is called. */
 function counting() {
@@ -54,16 +54,16 @@ describe('a run that would have no end', () => {
     const nodes = { ask: { ...ask, next: 'more' }, more: { ...ask, next: 'on' }, on: { type: 'endless' } }
     const id = await waitingRun(host, { name: 'late', timeout: '1m', nodes })
     await quiet(host)
-    await workflows.answer(id, { step: 'ask', value: true }, use)
-    for await (const { type, step } of workflows.events(id, 0, use)) if (type === 'node_waiting' && step === 'more') break
+    await workflows.answer(id, { step: 'ask', value: true }, ctx)
+    for await (const { type, step } of workflows.events(id, 0, ctx)) if (type === 'node_waiting' && step === 'more') break
     await quiet(host)
-    const entries = (await store.read('workflow_log', id, { limit: 100 }, use)).map(({ value }) => value as unknown as Told)
+    const entries = (await store.read('workflow_log', id, { limit: 100 }, ctx)).map(({ value }) => value as unknown as Told)
     // as if it had worked for 40 seconds before each question
     const longer = entries.map(one => (/^(started|resumed)$/.test(one.t) ? { ...one, at: one.at - 40_000 } : one))
     const rewritten = { op: 'append', log: 'workflow_log', id, values: longer as Json[] } as const
-    await store.batch([{ op: 'drop', log: 'workflow_log', id }, rewritten], {}, use)
-    await workflows.answer(id, { step: 'more', value: true }, use)
-    expect((await workflows.settled(id, 10_000, use)).error).to.include({ code: 'RUN_TIMEOUT' })
+    await store.batch([{ op: 'drop', log: 'workflow_log', id }, rewritten], {}, ctx)
+    await workflows.answer(id, { step: 'more', value: true }, ctx)
+    expect((await workflows.settled(id, 10_000, ctx)).error).to.include({ code: 'RUN_TIMEOUT' })
   })
 })
 
@@ -123,7 +123,7 @@ describe('time in a run', () => {
     const no = { type: 'transform', value: '${{ nodes.ask }}' }
     const id = await waitingRun(host, { name: 'hurried', nodes: { ask, no } })
     const workflows = host.service(Workflows)
-    expect((await workflows.settled(id, 10_000, use)).result).to.deep.equal({ answer: false, timed_out: true })
+    expect((await workflows.settled(id, 10_000, ctx)).result).to.deep.equal({ answer: false, timed_out: true })
   })
 
   it('between two tries grows by its factor up to its most, the last half of it by chance', async () => {
@@ -135,7 +135,7 @@ describe('time in a run', () => {
     const retry = { attempts: 5, delay: '4ms', factor: 3, max_delay: '20ms' }
     const run = await ran(host, { name: 'tries', nodes: { a: { type: 'fails', retry } } })
     const waits: number[] = []
-    for await (const { type, at, data } of host.service(Workflows).events(run.id, 0, use))
+    for await (const { type, at, data } of host.service(Workflows).events(run.id, 0, ctx))
       if (type === 'node_retrying') waits.push(Date.parse(data.due as string) - at)
     expect(waits).to.have.length(4)
     for (const [index, most] of [4, 12, 20, 20].entries()) expect(waits[index]).to.be.within(most / 2, most)

@@ -1,7 +1,7 @@
 import { svcError } from '@svc/core'
 import { type WorkflowDefinition, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { inFolder, node, openEngine, ran, use, waitingRun } from './support.ts'
+import { inFolder, node, openEngine, ran, ctx, waitingRun } from './support.ts'
 
 /** Nodes that write down what was done. */
 function notebook() {
@@ -32,9 +32,9 @@ describe('runs that last', () => {
       }
       await using host = await openEngine({ db, nodes })
       const service = host.service(Workflows)
-      expect((await service.get(id, use)).waiting.map(({ step }) => step)).to.deep.equal(['ask'])
-      await service.answer(id, { step: 'ask', value: true }, use)
-      expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed', result: 'two' })
+      expect((await service.get(id, ctx)).waiting.map(({ step }) => step)).to.deep.equal(['ask'])
+      await service.answer(id, { step: 'ask', value: true }, ctx)
+      expect(await service.settled(id, 10_000, ctx)).to.include({ status: 'completed', result: 'two' })
       expect(done).to.deep.equal(['one', 'two'])
     }))
 
@@ -65,11 +65,11 @@ describe('runs that last', () => {
       }
       await using host = await openEngine({ db, nodes })
       const service = host.service(Workflows)
-      await service.answer(id, { step: 'ask', value: true }, use)
-      expect((await service.settled(id, 10_000, use)).error).to.include({ code: 'TOLD_TO' })
+      await service.answer(id, { step: 'ask', value: true }, ctx)
+      expect((await service.settled(id, 10_000, ctx)).error).to.include({ code: 'TOLD_TO' })
       expect(done).to.deep.equal(['book 1', 'book 2', 'one', 'bad', 'undo one', 'undo book 2', 'undo book 1'])
       // what was undone is done again
-      expect((await service.retry(id, {}, use)).completedNodes).to.deep.equal([])
+      expect((await service.retry(id, {}, ctx)).completedNodes).to.deep.equal([])
     }))
 
   it('have spent after a restart what they had spent before, also in lists', () =>
@@ -88,8 +88,8 @@ describe('runs that last', () => {
       }
       await using host = await openEngine(options)
       const service = host.service(Workflows)
-      await service.answer(id, { step: 'ask', value: true }, use)
-      expect((await service.settled(id, 10_000, use)).result).to.deep.equal({ tool_calls: 2, tokens: 7 })
+      await service.answer(id, { step: 'ask', value: true }, ctx)
+      expect((await service.settled(id, 10_000, ctx)).result).to.deep.equal({ tool_calls: 2, tokens: 7 })
     }))
 
   it('retry from what failed, with what was done taken over', async () => {
@@ -105,8 +105,8 @@ describe('runs that last', () => {
     const failed = await ran(host, { name: 'fixes', nodes: { one: write('one', { next: 'two' }), two: { type: 'flaky' } } })
     expect(failed).to.deep.include({ status: 'failed', completedNodes: ['one'], progress: 0.5 })
     isBroken = false
-    const { id } = await service.retry(failed.id, {}, use)
-    expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed', result: 'fixed', retryOf: failed.id })
+    const { id } = await service.retry(failed.id, {}, ctx)
+    expect(await service.settled(id, 10_000, ctx)).to.include({ status: 'completed', result: 'fixed', retryOf: failed.id })
     expect(done).to.deep.equal(['one', `two ${failed.id}`, `two ${failed.id}`])
   })
 
@@ -142,12 +142,12 @@ describe('runs that last', () => {
         later: { type: 'wait', event: 'later' },
       },
     })
-    await service.signal(id, { name: 'later', data: 2 }, use)
-    while ((await service.get(id, use)).waiting.length < 2);
-    await service.signal(id, { name: 'go', data: 1 }, use)
-    const run = await service.settled(id, 10_000, use)
+    await service.signal(id, { name: 'later', data: 2 }, ctx)
+    while ((await service.get(id, ctx)).waiting.length < 2);
+    await service.signal(id, { name: 'go', data: 1 }, ctx)
+    const run = await service.settled(id, 10_000, ctx)
     expect(run).to.deep.include({ status: 'completed', result: { by: 'event', data: 2 } })
-    const steps = await service.steps(id, use)
+    const steps = await service.steps(id, ctx)
     expect(steps.find(({ step }) => step === 'both')!.output).to.deep.equal({
       a: { by: 'event', data: 1 },
       b: { by: 'event', data: 1 },
@@ -162,11 +162,11 @@ describe('runs that last', () => {
     const body = { nodes: { wait, tell: { type: 'transform', value: '${{ nodes.wait.data }}' } } }
     const { id } = await service.start(
       { workflow: { name: 'ordered', nodes: { each: { type: 'loop', until: `last == ${last}`, max: 100, do: body } } } },
-      use
+      ctx
     )
-    for (let data = 0; data <= last; data++) await service.signal(id, { name: 'go', data }, use)
-    expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed' })
-    for (const { node: name, output } of await service.steps(id, use)) if (name === 'tell') told.push(output as number)
+    for (let data = 0; data <= last; data++) await service.signal(id, { name: 'go', data }, ctx)
+    expect(await service.settled(id, 10_000, ctx)).to.include({ status: 'completed' })
+    for (const { node: name, output } of await service.steps(id, ctx)) if (name === 'tell') told.push(output as number)
     expect(told).to.deep.equal(Array.from({ length: last + 1 }, (_, at) => at))
   })
 
@@ -191,7 +191,7 @@ describe('runs that last', () => {
         id = (
           await host
             .service(Workflows)
-            .start({ workflow: { name: 'drains', nodes: { both: { type: 'parallel', join: 'any', bodies } } } }, use)
+            .start({ workflow: { name: 'drains', nodes: { both: { type: 'parallel', join: 'any', bodies } } } }, ctx)
         ).id
         await begun.promise
         const closed = host.close()
@@ -200,7 +200,7 @@ describe('runs that last', () => {
         expect(done).to.deep.equal(['both/slow/slow'])
       }
       await using host = await openEngine({ db, nodes: { ...nodes, slow } })
-      const run = await host.service(Workflows).settled(id, 10_000, use)
+      const run = await host.service(Workflows).settled(id, 10_000, ctx)
       expect(run).to.deep.include({ status: 'completed', result: { slow: 'after' } })
       expect(done).to.deep.equal(['both/slow/slow', 'after'])
     }))

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
 import { Selection, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { service, testUse } from '@svc/testing'
+import { service, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { inFolder, node, openEngine, ran, use, waitingRun } from './support.ts'
+import { inFolder, node, openEngine, ran, ctx, waitingRun } from './support.ts'
 
 const failure = (running: Promise<unknown>) => running.then(() => undefined, codeOf)
 const PEM = '-----BEGIN KEY-----\nMIIB "quoted" \\ 0123\n-----END KEY-----'
@@ -26,7 +26,7 @@ describe('what a run keeps and obeys', () => {
           },
         })
         expect(run.error).to.equal(undefined)
-        expect(JSON.stringify([run, await host.service(Workflows).steps(run.id, use)])).not.to.contain('0123')
+        expect(JSON.stringify([run, await host.service(Workflows).steps(run.id, ctx)])).not.to.contain('0123')
       } finally {
         delete process.env[key]
       }
@@ -43,11 +43,11 @@ describe('what a run keeps and obeys', () => {
     }
     for (let times = 0; times < 15; times++) {
       const id = await waitingRun(host, asks)
-      await workflows.answer(id, { step: 'ask', value: 'first' }, use)
-      expect(await failure(workflows.answer(id, { step: 'ask', value: 'second' }, use))).to.equal('INVALID_VALUE')
-      const answered = (await workflows.steps(id, use)).find(one => one.step === 'ask')
+      await workflows.answer(id, { step: 'ask', value: 'first' }, ctx)
+      expect(await failure(workflows.answer(id, { step: 'ask', value: 'second' }, ctx))).to.equal('INVALID_VALUE')
+      const answered = (await workflows.steps(id, ctx)).find(one => one.step === 'ask')
       expect(JSON.stringify(answered?.output ?? 'first')).to.contain('first')
-      await workflows.cancel(id, use)
+      await workflows.cancel(id, ctx)
     }
   })
 
@@ -61,8 +61,8 @@ describe('what a run keeps and obeys', () => {
     const answered = async (_: unknown, at: number) => {
       const id = await waitingRun(host, asks)
       await new Promise(resolve => setTimeout(resolve, at * 2))
-      const refused = await failure(workflows.answer(id, { step: 'ask', value: 'word' }, use))
-      return { refused, result: (await workflows.settled(id, 30_000, use)).result }
+      const refused = await failure(workflows.answer(id, { step: 'ask', value: 'word' }, ctx))
+      return { refused, result: (await workflows.settled(id, 30_000, ctx)).result }
     }
     const counts = { refused: undefined, result: { answer: 'word', timed_out: false } }
     const late = { refused: 'INVALID_VALUE', result: { answer: 'time', timed_out: true } }
@@ -74,7 +74,7 @@ describe('what a run keeps and obeys', () => {
     await using host = await openEngine()
     const workflows = host.service(Workflows)
     const once: WorkflowDefinition = { name: 'once', nodes: { a: { type: 'transform', value: '${{ input }}' } } }
-    const start = (n: number) => workflows.start({ workflow: once, input: { n }, idempotencyKey: 'k' }, use)
+    const start = (n: number) => workflows.start({ workflow: once, input: { n }, idempotencyKey: 'k' }, ctx)
     expect((await start(1)).id).to.equal((await start(1)).id)
     expect(await failure(start(2))).to.equal('INVALID_VALUE')
   })
@@ -88,7 +88,7 @@ describe('what a run keeps and obeys', () => {
     })
     await using host = await openEngine({ nodes: { fails } })
     const workflows = host.service(Workflows)
-    const as = (...scopes: string[]) => testUse({ principal: { id: 'ada', scopes } })
+    const as = (...scopes: string[]) => testContext({ principal: { id: 'ada', scopes } })
     const workflow: WorkflowDefinition = { name: 'fails', nodes: { a: { type: 'fails' } } }
     const { id } = await workflows.start({ workflow }, as('workflows', 'tools'))
     await workflows.settled(id, 5_000, as('workflows'))
@@ -106,13 +106,13 @@ describe('what a run keeps and obeys', () => {
       await writeFile(`${folder}/none.js`, 'export const nothing = 1')
       await using host = await openEngine({ config: { workflows: { roots: [], code: [folder] } } })
       const workflows = host.service(Workflows)
-      const listed = new Map((await workflows.list(use)).map(one => [one.source, one.problems?.[0]?.message ?? one.nodes]))
+      const listed = new Map((await workflows.list(ctx)).map(one => [one.source, one.problems?.[0]?.message ?? one.nodes]))
       expect(listed.get('typed.ts')).to.equal(1)
       expect(listed.get('broken.mjs')).to.match(/^cannot be imported: /)
       expect(listed.get('none.js')).to.equal('exports no workflow as its default')
       for (const workflow of ['typed', 'typed.ts']) {
-        const { id } = await workflows.start({ workflow }, use)
-        expect((await workflows.settled(id, 5_000, use)).result).to.equal(7)
+        const { id } = await workflows.start({ workflow }, ctx)
+        expect((await workflows.settled(id, 5_000, ctx)).result).to.equal(7)
       }
     }))
 
@@ -123,7 +123,7 @@ describe('what a run keeps and obeys', () => {
     const selection = { effective, select, switchProfile, switchModel, switchMode, profiles: async () => profiles } as Selection
     await using host = await openEngine({ give: [service(Selection, selection)] })
     const text = 'name: x\nnodes:\n  a: { type: agent, prompt: hello, profile: carefull }\n'
-    const problems = await host.service(Workflows).validate({ text }, use)
+    const problems = await host.service(Workflows).validate({ text }, ctx)
     expect(problems.map(({ line, message, hint }) => [line, message, hint].join(' | ')).join()).to.match(
       /^3 \|.*carefull.*careful/
     )

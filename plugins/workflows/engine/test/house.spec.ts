@@ -12,7 +12,7 @@ import {
 } from '@svc/core/contracts'
 import { item, testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { inFolder, node, openEngine, plugin, quiet, ran, until, use, waitingRun } from './support.ts'
+import { inFolder, node, openEngine, plugin, quiet, ran, until, ctx, waitingRun } from './support.ts'
 
 const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', message: '?' } } }
 const calls = (name: string, workflow: string) => ({ name, nodes: { call: { type: 'subworkflow', workflow } } })
@@ -24,14 +24,14 @@ describe('what workflows name', () => {
       const give = [item(WorkflowDefinitions, 'asks', ASKS)]
       await using host = await openEngine({ give, config: { workflows: { roots } } })
       const workflows = host.service(Workflows)
-      const problems = async () => (await workflows.validate({ text }, use)).map(({ message, hint }) => `${message}: ${hint}`)
+      const problems = async () => (await workflows.validate({ text }, ctx)).map(({ message, hint }) => `${message}: ${hint}`)
       expect(await problems()).to.deep.equal(['there is no workflow "inner": `svc workflows list` tells which there are'])
       await mkdir(roots[0]!)
       await writeFile(join(roots[0]!, 'inne.json'), JSON.stringify({ ...ASKS, name: 'inne' }))
       expect(await problems()).to.deep.equal(['there is no workflow "inner": did you mean "inne"?'])
       await writeFile(join(roots[0]!, 'inner.json'), JSON.stringify({ ...ASKS, name: 'inner' }))
       expect(await problems()).to.deep.equal([])
-      expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, use)).to.deep.equal([])
+      expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, ctx)).to.deep.equal([])
     }))
 
   it('is called with what it takes: constants that cannot fit a tool are told beforehand', async () => {
@@ -51,7 +51,7 @@ describe('what workflows name', () => {
     await using host = await openEngine({ give: [item(Tools, 'write', write)] })
     const problems = async (args: object) => {
       const nodes = { a: { type: 'tool', name: 'write', ...args } }
-      return (await host.service(Workflows).validate({ text: JSON.stringify({ name: 'x', nodes }) }, use)).map(
+      return (await host.service(Workflows).validate({ text: JSON.stringify({ name: 'x', nodes }) }, ctx)).map(
         ({ path, message }) => `${path} ${message}`
       )
     }
@@ -71,7 +71,7 @@ describe('what workflows name', () => {
     await using host = await openEngine({ give })
     const problems = async (more: object) => {
       const nodes = { a: { type: 'subworkflow', workflow: 'inner', ...more } }
-      return (await host.service(Workflows).validate({ text: JSON.stringify({ name: 'x', nodes }) }, use)).map(
+      return (await host.service(Workflows).validate({ text: JSON.stringify({ name: 'x', nodes }) }, ctx)).map(
         ({ path, message }) => `${path} ${message}`
       )
     }
@@ -101,7 +101,7 @@ describe('what workflows name', () => {
       await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
       const workflows = host.service(Workflows)
       const told = async (workflow: string) =>
-        ((await workflows.show(workflow, use)).info.problems ?? []).map(({ path, message }) => `${path} ${message}`)
+        ((await workflows.show(workflow, ctx)).info.problems ?? []).map(({ path, message }) => `${path} ${message}`)
       expect(await told('outer')).to.have.members([
         'nodes.a.input.at must be integer, was text "soon"',
         'nodes.a.input.foo is no known key',
@@ -137,10 +137,10 @@ describe('what workflows name', () => {
         here('flows/asks.json'),
         join(root, 'asks.json'),
       ])
-        expect((await workflows.show(good, use)).definition, good).to.deep.equal(JSON.parse(text))
+        expect((await workflows.show(good, ctx)).definition, good).to.deep.equal(JSON.parse(text))
       const outside = ['../out/asks.json', here('out/asks.json'), join(folder, 'out/asks.json'), join(folder, 'none.json')]
       for (const bad of [...outside, 'linked/asks.json', 'link.json', 'none.json', './notes.md', 'more.yaml', './']) {
-        const told = await workflows.start({ workflow: bad }, use).then(
+        const told = await workflows.start({ workflow: bad }, ctx).then(
           () => undefined,
           ({ code, message }) => `${code}: ${message}`
         )
@@ -153,7 +153,7 @@ describe('what workflows name', () => {
       await writeFile(join(folder, 'one.json'), JSON.stringify({ ...ASKS, name: 'two' }))
       await writeFile(join(folder, 'three.mjs'), `export default ${JSON.stringify({ ...ASKS, name: 'four' })}`)
       await using host = await openEngine({ config: { workflows: { roots: [folder], code: [join(folder, 'three.mjs')] } } })
-      const listed = (await host.service(Workflows).list(use)).map(({ name, problems = [] }) => [name, problems[0]?.message])
+      const listed = (await host.service(Workflows).list(ctx)).map(({ name, problems = [] }) => [name, problems[0]?.message])
       expect(listed).to.deep.equal([
         ['one', 'must be "one", as its file is called'],
         ['three', 'must be "three", as its file is called'],
@@ -163,7 +163,7 @@ describe('what workflows name', () => {
   it('may not lead back to itself, by whatever way', async () => {
     const give = [calls('one', 'two'), calls('two', 'one')].map(one => item(WorkflowDefinitions, one.name, one))
     await using host = await openEngine({ give })
-    const [problem] = (await host.service(Workflows).show('one', use)).info.problems ?? []
+    const [problem] = (await host.service(Workflows).show('one', ctx)).info.problems ?? []
     expect(problem?.message).to.equal('the workflow contains itself: one → two → one')
   })
 })
@@ -175,8 +175,8 @@ describe('a host that serves without other workers', () => {
     const id = await waitingRun(host, ASKS)
     await quiet(host)
     const workflows = host.service(Workflows)
-    await workflows.answer(id, { step: 'ask', value: true }, use)
-    expect((await workflows.settled(id, 10_000, use)).status).to.equal('completed')
+    await workflows.answer(id, { step: 'ask', value: true }, ctx)
+    expect((await workflows.settled(id, 10_000, ctx)).status).to.equal('completed')
   })
 })
 
@@ -192,23 +192,23 @@ describe('the figures of runs', () => {
     await using host = await openEngine({ give, nodes: { slow } })
     const workflows = host.service(Workflows)
     const figure = async (name: string, labels: object = {}) => {
-      const families = await host.slot(MetricSources).get('workflows')!.read(use)
+      const families = await host.slot(MetricSources).get('workflows')!.read(ctx)
       const samples = families.flatMap(family => family.values.map(one => ({ name: family.name, ...one })))
       const wanted = samples.filter(one => (one.metricName ?? one.name) === name)
       return wanted.find(one => Object.entries(labels).every(([key, value]) => one.labels[key] === value))?.value
     }
-    const health = async () => (await host.slot(Checks).get('workflows')!.status!(use)).detail
-    const [first] = await Promise.all([1, 2].map(() => workflows.start({ workflow: 'asks' }, use)))
-    const working = await workflows.start({ workflow: { name: 'mine', nodes: { slow: { type: 'slow' } } } }, use)
+    const health = async () => (await host.slot(Checks).get('workflows')!.status!(ctx)).detail
+    const [first] = await Promise.all([1, 2].map(() => workflows.start({ workflow: 'asks' }, ctx)))
+    const working = await workflows.start({ workflow: { name: 'mine', nodes: { slow: { type: 'slow' } } } }, ctx)
     await begun.promise
     // they are parked in a turn of their own
     await until(async () => (await figure('svc_workflow_runs_active')) === 1)
     expect(await figure('svc_workflow_runs_waiting')).to.equal(2)
     expect(await health()).to.deep.equal({ runs_here: 1, runs_open: 3, runs_waiting: 2 })
-    await workflows.answer(first!.id, { step: 'ask', value: true }, use)
-    await workflows.settled(first!.id, 10_000, use)
+    await workflows.answer(first!.id, { step: 'ask', value: true }, ctx)
+    await workflows.settled(first!.id, 10_000, ctx)
     end.resolve()
-    await workflows.settled(working.id, 10_000, use)
+    await workflows.settled(working.id, 10_000, ctx)
     expect(await figure('svc_workflow_runs_total', { workflow: 'asks', status: 'completed' })).to.equal(1)
     // a name that a caller gave for one run is no label
     expect(await figure('svc_workflow_runs_total', { workflow: 'other', status: 'completed' })).to.equal(1)

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { codeOf, svcError } from '@svc/core'
 import { Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { inFolder, node, openEngine, quiet, ran, use, waitingRun } from './support.ts'
+import { inFolder, node, openEngine, quiet, ran, ctx, waitingRun } from './support.ts'
 
 const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', message: 'May I?' } } }
 /** Works until its signal aborts, and tells what with. */
@@ -41,13 +41,13 @@ describe('limits of runs', () => {
     const [ended, begun] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()]
     await using host = await openEngine({ nodes: { endless: endless(ended.resolve, begun.resolve) } })
     const service = host.service(Workflows)
-    const { id } = await service.start({ workflow: { name: 'slow', nodes: { slow: { type: 'endless' } } } }, use)
+    const { id } = await service.start({ workflow: { name: 'slow', nodes: { slow: { type: 'endless' } } } }, ctx)
     await begun.promise
-    const run = await service.cancel(id, use)
+    const run = await service.cancel(id, ctx)
     expect(run.error).to.include({ code: 'CANCELLED', message: 'cancelled' })
     expect(codeOf(await ended.promise)).to.equal('CANCELLED')
-    expect(await failure(service.cancel(id, use))).to.equal('INVALID_VALUE')
-    expect((await service.steps(id, use)).map(({ status }) => status)).to.deep.equal(['cancelled'])
+    expect(await failure(service.cancel(id, ctx))).to.equal('INVALID_VALUE')
+    expect((await service.steps(id, ctx)).map(({ status }) => status)).to.deep.equal(['cancelled'])
   })
 
   it('ends a node whose children take too long, as often as it is tried, and what they wait for is asked no more', async () => {
@@ -56,13 +56,13 @@ describe('limits of runs', () => {
     const bodies = { slow: { type: 'endless' }, asks: { type: 'human', message: '?' } }
     const both = { type: 'parallel', bodies, timeout: '100ms', retry: { attempts: 2, delay: '1ms' }, catch: 'asks' }
     const late: WorkflowDefinition = { name: 'late', nodes: { both, asks: { type: 'human', message: '${{ error.code }}' } } }
-    const { id } = await service.start({ workflow: late }, use)
-    for await (const { type, step } of service.events(id, 0, use)) if (type === 'node_waiting' && step === 'asks') break
-    const { waiting } = await service.get(id, use)
+    const { id } = await service.start({ workflow: late }, ctx)
+    for await (const { type, step } of service.events(id, 0, ctx)) if (type === 'node_waiting' && step === 'asks') break
+    const { waiting } = await service.get(id, ctx)
     expect(waiting.map(({ step, ask }) => [step, ask?.message])).to.deep.equal([['asks', 'NODE_TIMEOUT']])
-    const [tried] = await service.steps(id, use)
+    const [tried] = await service.steps(id, ctx)
     expect(tried).to.deep.include({ step: 'both', status: 'failed', attempts: 2 })
-    await service.cancel(id, use)
+    await service.cancel(id, ctx)
   })
 
   it('does not count against the time of a run, or of a node, what it or its children wait for while it sleeps', async () => {
@@ -72,19 +72,19 @@ describe('limits of runs', () => {
     const both = { type: 'parallel', bodies: { asks, too: asks }, timeout: '1m' }
     const id = await waitingRun(host, { name: 'patient', timeout: '1m', nodes: { both } })
     await quiet(host)
-    const entries = await store.read('workflow_log', id, { limit: 100 }, use)
+    const entries = await store.read('workflow_log', id, { limit: 100 }, ctx)
     // as if all that had been an hour ago
     const before = entries.map(({ value }) => ({ ...(value as object), at: (value as { at: number }).at - 3_600_000 }))
     const rewritten = { op: 'append', log: 'workflow_log', id, values: before } as const
-    await store.batch([{ op: 'drop', log: 'workflow_log', id }, rewritten], {}, use)
-    for (const step of ['both/asks/do', 'both/too/do']) await workflows.answer(id, { step, value: true }, use)
-    expect((await workflows.settled(id, 10_000, use)).error).to.equal(undefined)
+    await store.batch([{ op: 'drop', log: 'workflow_log', id }, rewritten], {}, ctx)
+    for (const step of ['both/asks/do', 'both/too/do']) await workflows.answer(id, { step, value: true }, ctx)
+    expect((await workflows.settled(id, 10_000, ctx)).error).to.equal(undefined)
   })
 
   it('cancels a run that waits', async () => {
     await using host = await openEngine()
     const id = await waitingRun(host, ASKS)
-    expect((await host.service(Workflows).cancel(id, use)).error).to.include({ code: 'CANCELLED' })
+    expect((await host.service(Workflows).cancel(id, ctx)).error).to.include({ code: 'CANCELLED' })
   })
 
   it('cancels a run that waits for a place of its group at once', async () => {
@@ -92,25 +92,25 @@ describe('limits of runs', () => {
     await using host = await openEngine({ nodes: { endless: endless(() => {}, begun.resolve) } })
     const service = host.service(Workflows)
     const workflow: WorkflowDefinition = { name: 'alone', concurrency: 1, nodes: { slow: { type: 'endless' } } }
-    const first = await service.start({ workflow }, use)
+    const first = await service.start({ workflow }, ctx)
     await begun.promise
-    const second = await service.start({ workflow }, use)
-    expect((await service.cancel(second.id, use)).error).to.include({ code: 'CANCELLED' })
-    expect((await service.get(first.id, use)).status).to.equal('running')
-    await service.cancel(first.id, use)
+    const second = await service.start({ workflow }, ctx)
+    expect((await service.cancel(second.id, ctx)).error).to.include({ code: 'CANCELLED' })
+    expect((await service.get(first.id, ctx)).status).to.equal('running')
+    await service.cancel(first.id, ctx)
   })
 
   it('takes one answer to a question, and none where nothing is asked', async () => {
     await using host = await openEngine()
     const service = host.service(Workflows)
     const id = await waitingRun(host, ASKS)
-    expect(await failure(service.answer(id, { step: 'other', value: true }, use))).to.equal('INVALID_VALUE')
-    expect(await failure(service.answer(id, { step: 'ask', value: 'yes' }, use))).to.equal('INVALID_VALUE')
-    const answers = await Promise.all([1, 2, 3].map(() => failure(service.answer(id, { step: 'ask', value: true }, use))))
+    expect(await failure(service.answer(id, { step: 'other', value: true }, ctx))).to.equal('INVALID_VALUE')
+    expect(await failure(service.answer(id, { step: 'ask', value: 'yes' }, ctx))).to.equal('INVALID_VALUE')
+    const answers = await Promise.all([1, 2, 3].map(() => failure(service.answer(id, { step: 'ask', value: true }, ctx))))
     expect(answers.filter(code => code === undefined)).to.have.length(1)
-    const run = await service.settled(id, 5_000, use)
+    const run = await service.settled(id, 5_000, ctx)
     expect(run.result).to.deep.equal({ answer: true, timed_out: false })
-    expect(await failure(service.answer(id, { step: 'ask', value: true }, use))).to.equal('INVALID_VALUE')
+    expect(await failure(service.answer(id, { step: 'ask', value: true }, ctx))).to.equal('INVALID_VALUE')
   })
 
   it('takes the words of its branches for the answer to an approval, and for that alone', async () => {
@@ -121,8 +121,8 @@ describe('limits of runs', () => {
         (kind === 'approval' ? ['approved', 'rejected'] : ['answered']).map(one => [one, 'end'])
       )
       const id = await waitingRun(host, { name: 'asks', nodes: { ask: { type: 'human', kind, message: '?', branches } } })
-      await service.answer(id, { step: 'ask', value }, use)
-      return (await service.settled(id, 5_000, use)).result
+      await service.answer(id, { step: 'ask', value }, ctx)
+      return (await service.settled(id, 5_000, ctx)).result
     }
     expect(await answered('approval', 'approved')).to.deep.equal({ answer: true, timed_out: false })
     expect(await answered('approval', 'rejected')).to.deep.equal({ answer: false, timed_out: false })
@@ -133,7 +133,7 @@ describe('limits of runs', () => {
     await using host = await openEngine()
     const service = host.service(Workflows)
     const id = await waitingRun(host, ASKS)
-    const other = testUse({ principal: { id: 'other', scopes: ['workflows'] } })
+    const other = testContext({ principal: { id: 'other', scopes: ['workflows'] } })
     const calls = [
       service.get(id, other),
       service.steps(id, other),
@@ -142,9 +142,9 @@ describe('limits of runs', () => {
       service.settled(id, 0, other),
     ]
     expect(await Promise.all(calls.map(failure))).to.deep.equal(Array(5).fill('RUN_UNKNOWN'))
-    expect(await failure(service.get('nobody', use))).to.equal('RUN_UNKNOWN')
+    expect(await failure(service.get('nobody', ctx))).to.equal('RUN_UNKNOWN')
     expect((await service.runs({ limit: 10 }, other)).runs).to.deep.equal([])
-    await service.cancel(id, use)
+    await service.cancel(id, ctx)
   })
 
   it('refuses results of 20 MB, with the node that answered them', async () => {
@@ -199,7 +199,7 @@ describe('limits of runs', () => {
           result: token,
         })
         expect(seen).to.deep.equal([value, value, value, value])
-        expect(JSON.stringify([run, await host.service(Workflows).steps(run.id, use)])).not.to.contain(value)
+        expect(JSON.stringify([run, await host.service(Workflows).steps(run.id, ctx)])).not.to.contain(value)
         expect(run.error!.message).to.contain('***')
       } finally {
         delete process.env[key]
@@ -212,9 +212,9 @@ describe('limits of runs', () => {
     await using host = await openEngine()
     const service = host.service(Workflows)
     const workflow: WorkflowDefinition = { name: 'once', nodes: { a: { type: 'transform', value: 1 } } }
-    const starts = await Promise.all([1, 2, 3].map(() => service.start({ workflow, idempotencyKey: 'k' }, use)))
+    const starts = await Promise.all([1, 2, 3].map(() => service.start({ workflow, idempotencyKey: 'k' }, ctx)))
     expect(new Set(starts.map(({ id }) => id)).size).to.equal(1)
-    expect((await service.runs({ limit: 10 }, use)).runs).to.have.length(1)
+    expect((await service.runs({ limit: 10 }, ctx)).runs).to.have.length(1)
   })
 
   it('runs 10,000 nodes, one after the other and over a list', async () => {

@@ -2,7 +2,7 @@ import type { RunningHost } from '@svc/core'
 import { type Json, RunQueue, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { Maintenance } from '../src/maintenance.ts'
-import { openEngine, quiet, ran, use, waitingRun } from './support.ts'
+import { openEngine, quiet, ran, ctx, waitingRun } from './support.ts'
 
 const DAY_MS = 86_400_000
 const [RUNS, DEFINITIONS, INBOX, KEYS, LOG] = ['runs', 'definitions', 'inbox', 'keys', 'log'].map(name => `workflow_${name}`)
@@ -12,8 +12,8 @@ const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', 
 /** What looks after the house, to be told when; and the store, to make things older than they are. */
 function houseOf(host: RunningHost) {
   const [store, queue, log] = [host.service(Store), host.service(RunQueue), host.log]
-  const maintenance = new Maintenance({ store, queue, retentionMs: 7 * DAY_MS, maxAgeMs: 30 * DAY_MS, log, lasting: use })
-  const all = async (collection: string) => (await store.range(collection, { limit: 100 }, use)).records
+  const maintenance = new Maintenance({ store, queue, retentionMs: 7 * DAY_MS, maxAgeMs: 30 * DAY_MS, log, lasting: ctx })
+  const all = async (collection: string) => (await store.range(collection, { limit: 100 }, ctx)).records
   return {
     store,
     queue,
@@ -24,7 +24,7 @@ function houseOf(host: RunningHost) {
       for (const { key, value } of await all(collection)) {
         const entries = Object.entries(value as Readonly<Record<string, Json>>)
         const moved = entries.map(([name, one]) => [name, TIMES.has(name) ? (one as number) - days * DAY_MS : one])
-        await store.batch([{ op: 'put', collection, key, value: Object.fromEntries(moved) }], {}, use)
+        await store.batch([{ op: 'put', collection, key, value: Object.fromEntries(moved) }], {}, ctx)
       }
     },
   }
@@ -39,22 +39,22 @@ describe('the maintenance of runs', () => {
     await quiet(host)
     const house = houseOf(host)
     const late = { kind: 'cancel', at: 1, by: 'x' }
-    await house.store.batch([{ op: 'put', collection: INBOX!, key: `${id}/c`, value: late }], {}, use)
+    await house.store.batch([{ op: 'put', collection: INBOX!, key: `${id}/c`, value: late }], {}, ctx)
     await house.age(RUNS!, 6)
     await house.round()
     expect(await house.count(RUNS!)).to.equal(2)
     await house.age(RUNS!, 2)
     await house.round()
-    expect((await house.store.range(RUNS!, { limit: 9 }, use)).records.map(({ key }) => key)).to.deep.equal([waits])
-    expect(await house.store.read(LOG!, id, { limit: 1 }, use)).to.deep.equal([])
+    expect((await house.store.range(RUNS!, { limit: 9 }, ctx)).records.map(({ key }) => key)).to.deep.equal([waits])
+    expect(await house.store.read(LOG!, id, { limit: 1 }, ctx)).to.deep.equal([])
     expect(await house.count(INBOX!)).to.equal(0)
     expect(
       await host
         .service(Workflows)
-        .get(id, use)
+        .get(id, ctx)
         .catch(({ code }) => code)
     ).to.equal('RUN_UNKNOWN')
-    await host.service(Workflows).cancel(waits, use)
+    await host.service(Workflows).cancel(waits, ctx)
   })
 
   it('deletes keys of a day ago, and definitions that no run can have any more', async () => {
@@ -79,7 +79,7 @@ describe('the maintenance of runs', () => {
     const id = await waitingRun(host, { ...PLAIN, nodes: { ask: { ...ASKS.nodes.ask!, next: 'one' }, ...PLAIN.nodes } })
     await quiet(host)
     const house = houseOf(host)
-    const { value } = (await house.store.get(RUNS!, id, use))!
+    const { value } = (await house.store.get(RUNS!, id, ctx))!
     // as its process leaves it that dies when it has stored the run, and not yet queued it
     const lost = { ...(value as object), waiting: [] }
     const answer = { kind: 'answer', step: 'ask', value: true, at: 1, by: 'x' }
@@ -90,13 +90,13 @@ describe('the maintenance of runs', () => {
         { op: 'put', collection: INBOX!, key: `${id}/a/ask`, value: answer },
       ],
       {},
-      use
+      ctx
     )
     await house.round()
-    expect((await host.service(Workflows).get(id, use)).status).to.equal('running')
+    expect((await host.service(Workflows).get(id, ctx)).status).to.equal('running')
     await house.age(RUNS!, 1)
     await house.round()
-    expect(await host.service(Workflows).settled(id, 10_000, use)).to.include({ status: 'completed', result: 1 })
+    expect(await host.service(Workflows).settled(id, 10_000, ctx)).to.include({ status: 'completed', result: 1 })
   })
 })
 
@@ -106,12 +106,12 @@ describe('a run that gets too old', () => {
     const id = await waitingRun(host, ASKS)
     await quiet(host)
     const house = houseOf(host)
-    const { createdAt } = (await house.store.get(RUNS!, id, use))!.value as { createdAt: number }
-    const { due } = (await house.store.get('run_queue', id, use))!.value as { due: number }
+    const { createdAt } = (await house.store.get(RUNS!, id, ctx))!.value as { createdAt: number }
+    const { due } = (await house.store.get('run_queue', id, ctx))!.value as { due: number }
     expect(due).to.equal(createdAt + 30 * DAY_MS)
     await house.age(RUNS!, 30)
-    await house.queue.put({ id, due: Date.now() }, { claim: false }, use)
-    const run = await host.service(Workflows).settled(id, 10_000, use)
+    await house.queue.put({ id, due: Date.now() }, { claim: false }, ctx)
+    const run = await host.service(Workflows).settled(id, 10_000, ctx)
     expect(run.error).to.include({ code: 'RUN_EXPIRED' })
   })
 
@@ -124,12 +124,12 @@ describe('a run that gets too old', () => {
     await quiet(host)
     const house = houseOf(host)
     await house.age(RUNS!, 30)
-    await house.queue.put({ id, due: Date.now() }, { claim: false }, use)
+    await house.queue.put({ id, due: Date.now() }, { claim: false }, ctx)
     const workflows = host.service(Workflows)
-    const run = await workflows.settled(id, 10_000, use)
+    const run = await workflows.settled(id, 10_000, ctx)
     expect(run.error).to.deep.include({ code: 'EXPRESSION_FAILED' })
     expect(run.error!.details).to.deep.include({ not_undone: ['two'] })
-    const steps = (await workflows.steps(id, use)).map(({ step, status, error }) => [step, status, error?.code])
+    const steps = (await workflows.steps(id, ctx)).map(({ step, status, error }) => [step, status, error?.code])
     expect(steps.slice(-2)).to.deep.equal([
       ['undo/two/do', 'failed', 'RUN_EXPIRED'],
       ['undo/one/do', 'completed', undefined],

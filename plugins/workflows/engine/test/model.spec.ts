@@ -2,7 +2,7 @@ import { svcError } from '@svc/core'
 import { type Run, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { expectedOf, randomGraph, seeded } from './model.ts'
-import { inFolder, node, openEngine, use } from './support.ts'
+import { inFolder, node, openEngine, ctx } from './support.ts'
 
 const RUNS = 40
 const RESTARTS = 3
@@ -31,19 +31,19 @@ describe('the engine', () => {
       const open = () => openEngine({ db: `${folder}/svc.db`, nodes: { act }, strict: false })
       let host = await open()
       const starts = cases.map(({ seed, graph }) =>
-        host.service(Workflows).start({ workflow: { name: `g${seed}`, ...graph } }, use)
+        host.service(Workflows).start({ workflow: { name: `g${seed}`, ...graph } }, ctx)
       )
       const ids = (await Promise.all(starts)).map(({ id }) => id)
       for (let restarts = 0; restarts < RESTARTS; restarts++) {
         const tripped = new Promise<void>(resolve => (trip = resolve))
         left = 1 + Math.floor(random() * 40)
-        const ended = Promise.all(ids.map(id => host.service(Workflows).settled(id, 60_000, use))).catch(() => {})
+        const ended = Promise.all(ids.map(id => host.service(Workflows).settled(id, 60_000, ctx))).catch(() => {})
         await Promise.race([tripped, ended])
         await host.close()
         host = await open()
       }
       left = Number.POSITIVE_INFINITY
-      const runs = await Promise.all(ids.map(id => host.service(Workflows).settled(id, 60_000, use)))
+      const runs = await Promise.all(ids.map(id => host.service(Workflows).settled(id, 60_000, ctx)))
       await host.close()
       expect(again).to.deep.equal([])
       for (const [at, { seed, graph }] of cases.entries()) compare(seed, expectedOf(graph), runs[at]!, calls)

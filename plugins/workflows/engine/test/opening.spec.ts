@@ -2,7 +2,7 @@ import { codeOf, svcError } from '@svc/core'
 import { Store, type StoreOp, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
 import { item, service, testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { node, plugin, use } from './support.ts'
+import { node, plugin, ctx } from './support.ts'
 
 interface Entry {
   readonly t: string
@@ -39,7 +39,7 @@ async function openWatched(refuse: (ops: readonly StoreOp[]) => string | undefin
   const look = (repeatable: boolean) =>
     node(
       async function* ({ run, step }) {
-        const log = await store.read('workflow_log', run.id, { limit: 100 }, use)
+        const log = await store.read('workflow_log', run.id, { limit: 100 }, ctx)
         seen[step] = log.map(({ value }) => value as unknown as Entry).map(({ t, s = '' }) => `${t} ${s}`.trim())
         yield { type: 'output', output: step }
       },
@@ -60,7 +60,7 @@ const three = (type: string): WorkflowDefinition => ({
   nodes: { a: { type, next: 'b' }, b: { type, next: 'c' }, c: { type } },
 })
 const settled = async (workflows: Workflows, workflow: WorkflowDefinition, more: { readonly idempotencyKey?: string } = {}) =>
-  workflows.settled((await workflows.start({ workflow, ...more }, use)).id, 10_000, use)
+  workflows.settled((await workflows.start({ workflow, ...more }, ctx)).id, 10_000, ctx)
 
 describe('a run that begins', () => {
   it('is stored together with what its first node has done, and no node begins before what came of the one before is stored', async () => {
@@ -91,7 +91,7 @@ describe('a run that begins', () => {
     expect(engine.writes.length).to.equal(1)
     // nobody ever waited for it
     expect([engine.queued, engine.leases]).to.deep.equal([[], []])
-    expect(await engine.workflows.get(run.id, use)).to.include({ status: 'completed', progress: 1 })
+    expect(await engine.workflows.get(run.id, ctx)).to.include({ status: 'completed', progress: 1 })
   })
 
   it('that has ended with its first write is not there where the store is away, and has failed where it does not take the end', async () => {
@@ -100,11 +100,11 @@ describe('a run that begins', () => {
       entriesIn(ops).some(({ t, s }) => t === 'done' || s === 'a') ? code : undefined
     )
     const one: WorkflowDefinition = { name: 'one', nodes: { a: { type: 'look' } } }
-    expect(await engine.workflows.start({ workflow: one }, use).catch(codeOf)).to.equal('STORE_UNAVAILABLE')
+    expect(await engine.workflows.start({ workflow: one }, ctx).catch(codeOf)).to.equal('STORE_UNAVAILABLE')
     code = 'STORE_TOO_LARGE'
     const run = await settled(engine.workflows, one)
     expect([run.status, run.error?.code]).to.deep.equal(['failed', 'STORE_TOO_LARGE'])
-    expect((await engine.workflows.runs({ limit: 10 }, use)).runs.map(({ id }) => id)).to.deep.equal([run.id])
+    expect((await engine.workflows.runs({ limit: 10 }, ctx)).runs.map(({ id }) => id)).to.deep.equal([run.id])
   })
 
   it('has what nodes at once have done stored before what follows them begins', async () => {
@@ -120,12 +120,12 @@ describe('a run that begins', () => {
   it('is there no more when the store does not take it, and goes no further than its first node', async () => {
     let isAway = true
     await using engine = await openWatched(ops => (isAway && isOfRun(ops) ? 'STORE_UNAVAILABLE' : undefined))
-    const refused = await engine.workflows.start({ workflow: three('look') }, use).catch(codeOf)
+    const refused = await engine.workflows.start({ workflow: three('look') }, ctx).catch(codeOf)
     expect(refused).to.equal('STORE_UNAVAILABLE')
     isAway = false
     expect((await settled(engine.workflows, { name: 'one', nodes: { other: { type: 'look' } } })).status).to.equal('completed')
     expect(Object.keys(engine.seen)).to.deep.equal(['a', 'other'])
-    expect((await engine.workflows.runs({ limit: 10 }, use)).runs.map(({ workflow }) => workflow)).to.deep.equal(['one'])
+    expect((await engine.workflows.runs({ limit: 10 }, ctx)).runs.map(({ workflow }) => workflow)).to.deep.equal(['one'])
   })
 
   it('has failed with it, and is there to be looked at, when the store does not take what came of it', async () => {

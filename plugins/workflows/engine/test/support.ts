@@ -11,7 +11,7 @@ import {
   WorkflowNodes,
   Workflows,
 } from '@svc/core/contracts'
-import { type Gift, item, service, testHost, testUse } from '@svc/testing'
+import { type Gift, item, service, testHost, testContext } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -20,7 +20,7 @@ export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: plu
 /** A worker that is the only one: with it the engine takes runs from its queue. */
 const ALONE: Peers = {
   tell: async () => {},
-  figures: async () => [],
+  metrics: async () => [],
   enter: async () => true,
   leave: async () => {},
   self: async () => 'only',
@@ -48,20 +48,20 @@ export function openEngine({ nodes = {}, give = [], db, config = {}, strict = tr
   })
 }
 
-export const use = testUse()
+export const ctx = testContext()
 
 /** A run, up to its end. */
 export async function ran(host: RunningHost, workflow: WorkflowDefinition, more: Omit<RunRequest, 'workflow'> = {}) {
   const service_ = host.service(Workflows)
-  const { id } = await service_.start({ workflow, ...more }, use)
-  return service_.settled(id, 10_000, use)
+  const { id } = await service_.start({ workflow, ...more }, ctx)
+  return service_.settled(id, 10_000, ctx)
 }
 
 /** A run, up to where it waits. */
 export async function waitingRun(host: RunningHost, workflow: WorkflowDefinition) {
   const service_ = host.service(Workflows)
-  const { id } = await service_.start({ workflow }, use)
-  for await (const { type } of service_.events(id, 0, use)) if (type === 'node_waiting') break
+  const { id } = await service_.start({ workflow }, ctx)
+  for await (const { type } of service_.events(id, 0, ctx)) if (type === 'node_waiting') break
   return id
 }
 
@@ -91,4 +91,4 @@ export async function until(holds: () => Promise<boolean>): Promise<void> {
 
 /** Answers once this host works on no run any more. */
 export const quiet = (host: RunningHost) =>
-  until(async () => (await host.slot(Checks).get('workflows')!.status!(use)).detail!.runs_here === 0)
+  until(async () => (await host.slot(Checks).get('workflows')!.status!(ctx)).detail!.runs_here === 0)

@@ -1,19 +1,19 @@
 import { expect } from 'chai'
 import type { RunningHost } from '@svc/core'
 import { type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
 
 const open = (): Promise<RunningHost> => testHost(PLUGINS)
-const use = testUse()
+const ctx = testContext()
 
 async function ran(host: RunningHost, workflow: WorkflowDefinition, input: object = {}) {
   const service = host.service(Workflows)
-  const { id } = await service.start({ workflow, input: input as never }, use)
-  return service.settled(id, 5_000, use)
+  const { id } = await service.start({ workflow, input: input as never }, ctx)
+  return service.settled(id, 5_000, ctx)
 }
 
 describe('workflows', () => {

@@ -1,5 +1,5 @@
-import { type SlotView, svcError, type Use } from '@svc/core'
-import type { Budget, Chat, ErrorTold, Json, NodeStep, Tool, TurnEnd, TurnRequest, WorkflowNode } from '@svc/core/contracts'
+import { type SlotView, svcError, type CallContext } from '@svc/core'
+import type { Budget, Chat, PublicError, Json, NodeStep, Tool, TurnEnd, TurnRequest, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { interrupted, missingService } from './errors.ts'
 import { isReading } from './reading.ts'
@@ -76,13 +76,13 @@ export const createAgent = ({ chat, tools }: AgentParts): WorkflowNode => ({
   output: OUTPUT,
   repeatable: 'itself',
   names: { profile: 'profile', mode: 'mode', tools: 'tools' },
-  async *run(task, use) {
+  async *run(task, ctx) {
     if (!chat) throw missingService('agent', 'a chat', '@svc/plugin-chat')
     const settings = task.settings as unknown as AgentSettings
     const budget = tightest(settings.budget, task.allowance)
     if (task.interrupted && !isHarmless(settings, budget, tools))
       throw interrupted(task.node, 'its tools may have done something')
-    yield* answered(chat.stream(turnOf(settings, budget), { ...use, idempotencyKey: task.idempotencyKey }), budget, use)
+    yield* answered(chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }), budget, ctx)
   },
 })
 
@@ -114,9 +114,9 @@ const turnOf = (settings: AgentSettings, { tool_calls: toolBudget, tokens: token
 type Events = ReturnType<Chat['stream']>
 
 /** Tells what a turn does, what it has spent, and its answer. Throws what it failed with. */
-async function* answered(events: Events, budget: Budget, use: Use): AsyncGenerator<NodeStep> {
+async function* answered(events: Events, budget: Budget, ctx: CallContext): AsyncGenerator<NodeStep> {
   let said = ''
-  let failure: ErrorTold | undefined
+  let failure: PublicError | undefined
   for await (const event of events) {
     if (event.type === 'token') said += event.content
     else if (event.type === 'tool_call') yield { type: 'progress', message: `calls ${event.tool}` }
@@ -124,7 +124,7 @@ async function* answered(events: Events, budget: Budget, use: Use): AsyncGenerat
     else if (event.type === 'end') {
       yield spentIn(event, budget)
       if (failure) throw svcError(failure.code, failure.message, { details: { ...failure.details } })
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       yield { type: 'output', output: outputOf(said, event) }
     }
   }

@@ -25,10 +25,10 @@ export const createCompute = (sandbox: ScriptSandbox | undefined): WorkflowNode 
   settings: SETTINGS,
   // it reaches nothing that it could change
   repeatable: true,
-  async *run({ settings }, use) {
+  async *run({ settings }, ctx) {
     if (!sandbox) throw missingService('compute', 'a sandbox for JavaScript', '@svc/plugin-sandbox-quickjs')
     const { code, input = null } = settings
-    const { value, console: lines } = await sandbox.run({ code: code as string, input }, use)
+    const { value, console: lines } = await sandbox.run({ code: code as string, input }, ctx)
     for (const { text } of lines.slice(0, MOST_LINES)) yield { type: 'progress', message: text }
     yield { type: 'output', output: value }
   },

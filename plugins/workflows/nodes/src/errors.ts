@@ -1,5 +1,5 @@
 import { codeOf, messageOf, svcError } from '@svc/core'
-import type { ErrorTold } from '@svc/core/contracts'
+import type { PublicError } from '@svc/core/contracts'
 
 const clip = (text: string, most = 200) => (text.length > most ? `${text.slice(0, most)}…` : text)
 
@@ -22,7 +22,7 @@ export const noCallsLeft = (node: string) =>
   svcError('BUDGET_EXHAUSTED', `no tool call is left for the node "${node}"`, { hint: 'raise "budget"' })
 
 /** The error of a child, as the node's own. */
-export const raised = ({ code, message, details }: ErrorTold) => svcError(code, message, { details })
+export const raised = ({ code, message, details }: PublicError) => svcError(code, message, { details })
 
 export const toolUnknown = (tool: string) =>
   svcError('TOOL_UNKNOWN', `there is no tool "${clip(tool)}" that a workflow may call`, {

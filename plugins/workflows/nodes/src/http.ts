@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Json, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import { type GuardedFetch, type GuardedRequest, type GuardedResponse, readBody } from '@svc/safe-fetch'
 import { objectOf } from '@svc/plugin-kit'
@@ -62,16 +62,16 @@ export const createHttp = (web: Pick<GuardedFetch, 'fetch'>): WorkflowNode => ({
   settings: SETTINGS,
   output: OUTPUT,
   repeatable: 'itself',
-  async *run(task, use) {
+  async *run(task, ctx) {
     const settings = task.settings as unknown as HttpSettings
     if (task.interrupted && !SAFE.has(settings.method ?? 'GET'))
       throw interrupted(task.node, 'its request may have been received')
-    yield { type: 'output', output: await asked(web, settings, task, use) }
+    yield { type: 'output', output: await asked(web, settings, task, ctx) }
   },
 })
 
-async function asked(web: Pick<GuardedFetch, 'fetch'>, settings: HttpSettings, task: NodeTask, use: Use): Promise<Json> {
-  const response = await web.fetch(urlOf(settings), use, requestOf(settings, task))
+async function asked(web: Pick<GuardedFetch, 'fetch'>, settings: HttpSettings, task: NodeTask, ctx: CallContext): Promise<Json> {
+  const response = await web.fetch(urlOf(settings), ctx, requestOf(settings, task))
   const { status, headers, url } = response
   const text = await textOf(response)
   const place = shown(url)

@@ -12,10 +12,10 @@ export const createTeam = (teams: Teams | undefined): WorkflowNode => ({
   }),
   names: { team: 'team' },
   repeatable: true,
-  async *run({ settings, children }, use) {
+  async *run({ settings, children }, ctx) {
     if (children) return yield { type: 'output', output: outputOf(children.team) }
     if (!teams) throw missingService('team', 'teams', '@svc/plugin-teams')
-    const body = await teams.body(settings.team as string, settings.task ?? null, use)
+    const body = await teams.body(settings.team as string, settings.task ?? null, ctx)
     yield { type: 'fork', join: 'all', children: [{ key: 'team', body }] }
   },
 })

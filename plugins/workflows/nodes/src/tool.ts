@@ -1,4 +1,4 @@
-import { type Fault, messageOf, type SlotView, type Use } from '@svc/core'
+import { type Fault, messageOf, type SlotView, type CallContext } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Tool, ToolResult, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -24,7 +24,7 @@ export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
   repeatable: 'itself',
   names: { name: 'tool' },
   calledWith: { arguments: 'name' },
-  async *run(task, use) {
+  async *run(task, ctx) {
     const name = task.settings.name as string
     const tool = tools.get(name)
     // one that only certain modes have is for models
@@ -35,7 +35,7 @@ export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
     if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)
     if (task.allowance.tool_calls === 0) throw noCallsLeft(task.node)
     yield { type: 'spent', tool_calls: 1 }
-    yield { type: 'output', output: outputOf(name, yield* called(name, tool, args, task, use)) }
+    yield { type: 'output', output: outputOf(name, yield* called(name, tool, args, task, ctx)) }
   },
 })
 
@@ -68,12 +68,12 @@ async function* called(
   tool: Tool,
   args: Arguments,
   { idempotencyKey }: NodeTask,
-  use: Use
+  ctx: CallContext
 ): AsyncGenerator<NodeStep, ToolResult> {
   try {
-    return yield* stepsOf(tool, args, { ...use, idempotencyKey })
+    return yield* stepsOf(tool, args, { ...ctx, idempotencyKey })
   } catch (error) {
-    use.signal.throwIfAborted()
+    ctx.signal.throwIfAborted()
     throw toolFailed(name, messageOf(error), error)
   }
 }

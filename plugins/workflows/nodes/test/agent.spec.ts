@@ -1,5 +1,5 @@
 import { Conversations, type Tool, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/testing'
+import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
 
@@ -76,9 +76,9 @@ describe('a node agent', () => {
         branches: [],
         allowance: {},
       }
-      const use = { signal: new AbortController().signal, principal: { id: 'me', scopes: ['*'] }, requestId: 'r' }
+      const ctx = { signal: new AbortController().signal, principal: { id: 'me', scopes: ['*'] }, requestId: 'r' }
       const settings = { prompt: '/tool look {}\n/fail overloaded', tools: ['look'] }
-      for await (const word of one.node.run({ ...task, settings }, use)) if (word.type === 'spent') spent.push(word.tool_calls)
+      for await (const word of one.node.run({ ...task, settings }, ctx)) if (word.type === 'spent') spent.push(word.tool_calls)
     }
     expect((await codeThrown(work())).code).to.equal('MODEL_FAILED')
     expect(spent).to.deep.equal([1])
@@ -95,7 +95,7 @@ describe('a node agent', () => {
   it('leaves no conversation', async () => {
     await using one = await openNode('agent', options)
     await told(one, { settings: { prompt: 'hi' } })
-    expect((await one.host.service(Conversations).list({ limit: 9 }, testUse())).conversations).to.deep.equal([])
+    expect((await one.host.service(Conversations).list({ limit: 9 }, testContext())).conversations).to.deep.equal([])
   })
 
   it('says what to add where there is no chat', async () => {

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { PluginRef, RunningHost, Use } from '@svc/core'
+import type { PluginRef, RunningHost, CallContext } from '@svc/core'
 import { type Run, type Tool, Tools, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/testing'
+import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -18,7 +18,7 @@ const ALL = [
   'workflow-nodes',
   'workflows',
 ]
-const use = testUse()
+const ctx = testContext()
 
 const keys: (string | undefined)[] = []
 const careful: Tool = {
@@ -40,11 +40,11 @@ async function ran(
   answers: readonly unknown[] = []
 ): Promise<Run> {
   const service = host.service(Workflows)
-  const { id } = await service.start({ workflow, input: input as never }, use)
+  const { id } = await service.start({ workflow, input: input as never }, ctx)
   const left = [...answers]
-  for await (const { type, step } of service.events(id, 0, use))
-    if (type === 'node_waiting' && left.length > 0) await service.answer(id, { step: step!, value: left.shift() as never }, use)
-  return service.get(id, use)
+  for await (const { type, step } of service.events(id, 0, ctx))
+    if (type === 'node_waiting' && left.length > 0) await service.answer(id, { step: step!, value: left.shift() as never }, ctx)
+  return service.get(id, ctx)
 }
 
 describe('nodes in a run', () => {
@@ -124,11 +124,11 @@ describe('nodes in a run', () => {
     const service = host.service(Workflows)
     const { id } = await service.start(
       { workflow: { name: 'waiting', nodes: { paid: { type: 'wait', event: 'paid', for: '1h' } } } },
-      use
+      ctx
     )
-    for await (const { type } of service.events(id, 0, use))
-      if (type === 'node_waiting') await service.signal(id, { name: 'paid', data: { sum: 3 } }, use)
-    expect((await service.get(id, use)).result).to.deep.equal({ by: 'event', data: { sum: 3 } })
+    for await (const { type } of service.events(id, 0, ctx))
+      if (type === 'node_waiting') await service.signal(id, { name: 'paid', data: { sum: 3 } }, ctx)
+    expect((await service.get(id, ctx)).result).to.deep.equal({ by: 'event', data: { sum: 3 } })
   })
 
   for (const [effects, ending] of [
@@ -139,7 +139,7 @@ describe('nodes in a run', () => {
       const folder = await mkdtemp(join(tmpdir(), 'svc-nodes-'))
       try {
         const began = Promise.withResolvers<void>()
-        const hangs = (_args: unknown, { signal }: Use) =>
+        const hangs = (_args: unknown, { signal }: CallContext) =>
           new Promise<never>((_resolve, reject) => {
             signal.addEventListener('abort', () => reject(signal.reason), { once: true })
             began.resolve()
@@ -152,12 +152,12 @@ describe('nodes in a run', () => {
         const first = await openWith(hangs)
         const { id } = await first
           .service(Workflows)
-          .start({ workflow: { name: 'acting', nodes: { act: { type: 'tool', name: 'act' } } } }, use)
+          .start({ workflow: { name: 'acting', nodes: { act: { type: 'tool', name: 'act' } } } }, ctx)
         await began.promise
         await first.close({ limitMs: 0 })
         await using second = await openWith(async () => ({ content: [{ type: 'text', text: 'done' }] }))
-        await second.service(Workflows).work(id, use)
-        const run = await second.service(Workflows).get(id, use)
+        await second.service(Workflows).work(id, ctx)
+        const run = await second.service(Workflows).get(id, ctx)
         expect(run).to.include(ending)
         expect(run.error?.code).to.equal(ending.status === 'failed' ? 'NODE_INTERRUPTED' : undefined)
       } finally {

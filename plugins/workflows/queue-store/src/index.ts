@@ -1,4 +1,4 @@
-import { definePlugin, Host, systemUse } from '@svc/core'
+import { definePlugin, Host, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { StoreQueue } from './queue.ts'
@@ -8,7 +8,7 @@ export default definePlugin({
   requires: { store: Store, host: Host },
   provides: RunQueue,
   async setup(scope, { store, host }) {
-    const lasting = systemUse(scope.signal, 'queue-store')
+    const lasting = systemContext(scope.signal, 'queue-store')
     const { serverId } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
     const queue = new StoreQueue({ store, holder: `${serverId}/${process.pid}/runs/`, lasting })

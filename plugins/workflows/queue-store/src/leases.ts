@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Store } from '@svc/core/contracts'
 import { RUN_LEASE, slotLease } from './space.ts'
 
@@ -18,15 +18,15 @@ export class Leases {
   }
 
   /** Undefined where somebody has the run. */
-  run(id: string, use: Use): Promise<Fence | undefined> {
-    return this.#acquire(RUN_LEASE + id, use)
+  run(id: string, ctx: CallContext): Promise<Fence | undefined> {
+    return this.#acquire(RUN_LEASE + id, ctx)
   }
 
   /** Takes a place of its group for a run; false where all are taken, or this process works on the run already. */
-  async enter(id: string, { name, limit }: NonNullable<QueuedRun['group']>, use: Use): Promise<boolean> {
+  async enter(id: string, { name, limit }: NonNullable<QueuedRun['group']>, ctx: CallContext): Promise<boolean> {
     if (this.#places.has(id)) return false
     for (let at = 0; at < limit; at++) {
-      const place = await this.#acquire(slotLease(name, at), use)
+      const place = await this.#acquire(slotLease(name, at), ctx)
       if (!place) continue
       this.#places.set(id, place)
       return true
@@ -39,31 +39,31 @@ export class Leases {
   }
 
   /** Whether it held a place of a group. */
-  async leave(id: string, use: Use): Promise<boolean> {
+  async leave(id: string, ctx: CallContext): Promise<boolean> {
     const place = this.#places.get(id)
     this.#places.delete(id)
-    if (place) await this.#store.release(place, use)
+    if (place) await this.#store.release(place, ctx)
     return place !== undefined
   }
 
-  async free(id: string, fence: Fence, use: Use): Promise<boolean> {
-    const [hadPlace] = await Promise.all([this.leave(id, use), this.#store.release(fence, use)])
+  async free(id: string, fence: Fence, ctx: CallContext): Promise<boolean> {
+    const [hadPlace] = await Promise.all([this.leave(id, ctx), this.#store.release(fence, ctx)])
     return hadPlace
   }
 
   /** Throws STORE_FENCED where one of them is another's. */
-  async keep(id: string, fence: Fence, use: Use): Promise<void> {
+  async keep(id: string, fence: Fence, ctx: CallContext): Promise<void> {
     const place = this.#places.get(id)
-    await Promise.all((place ? [fence, place] : [fence]).map(one => this.#store.renew(one, CLAIM_MS, use)))
+    await Promise.all((place ? [fence, place] : [fence]).map(one => this.#store.renew(one, CLAIM_MS, ctx)))
   }
 
-  async #acquire(lease: string, use: Use): Promise<Fence | undefined> {
+  async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
     try {
       // one holder a claim: a holder gets back a lease that it has
       const { fence } = await this.#store.acquire(
         lease,
         { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 },
-        use
+        ctx
       )
       return { lease, fence }
     } catch (error) {

@@ -1,17 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { definePlugin, systemUse } from '@svc/core'
+import { definePlugin, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { runQueueKit, type RunQueueSubject, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const use = systemUse(new AbortController().signal, 'test')
+const ctx = systemContext(new AbortController().signal, 'test')
 const QUEUE = { name: '@svc/plugin-queue-store', use: new URL('..', import.meta.url) }
 
 const ALONE: Peers = {
   tell: async () => {},
-  figures: async () => [],
+  metrics: async () => [],
   enter: async () => true,
   leave: async () => {},
   self: async () => 'only',
@@ -24,7 +24,7 @@ async function openProcess(serverId: string, store: Store) {
   const peers = definePlugin({
     provides: Peers,
     setup(scope) {
-      told.resolve(holder => scope.hooks.gone({ holder }, use))
+      told.resolve(holder => scope.hooks.gone({ holder }, ctx))
       return ALONE
     },
   })
@@ -45,7 +45,7 @@ async function openTwo(first: Store, second: Store, close: () => Promise<unknown
     queue: one.queue,
     other: two.queue,
     async kill() {
-      await second.releaseHolder('one/', use)
+      await second.releaseHolder('one/', ctx)
       await two.gone('one/')
     },
     async close() {

@@ -1,4 +1,4 @@
-import type { SlotView, Use } from '@svc/core'
+import type { SlotView, CallContext } from '@svc/core'
 import type {
   Mode,
   Recommend,
@@ -32,13 +32,13 @@ const LONGEST = 200
 export function createRecommend(parts: RecommendParts): Recommend {
   const finder = new Finder()
   return {
-    async recommend({ taskType, complexity, mode = 'build', vertical }, use) {
+    async recommend({ taskType, complexity, mode = 'build', vertical }, ctx) {
       const action = actionOf(mode, complexity)
       const task = checked(taskType)
-      const catalog = await catalogOf(parts, use)
+      const catalog = await catalogOf(parts, ctx)
       const found = await finder.find(task, catalog.listed)
       const asked = parts.verticals.entries().filter(([name]) => vertical === undefined || name === vertical)
-      const each = asked.map(([name, one]) => entryOf(parts, { name, vertical: one, task, catalog, found, action }, use))
+      const each = asked.map(([name, one]) => entryOf(parts, { name, vertical: one, task, catalog, found, action }, ctx))
       return (await Promise.all(each)).filter(one => one !== undefined).toSorted(surest)
     },
   }
@@ -60,12 +60,12 @@ interface Question {
   readonly action: RecommendedAction
 }
 
-async function entryOf(parts: RecommendParts, question: Question, use: Use): Promise<Recommendation | undefined> {
+async function entryOf(parts: RecommendParts, question: Question, ctx: CallContext): Promise<Recommendation | undefined> {
   const { name, action } = question
   const candidates = candidatesOf(question)
   const [team, workflow] = [candidates.find(one => one.kind === 'team'), candidates.find(one => one.kind === 'workflow')]
   if (!team && !workflow) return undefined
-  const told = team && (await teamOf(parts, team, use))
+  const told = team && (await teamOf(parts, team, ctx))
   return {
     vertical: name,
     action: told?.acts && parts.approval && action === 'auto_spawn' ? 'require_approval' : action,
@@ -84,8 +84,8 @@ function candidatesOf({ vertical, task, catalog, found }: Question): readonly Ca
     .toSorted((a, b) => b.confidence - a.confidence)
 }
 
-async function teamOf(parts: RecommendParts, { name, confidence, reason }: Candidate, use: Use) {
-  const { info, definition } = await parts.teams!.show(name, use)
+async function teamOf(parts: RecommendParts, { name, confidence, reason }: Candidate, ctx: CallContext) {
+  const { info, definition } = await parts.teams!.show(name, ctx)
   const [suggestedBudget, roles] = [budgetOf(definition), rolesOf(definition)]
   const team: RecommendedTeam = {
     name,
@@ -169,8 +169,8 @@ interface Catalog {
   readonly listed: readonly Listed[]
 }
 
-async function catalogOf({ teams, workflows }: CatalogParts, use: Use): Promise<Catalog> {
-  const [someTeams = [], someWorkflows = []] = await Promise.all([teams?.list(use), workflows?.list(use)])
+async function catalogOf({ teams, workflows }: CatalogParts, ctx: CallContext): Promise<Catalog> {
+  const [someTeams = [], someWorkflows = []] = await Promise.all([teams?.list(ctx), workflows?.list(ctx)])
   const [good, running] = [someTeams.filter(isSound), someWorkflows.filter(isSound)]
   const listed = [...good.map(one => listedOf('team', one)), ...running.map(one => listedOf('workflow', one))]
   return { teams: new Set(good.map(({ name }) => name)), workflows: new Map(running.map(one => [one.name, one])), listed }

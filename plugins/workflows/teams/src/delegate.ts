@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Run, TeamDefinition, Tool, Workflows } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { delegatedAlready, runFailed } from './errors.ts'
@@ -19,7 +19,7 @@ const SHOWN = 30
 /** The tool by which a model gives work to a team; it is told which teams there are. */
 export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, known: readonly TeamDefinition[]): Tool {
   return toolOf<{ readonly team: string; readonly task: string }>({
-    description: `Gives a task to a team of models, and answers what it made of it. ${toldOf(known)}`,
+    description: `Gives a task to a team of models, and answers what it made of it. ${toPublicError(known)}`,
     category: 'teams',
     // what its members may do
     effects: ['read', 'write', 'execute', 'network'],
@@ -34,10 +34,10 @@ export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, k
         description: 'All that the team has to know: it sees nothing else',
       },
     }),
-    async call({ team, task }, use) {
-      await checkDepth(workflows, use)
-      const { id } = await delegate(team, task, use)
-      const run = await ended(workflows, id, waitMs, use)
+    async call({ team, task }, ctx) {
+      await checkDepth(workflows, ctx)
+      const { id } = await delegate(team, task, ctx)
+      const run = await ended(workflows, id, waitMs, ctx)
       if (run.status === 'running') return answerOf(`The team still works on it; its run is ${id}.`)
       if (run.status === 'failed') throw runFailed(team, run)
       return answerOf(wordsOf(run.result as unknown as TeamResult))
@@ -45,15 +45,15 @@ export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, k
   })
 }
 
-const toldOf = (known: readonly TeamDefinition[]) =>
+const toPublicError = (known: readonly TeamDefinition[]) =>
   `Teams: ${known
     .slice(0, SHOWN)
     .map(({ name, description }) => (description ? `${name} (${description})` : name))
     .join(', ')}`
 
 /** Teams that delegate to teams would never come to an end. A turn within a run has the id of the run as that of its request. */
-async function checkDepth(workflows: Workflows, use: Use): Promise<void> {
-  const run = await workflows.get(use.requestId, use).catch((error: unknown) => {
+async function checkDepth(workflows: Workflows, ctx: CallContext): Promise<void> {
+  const run = await workflows.get(ctx.requestId, ctx).catch((error: unknown) => {
     if (codeOf(error) === 'RUN_UNKNOWN') return undefined
     throw error
   })
@@ -61,11 +61,11 @@ async function checkDepth(workflows: Workflows, use: Use): Promise<void> {
 }
 
 /** The run once it has ended, or after so long; one that nobody waits for any more is cancelled. */
-async function ended(workflows: Workflows, id: string, waitMs: number, use: Use): Promise<Run> {
+async function ended(workflows: Workflows, id: string, waitMs: number, ctx: CallContext): Promise<Run> {
   try {
-    return await workflows.settled(id, waitMs, use)
+    return await workflows.settled(id, waitMs, ctx)
   } catch (error) {
-    if (use.signal.aborted) await workflows.cancel(id, { ...use, signal: AbortSignal.timeout(MARGIN_MS) }).catch(() => {})
+    if (ctx.signal.aborted) await workflows.cancel(id, { ...ctx, signal: AbortSignal.timeout(MARGIN_MS) }).catch(() => {})
     throw error
   }
 }

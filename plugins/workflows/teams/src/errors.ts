@@ -1,5 +1,5 @@
 import { svcError } from '@svc/core'
-import type { ErrorTold, Run, WorkflowProblem } from '@svc/core/contracts'
+import type { PublicError, Run, WorkflowProblem } from '@svc/core/contracts'
 import type { Said } from './play.ts'
 import type { Team } from './team.ts'
 
@@ -20,7 +20,7 @@ export const lineOf = ({ path, message, line }: WorkflowProblem): string =>
   `${path}${path ? ' ' : ''}${message}${line === undefined ? '' : ` (line ${line})`}`
 
 /** A member has failed that the formation cannot do without. */
-export const memberFailed = ({ name, formation }: Team, member: string, error: ErrorTold) =>
+export const memberFailed = ({ name, formation }: Team, member: string, error: PublicError) =>
   svcError(
     'TEAM_MEMBER_FAILED',
     `"${member}" of the team "${name}" has failed, and a ${formation} team needs it: ${error.message}`,

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { ErrorTold, Json } from '@svc/core/contracts'
+import type { PublicError, Json } from '@svc/core/contracts'
 
 /** Something that a member is asked. */
 export interface Ask {
@@ -17,7 +17,7 @@ export interface Said {
   readonly text: string
   /** The answer as data, where a schema was given. */
   readonly data?: Json
-  readonly error?: ErrorTold
+  readonly error?: PublicError
   readonly tokens: number
   readonly toolCalls: number
 }

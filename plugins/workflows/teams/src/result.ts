@@ -1,4 +1,4 @@
-import type { ChildOutcome, ErrorTold, Json } from '@svc/core/contracts'
+import type { ChildOutcome, PublicError, Json } from '@svc/core/contracts'
 import type { Ending, Said } from './play.ts'
 import type { Team } from './team.ts'
 
@@ -13,7 +13,7 @@ interface AgentOutput {
 /** How a member came out of it: what its last word was, and the last error it had. */
 interface MemberOutcome {
   readonly status: 'completed' | 'failed' | 'idle'
-  readonly error?: ErrorTold
+  readonly error?: PublicError
 }
 
 /** What a team answers. */
@@ -25,7 +25,7 @@ export interface TeamResult extends Ending {
   readonly spent: { readonly tokens: number; readonly tool_calls: number }
 }
 
-const CANCELLED: ErrorTold = { code: 'CANCELLED', message: 'cancelled', details: {} }
+const CANCELLED: PublicError = { code: 'CANCELLED', message: 'cancelled', details: {} }
 
 /** What a member said, from what became of its child. */
 export function saidOf(member: string, outcome: ChildOutcome | undefined): Said {

@@ -1,17 +1,17 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Json, Run, TeamDefinition, TeamInfo, Teams, Workflows } from '@svc/core/contracts'
 import { bodyOf, workflowOf } from './body.ts'
 import { taskInvalid } from './errors.ts'
 import type { Library } from './library.ts'
 
 /** The same as `Teams.start`, for a model: what it gives to a team is not given to another by that one's members. */
-export type Delegation = (team: string, task: string, use: Use) => Promise<Run>
+export type Delegation = (team: string, task: string, ctx: CallContext) => Promise<Run>
 
 export function createTeams(library: Library, workflows: Workflows): { readonly service: Teams; readonly delegate: Delegation } {
-  const start = async (team: string, input: { readonly task: Json; readonly delegated?: true }, use: Use) => {
+  const start = async (team: string, input: { readonly task: Json; readonly delegated?: true }, ctx: CallContext) => {
     const { definition } = await library.ready(team)
-    const { idempotencyKey } = use
-    return workflows.start({ workflow: workflowOf(definition), input, ...(idempotencyKey ? { idempotencyKey } : {}) }, use)
+    const { idempotencyKey } = ctx
+    return workflows.start({ workflow: workflowOf(definition), input, ...(idempotencyKey ? { idempotencyKey } : {}) }, ctx)
   }
   const service: Teams = {
     list: async () => (await library.all()).map(infoOf),
@@ -23,9 +23,9 @@ export function createTeams(library: Library, workflows: Workflows): { readonly 
       const { definition } = await library.ready(team)
       return bodyOf(definition, checked(task))
     },
-    start: async (team, task, use) => start(team, { task: checked(task) }, use),
+    start: async (team, task, ctx) => start(team, { task: checked(task) }, ctx),
   }
-  return { service, delegate: async (team, task, use) => start(team, { task: checked(task), delegated: true }, use) }
+  return { service, delegate: async (team, task, ctx) => start(team, { task: checked(task), delegated: true }, ctx) }
 }
 
 /** Throws INVALID_VALUE for a task that says nothing. */

@@ -5,7 +5,7 @@ import type { TeamDefinition } from '@svc/core/contracts'
 import { Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { COMMANDS } from '../src/commands.ts'
-import { members, openHouse, type Script, sleeping, use } from './support/house.ts'
+import { members, openHouse, type Script, sleeping, ctx } from './support/house.ts'
 
 const { 'teams:list': list, 'teams:show': show, 'teams:run': run } = COMMANDS
 type Command = (typeof COMMANDS)[keyof typeof COMMANDS]
@@ -20,7 +20,7 @@ const CREW: TeamDefinition = {
 const open = (script: Script = ({ member }) => `word of ${member}`, crew: Partial<TeamDefinition> = {}) =>
   openHouse({ teams: { crew: { ...CREW, ...crew } }, script })
 
-async function called(host: RunningHost, command: Command, args: readonly string[], signal: AbortSignal = use.signal) {
+async function called(host: RunningHost, command: Command, args: readonly string[], signal: AbortSignal = ctx.signal) {
   const { code, out, err } = await runCommand(command, args, { signal, host: async () => host })
   return { code, printed: out, noted: err }
 }
@@ -59,7 +59,7 @@ describe('svc teams', () => {
     expect(code).to.equal(0)
     expect(printed).to.deep.equal(['## ann (the ann)\n\nword of ann\n\n## bob (the bob)\n\nword of bob'])
     expect(noted).to.include.members(['ann works', 'bob has answered', 'ann: completed', 'tokens: 20, tool calls: 0'])
-    const { runs } = await host.service(Workflows).runs({ limit: 1 }, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 1 }, ctx)
     expect(runs[0]!.input).to.deep.equal({ task: 'Build a boat.' })
   })
 
@@ -88,7 +88,7 @@ describe('svc teams', () => {
     await working.promise
     leaving.abort()
     await ended
-    const { runs } = await host.service(Workflows).runs({ limit: 1 }, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 1 }, ctx)
     expect(runs[0]).to.include({ status: 'failed' })
   })
 

@@ -1,6 +1,6 @@
 import { Chat, type TeamDefinition, Teams, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { type HouseOptions, members, openHouse, type Script, sleeping, ToolWish, use } from './support/house.ts'
+import { type HouseOptions, members, openHouse, type Script, sleeping, ToolWish, ctx } from './support/house.ts'
 
 const CREW: TeamDefinition = {
   name: 'crew',
@@ -22,10 +22,10 @@ const open = (script: Script, more: HouseOptions = {}) => openHouse({ teams: { c
 describe('the tool delegate', () => {
   it('gives a task to a team, and the model what the team made of it', async () => {
     await using host = await open(delegating(({ member }) => `word of ${member}`))
-    const { response, toolsUsed } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)
+    const { response, toolsUsed } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     expect(toolsUsed.map(({ tool, success }) => [tool, success])).to.deep.equal([['delegate', true]])
     expect(response).to.include('word of bob')
-    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
     expect(runs.map(({ workflow, status, input }) => [workflow, status, (input as { task: string }).task])).to.deep.equal([
       ['team_crew', 'completed', 'Build a boat.'],
     ])
@@ -38,12 +38,12 @@ describe('the tool delegate', () => {
       return 'So.'
     })
     const chat = host.service(Chat)
-    await chat.reply({ message: 'Hello', mode: 'delegate' }, use)
-    await chat.reply({ message: 'Hello', mode: 'build' }, use)
+    await chat.reply({ message: 'Hello', mode: 'delegate' }, ctx)
+    await chat.reply({ message: 'Hello', mode: 'build' }, ctx)
     expect(seen.delegate).to.deep.equal(['delegate'])
     expect(seen.other).to.deep.equal([])
     const error = await chat
-      .reply({ message: 'Hello', mode: 'build', tools: ['delegate'] }, use)
+      .reply({ message: 'Hello', mode: 'build', tools: ['delegate'] }, ctx)
       .catch((caught: unknown) => caught)
     expect(error).to.include({ code: 'INVALID_VALUE' })
     expect(error).to.have.nested.property('details.reason', 'not allowed in mode build')
@@ -52,7 +52,7 @@ describe('the tool delegate', () => {
   it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
     const told = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
       await using host = await openHouse({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
-      return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)).response
+      return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)).response
     }
     expect(await told(() => new Error('all are ill')))
       .to.include('the team \\"crew\\" has failed')
@@ -81,10 +81,10 @@ describe('the tool delegate', () => {
       },
       { teams: { crew: { ...CREW, members: { ...CREW.members, ann } } } }
     )
-    await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)
+    await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     expect(given).to.have.length(1)
     expect(given[0]).to.include('it is not delegated again')
-    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
     expect(runs).to.have.length(1)
   })
 
@@ -94,11 +94,11 @@ describe('the tool delegate', () => {
       delegating(() => last.promise),
       { config: { teams: { delegate_wait: '20ms' } } }
     )
-    const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)
-    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
     expect(response).to.include('still works').and.include(runs[0]!.id)
     last.resolve('Built.')
-    expect((await host.service(Workflows).settled(runs[0]!.id, 15_000, use)).status).to.equal('completed')
+    expect((await host.service(Workflows).settled(runs[0]!.id, 15_000, ctx)).status).to.equal('completed')
   })
 
   it('cancels the team when nobody waits for it any more', async () => {
@@ -110,12 +110,12 @@ describe('the tool delegate', () => {
         return sleeping(asked)
       })
     )
-    const reply = host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, { ...use, signal: leaving.signal })
+    const reply = host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, { ...ctx, signal: leaving.signal })
     await working.promise
     leaving.abort()
     await reply.catch(() => {})
-    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
-    const run = await host.service(Workflows).settled(runs[0]!.id, 15_000, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
+    const run = await host.service(Workflows).settled(runs[0]!.id, 15_000, ctx)
     expect(run).to.include({ status: 'failed' })
     expect(run.error!.code).to.equal('CANCELLED')
   })
@@ -128,10 +128,10 @@ describe('the tool delegate', () => {
         teams: { crew: CREW, heads: { ...CREW, name: 'heads', members: { ...CREW.members, ann } } },
       }
     )
-    const { id } = await host.service(Teams).start('heads', 'Build a boat.', use)
-    const run = await host.service(Workflows).settled(id, 15_000, use)
+    const { id } = await host.service(Teams).start('heads', 'Build a boat.', ctx)
+    const run = await host.service(Workflows).settled(id, 15_000, ctx)
     expect(run).to.include({ status: 'completed' })
-    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
     expect(runs.map(({ workflow }) => workflow).toSorted()).to.deep.equal(['team_crew', 'team_heads'])
   })
 })

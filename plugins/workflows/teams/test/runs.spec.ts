@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Budget, type Json, type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { members, openHouse, ran, type Script, sleeping, ToolWish, use, worked } from './support/house.ts'
+import { members, openHouse, ran, type Script, sleeping, ToolWish, ctx, worked } from './support/house.ts'
 
 const crew = (
   formation: TeamDefinition['formation'],
@@ -143,7 +143,7 @@ describe('the run of a team', () => {
         return sleeping(one)
       },
     })
-    const { id } = await first.service(Teams).start('crew', 'Build a boat.', use)
+    const { id } = await first.service(Teams).start('crew', 'Build a boat.', ctx)
     await hangs.promise
     await first.close({ limitMs: 0 })
     await using second = await openHouse({
@@ -155,8 +155,8 @@ describe('the run of a team', () => {
         return member === 'cy' ? prompt : `other word of ${member}`
       },
     })
-    await second.service(Workflows).work(id, use)
-    const run = await second.service(Workflows).get(id, use)
+    await second.service(Workflows).work(id, ctx)
+    const run = await second.service(Workflows).get(id, ctx)
     expect(asked).to.deep.equal(['ann', 'bob', 'bob', 'cy'])
     expect(run).to.include({ status: 'completed' })
     expect(run.result).to.have.property('answer').that.includes('word of ann').and.includes('other word of bob')
@@ -182,9 +182,9 @@ describe('the run of a team', () => {
         )
       },
     })
-    const { id } = await host.service(Teams).start('crew', 'Build a boat.', use)
+    const { id } = await host.service(Teams).start('crew', 'Build a boat.', ctx)
     await working.promise
-    expect(await host.service(Workflows).cancel(id, use)).to.deep.include({ status: 'failed' })
+    expect(await host.service(Workflows).cancel(id, ctx)).to.deep.include({ status: 'failed' })
     await aborted.promise
   })
 
@@ -201,8 +201,8 @@ describe('the run of a team', () => {
     const failed = await ran(host, 'crew', 'raw')
     expect(failed.status).to.equal('failed')
     isIll = false
-    const { id } = await host.service(Workflows).retry(failed.id, {}, use)
-    const run = await host.service(Workflows).settled(id, 15_000, use)
+    const { id } = await host.service(Workflows).retry(failed.id, {}, ctx)
+    const run = await host.service(Workflows).settled(id, 15_000, ctx)
     expect(run.result).to.have.property('answer', 'raw>ann>bob')
     expect(asked).to.deep.equal(['ann', 'bob', 'bob'])
   })

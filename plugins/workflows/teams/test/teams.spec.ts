@@ -5,7 +5,7 @@ import { codeOf, type SvcError } from '@svc/core'
 import { type TeamDefinition, TeamDefinitions, Teams, Tools, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
-import { members, openHouse, ran, use } from './support/house.ts'
+import { members, openHouse, ran, ctx } from './support/house.ts'
 
 const BOAT = `
 description: Builds boats
@@ -38,12 +38,12 @@ describe('teams', () => {
   it('are those of plugins and of the files below the roots', async () => {
     await file('boat.yaml', BOAT)
     await using host = await open({ crew: CREW })
-    const teams = await host.service(Teams).list(use)
+    const teams = await host.service(Teams).list(ctx)
     expect(teams).to.deep.equal([
       { name: 'boat', description: 'Builds boats', formation: 'pipeline', source: 'boat.yaml', members: ['ann', 'bob'] },
       { name: 'crew', formation: 'sequential', source: 'test:teams/crew', members: ['ann', 'bob'] },
     ])
-    const { definition } = await host.service(Teams).show('boat', use)
+    const { definition } = await host.service(Teams).show('boat', ctx)
     expect(definition).to.deep.include({ name: 'boat', formation: 'pipeline' })
     expect((await ran(host, 'boat')).result).to.deep.include({ team: 'boat', answer: 'Done.' })
   })
@@ -51,14 +51,14 @@ describe('teams', () => {
   it('are as the files are now: new, changed and gone', async () => {
     await using host = await open()
     const teams = host.service(Teams)
-    expect(await teams.list(use)).to.deep.equal([])
+    expect(await teams.list(ctx)).to.deep.equal([])
     await file('boat.yaml', BOAT)
-    expect((await teams.list(use)).map(({ name }) => name)).to.deep.equal(['boat'])
+    expect((await teams.list(ctx)).map(({ name }) => name)).to.deep.equal(['boat'])
     expect(host.slot(TeamDefinitions).has('boat')).to.equal(true)
     await file('boat.yaml', BOAT.replace('pipeline', 'sequential').replace('Builds boats', 'Builds other boats'))
-    expect((await teams.show('boat', use)).info).to.deep.include({ formation: 'sequential' })
+    expect((await teams.show('boat', ctx)).info).to.deep.include({ formation: 'sequential' })
     await rm(join(root, 'in', 'boat.yaml'))
-    expect(await teams.list(use)).to.deep.equal([])
+    expect(await teams.list(ctx)).to.deep.equal([])
     expect(host.slot(TeamDefinitions).has('boat')).to.equal(false)
   })
 
@@ -73,12 +73,12 @@ members:
 `
     )
     await using host = await open()
-    const [wrong] = await host.service(Teams).list(use)
+    const [wrong] = await host.service(Teams).list(ctx)
     expect(wrong).to.deep.include({ name: 'wrong', source: 'wrong.yaml', members: [] })
     const told = wrong!.problems!.map(({ path, line }) => `${path}:${line}`)
     expect(told).to.have.members(['formation:1', 'rounds:2', 'members.ann.goal:4', 'members:3', 'members.Bob.colour:5'])
     expect(wrong!.problems!.find(({ path }) => path === 'formation')!.hint).to.include('pipeline')
-    const error = await failure(host.service(Teams).start('wrong', 'Build.', use))
+    const error = await failure(host.service(Teams).start('wrong', 'Build.', ctx))
     expect(error).to.include({ code: 'TEAM_INVALID' })
     expect(error.details).to.have.property('problems').with.length(5)
   })
@@ -86,7 +86,7 @@ members:
   it('that are no YAML are listed with the line', async () => {
     await file('torn.yaml', 'name: torn\nmembers: {\n')
     await using host = await open()
-    const [torn] = await host.service(Teams).list(use)
+    const [torn] = await host.service(Teams).list(ctx)
     expect(torn!.problems).to.have.length(1)
     expect(torn!.problems![0]!.line).to.be.greaterThan(1)
   })
@@ -125,22 +125,22 @@ members:
   for (const [title, change, message] of faults)
     it(`of plugins do not work with ${title}`, async () => {
       await using host = await open({ crew: { ...CREW, ...change } as TeamDefinition })
-      const error = await failure(host.service(Teams).start('crew', 'Build.', use))
+      const error = await failure(host.service(Teams).start('crew', 'Build.', ctx))
       expect(error).to.include({ code: 'TEAM_INVALID' })
       expect(error.message).to.match(message)
-      const [listed] = await host.service(Teams).list(use)
+      const [listed] = await host.service(Teams).list(ctx)
       expect(listed!.problems).to.have.length(1)
     })
 
   it('of a file do not take the name of one of a plugin', async () => {
     await file('crew.yaml', BOAT)
     await using host = await open({ crew: CREW })
-    const all = await host.service(Teams).list(use)
+    const all = await host.service(Teams).list(ctx)
     expect(all.map(({ source, problems = [] }) => [source, problems.length])).to.have.deep.members([
       ['test:teams/crew', 0],
       ['crew.yaml', 1],
     ])
-    expect((await host.service(Teams).show('crew', use)).definition.formation).to.equal('sequential')
+    expect((await host.service(Teams).show('crew', ctx)).definition.formation).to.equal('sequential')
   })
 
   it('are not read through a link that leads out of the roots', async () => {
@@ -148,14 +148,14 @@ members:
     await writeFile(join(root, 'secret.yaml'), BOAT)
     await symlink(join(root, 'secret.yaml'), join(root, 'in', 'boat.yaml'))
     await using host = await open()
-    expect(await host.service(Teams).list(use)).to.deep.equal([])
+    expect(await host.service(Teams).list(ctx)).to.deep.equal([])
   })
 
   it('that are not there are told with those that are, and never looked for as a path', async () => {
     await file('boat.yaml', BOAT)
     await using host = await open()
     for (const name of ['boot', '../in/boat.yaml', 'boat.yaml']) {
-      const error = await failure(host.service(Teams).show(name, use))
+      const error = await failure(host.service(Teams).show(name, ctx))
       expect(error).to.include({ code: 'TEAM_UNKNOWN' })
       expect(error.hint).to.include('boat')
     }
@@ -164,8 +164,8 @@ members:
   it('take no task that says nothing', async () => {
     await using host = await open({ crew: CREW })
     for (const task of ['  ', null]) {
-      expect(codeOf(await failure(host.service(Teams).start('crew', task, use)))).to.equal('INVALID_VALUE')
-      expect(codeOf(await failure(host.service(Teams).body('crew', task, use)))).to.equal('INVALID_VALUE')
+      expect(codeOf(await failure(host.service(Teams).start('crew', task, ctx)))).to.equal('INVALID_VALUE')
+      expect(codeOf(await failure(host.service(Teams).body('crew', task, ctx)))).to.equal('INVALID_VALUE')
     }
   })
 
@@ -174,7 +174,7 @@ members:
     const run = await ran(host, 'crew', { build: ['a boat', 1] })
     expect(run).to.include({ workflow: 'team_crew', status: 'completed' })
     expect(run.input).to.deep.equal({ task: { build: ['a boat', 1] } })
-    const steps = await host.service(Workflows).steps(run.id, use)
+    const steps = await host.service(Workflows).steps(run.id, ctx)
     expect(steps.map(({ step }) => step)).to.include.members(['team', 'team/1-ann/ann', 'team/2-bob/bob'])
   })
 
@@ -182,7 +182,7 @@ members:
     await using host = await open()
     expect(host.slot(Tools).has('delegate')).to.equal(false)
     await file('boat.yaml', BOAT)
-    await host.service(Teams).list(use)
+    await host.service(Teams).list(ctx)
     while (!host.slot(Tools).has('delegate')) await breath(5)
     expect(host.slot(Tools).get('delegate')!.description).to.include('boat (Builds boats)')
   })
@@ -213,8 +213,8 @@ describe('a team in a workflow', () => {
         nodes: { ask: { type: 'team', team: 'crew', task: '${{ input.text }}' } },
         result: '${{ nodes.ask.answer }}',
       }
-      const { id } = await host.service(Workflows).start({ workflow, input: { text } }, use)
-      const run = await host.service(Workflows).settled(id, 15_000, use)
+      const { id } = await host.service(Workflows).start({ workflow, input: { text } }, ctx)
+      const run = await host.service(Workflows).settled(id, 15_000, ctx)
       expect(run.error).to.equal(undefined)
       expect(run.result).to.equal('Read.')
       expect(seen[0]).to.include(`# Task\n\n${text.toWellFormed()}`)
@@ -228,7 +228,7 @@ describe('a team in a workflow', () => {
       ask: { type: 'team', team: 'crew', task: 'Build.', catch: 'sorry' },
       sorry: { type: 'transform', value: '${{ error.code }}' },
     }
-    const { id } = await host.service(Workflows).start({ workflow: { name: 'around', nodes }, input: {} }, use)
-    expect((await host.service(Workflows).settled(id, 15_000, use)).result).to.equal('TEAM_MEMBER_FAILED')
+    const { id } = await host.service(Workflows).start({ workflow: { name: 'around', nodes }, input: {} }, ctx)
+    expect((await host.service(Workflows).settled(id, 15_000, ctx)).result).to.equal('TEAM_MEMBER_FAILED')
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { RunningHost } from '@svc/core'
 import { TeamDefinitions, VerticalRuntime, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 
 const PLUGIN = new URL('..', import.meta.url)
 const CONTRIBUTES = { verticals: ['garden'], teams: ['diggers'], workflows: ['water'] }
@@ -145,8 +145,8 @@ describe('a plugin with "runtime": "vertical"', () => {
     const runtime = host.service(VerticalRuntime)
     const module = { plugin: 'svc-garden', code: '', config: null, permissions: {} }
     for (const asked of [
-      runtime.call(module, { slot: 'teams', name: 'diggers', method: 'x', args: [] }, testUse()),
-      runtime.run({} as never, testUse()),
+      runtime.call(module, { slot: 'teams', name: 'diggers', method: 'x', args: [] }, testContext()),
+      runtime.run({} as never, testContext()),
     ])
       expect(await asked.catch((error: { code: string }) => error.code)).to.equal('RUNTIME_NO_CODE')
   })

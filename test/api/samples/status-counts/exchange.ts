@@ -1,6 +1,6 @@
 import { type Answer, any, beside, chat, exchange, get, ok, stream } from '../../exchange.ts'
 
-const figures = (answer: Answer | undefined) =>
+const metrics = (answer: Answer | undefined) =>
   answer?.body as { requests_total: number; providers: { local: { requests: number } } }
 
 export default exchange({
@@ -16,9 +16,9 @@ export default exchange({
       request: get('/api/v1/status'),
       expect: ([first]) =>
         ok({
-          requests_total: figures(first).requests_total + 3,
+          requests_total: metrics(first).requests_total + 3,
           requests_active: 1,
-          providers: { local: { requests: figures(first).providers.local.requests + 3 } },
+          providers: { local: { requests: metrics(first).providers.local.requests + 3 } },
         }),
     },
     { request: stream({ message: '/tool hold {}\na' }), hold: 'tool_call' },

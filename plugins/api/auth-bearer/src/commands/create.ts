@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { storeForgets } from '../errors.ts'
@@ -26,13 +26,13 @@ export class TokensCreate extends SvcCommand {
     const { flags } = await this.parse(TokensCreate)
     const named = flags.name === undefined ? {} : { name: nameOf(flags.name) }
     const wish = { ...named, scopes: scopesOf(flags.scope), ttlMs: ttlOf(flags.ttl) }
-    const use = systemUse(this.signal, 'svc tokens create')
+    const ctx = systemContext(this.signal, 'svc tokens create')
     const store = (await this.host()).service(Store)
-    const { durable, kind } = await store.probe(use)
+    const { durable, kind } = await store.probe(ctx)
     if (!durable) throw storeForgets(kind)
     const tokens = createTokens(store)
-    await tokens.open(use)
-    const { token, shown } = await tokens.make(wish, use)
+    await tokens.open(ctx)
+    const { token, shown } = await tokens.make(wish, ctx)
     if (flags.json) return this.print(JSON.stringify({ token, ...shown }))
     this.print(token)
     this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown this once.`)

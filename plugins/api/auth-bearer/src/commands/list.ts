@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { TokenShown } from '../record.ts'
@@ -14,10 +14,10 @@ export class TokensList extends SvcCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(TokensList)
-    const use = systemUse(this.signal, 'svc tokens list')
+    const ctx = systemContext(this.signal, 'svc tokens list')
     const tokens = createTokens((await this.host()).service(Store))
-    await tokens.open(use)
-    const all = await tokens.list(use)
+    await tokens.open(ctx)
+    const all = await tokens.list(ctx)
     if (flags.json) return this.print(JSON.stringify({ tokens: all }))
     if (all.length === 0) return this.note('there are no tokens; `svc tokens create` makes one')
     for (const line of table([HEAD, ...all.map(cells)])) this.print(line)

@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { createTokens } from '../tokens.ts'
@@ -12,10 +12,10 @@ export class TokensRevoke extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(TokensRevoke)
-    const use = systemUse(this.signal, 'svc tokens revoke')
+    const ctx = systemContext(this.signal, 'svc tokens revoke')
     const tokens = createTokens((await this.host()).service(Store))
-    await tokens.open(use)
-    const gone = await tokens.revoke(args.token, use)
+    await tokens.open(ctx)
+    const gone = await tokens.revoke(args.token, ctx)
     if (flags.json) return this.print(JSON.stringify({ revoked: gone }))
     for (const { id, name } of gone) this.print(`revoked ${id} (${name})`)
   }

@@ -1,10 +1,10 @@
-import { codeOf, systemUse, type Use } from '@svc/core'
+import { codeOf, systemContext, type CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { KEY_TIMES } from '../../src/keys.ts'
 import { createOidc, type OidcParts } from '../../src/oidc.ts'
 import { AUDIENCE, type Issuer } from './issuer.ts'
 
-export const use = systemUse(new AbortController().signal)
+export const ctx = systemContext(new AbortController().signal)
 const quiet = { debug() {}, warn() {} } as unknown as OidcParts['log']
 export const NO_PAUSE = { ...KEY_TIMES, cooldown: 0, pause: 0 }
 
@@ -15,9 +15,9 @@ export const schemeOf = (issuer: Issuer, parts: Partial<OidcParts> = {}) =>
     jwksUri: undefined,
     scopeClaim: 'scope',
     log: quiet,
-    lasting: use,
+    lasting: ctx,
     ...parts,
   })
-export const ask = (scheme: AuthScheme, token: string, by: Use = use) =>
+export const ask = (scheme: AuthScheme, token: string, by: CallContext = ctx) =>
   scheme.authenticate({ headers: { authorization: `Bearer ${token}` }, address: '127.0.0.1' }, by)
 export const codeFor = (work: Promise<unknown>) => work.then(() => 'taken', codeOf)

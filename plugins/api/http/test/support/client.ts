@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Json, Route } from '@svc/core/contracts'
 import { Http, Routes } from '@svc/core/contracts'
-import { type ConfigTree, type LogOptions, type RunningHost, systemUse } from '@svc/core'
+import { type ConfigTree, type LogOptions, type RunningHost, systemContext } from '@svc/core'
 import { type Gift, item, testHost } from '@svc/testing'
 
-export const use = systemUse(new AbortController().signal)
+export const ctx = systemContext(new AbortController().signal)
 
 /** A host with the HTTP server and these routes; `call` talks to it. */
 export async function serve(
@@ -21,7 +21,7 @@ export async function serve(
 }
 
 export async function urlOf(host: RunningHost): Promise<string> {
-  const address = await host.service(Http).address(use)
+  const address = await host.service(Http).address(ctx)
   return address!.url
 }
 

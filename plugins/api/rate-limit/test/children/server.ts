@@ -1,5 +1,5 @@
 // A process of its own that serves over HTTP and counts in the file that it is given; says its port.
-import { definePlugin, startHost, systemUse } from '@svc/core'
+import { definePlugin, startHost, systemContext } from '@svc/core'
 import { Http, Routes } from '@svc/core/contracts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
@@ -23,5 +23,5 @@ const host = await startHost({
   },
 })
 process.once('disconnect', () => void host.close())
-const address = await host.service(Http).address(systemUse(new AbortController().signal))
+const address = await host.service(Http).address(systemContext(new AbortController().signal))
 process.send!(address!.port)

@@ -123,7 +123,7 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
       scope: 'chat',
       body: chatBody,
       responses: ok('The reply.', chatReply),
-      handle: async ({ body }, use) => ({ body: replyOf(await chat.reply(turnOf(body as unknown as ChatBody), use)) }),
+      handle: async ({ body }, ctx) => ({ body: replyOf(await chat.reply(turnOf(body as unknown as ChatBody), ctx)) }),
     },
     chat_stream: {
       method: 'POST',
@@ -133,7 +133,7 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
       body: streamBody,
       responses: stream,
       streams: 'text/event-stream',
-      stream: ({ body }, use) => framesOf(chat, http, turnOf(body as unknown as ChatBody), use),
+      stream: ({ body }, ctx) => framesOf(chat, http, turnOf(body as unknown as ChatBody), ctx),
     },
     chat_answer: {
       method: 'POST',
@@ -142,8 +142,8 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
       scope: 'chat',
       body: answerBody,
       responses: ok('The turn goes on with it.', object({ success: BOOLEAN })),
-      async handle({ body }, use) {
-        await chat.answer(answerOf(body as unknown as AnswerBody), use)
+      async handle({ body }, ctx) {
+        await chat.answer(answerOf(body as unknown as AnswerBody), ctx)
         return { body: { success: true } }
       },
     },

@@ -39,7 +39,7 @@ function switchRoute<F extends string>(
   path: string,
   summary: string,
   fields: readonly F[],
-  change: (asked: Record<F, string>, use: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
+  change: (asked: Record<F, string>, ctx: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
 ): Route {
   const told = Object.fromEntries(fields.map(field => [field, STRING]))
   return {
@@ -49,9 +49,9 @@ function switchRoute<F extends string>(
     scope: 'admin',
     body: object(Object.fromEntries(fields.map(field => [field, text()]))),
     responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...told, effective })),
-    async handle({ body }, use) {
+    async handle({ body }, ctx) {
       const asked = body as Record<F, string>
-      const now = await change(asked, use)
+      const now = await change(asked, ctx)
       return {
         body: { success: true, ...Object.fromEntries(fields.map(field => [field, asked[field]])), effective: effectiveWire(now) },
       }
@@ -62,15 +62,15 @@ function switchRoute<F extends string>(
 /** The state of the server session: profile, override, mode. */
 export function createConfigRoutes({ selection, modes }: { selection: Selection; modes: SlotView<Mode> }): Record<string, Route> {
   return {
-    config_effective: read('/api/v1/config/effective', 'What is in force', effective, async (_request, use) => ({
-      body: effectiveWire(await selection.effective(use)),
+    config_effective: read('/api/v1/config/effective', 'What is in force', effective, async (_request, ctx) => ({
+      body: effectiveWire(await selection.effective(ctx)),
     })),
     profiles: read(
       '/api/v1/profiles',
       'List profiles',
       object({ profiles: list(profile), active: STRING }),
-      async (_request, use) => {
-        const { profiles, active, default: standard } = await selection.profiles(use)
+      async (_request, ctx) => {
+        const { profiles, active, default: standard } = await selection.profiles(ctx)
         return { body: { profiles: profiles.map(one => profileWire(one, active, standard)), active } }
       }
     ),
@@ -78,8 +78,8 @@ export function createConfigRoutes({ selection, modes }: { selection: Selection;
       '/api/v1/modes',
       'List modes',
       object({ modes: list(object({ name: STRING, description: STRING })), active: STRING }),
-      async (_request, use) => {
-        const { mode } = await selection.effective(use)
+      async (_request, ctx) => {
+        const { mode } = await selection.effective(ctx)
         return { body: { modes: modes.entries().map(([name, { description }]) => ({ name, description })), active: mode } }
       }
     ),
@@ -87,16 +87,16 @@ export function createConfigRoutes({ selection, modes }: { selection: Selection;
       '/api/v1/profile/switch',
       'Switch the profile; clears the override',
       ['profile'],
-      ({ profile }, use) => selection.switchProfile(profile, use)
+      ({ profile }, ctx) => selection.switchProfile(profile, ctx)
     ),
     model_switch: switchRoute(
       '/api/v1/model/switch',
       'Override provider and model',
       ['provider', 'model'],
-      ({ provider, model }, use) => selection.switchModel(provider, model, use)
+      ({ provider, model }, ctx) => selection.switchModel(provider, model, ctx)
     ),
-    mode_switch: switchRoute('/api/v1/mode/switch', 'Switch the mode', ['mode'], ({ mode }, use) =>
-      selection.switchMode(mode, use)
+    mode_switch: switchRoute('/api/v1/mode/switch', 'Switch the mode', ['mode'], ({ mode }, ctx) =>
+      selection.switchMode(mode, ctx)
     ),
   }
 }

@@ -45,7 +45,7 @@ const turnRoute = ({ chat, conversations }: ConversationParts): Route => ({
     'The reply, and all that was said.',
     object({ conversation_id: STRING, response: STRING, messages: list(message) })
   ),
-  async handle({ body }, use) {
+  async handle({ body }, ctx) {
     const { message, conversationId, provider, model } = turnOf(body as unknown as ChatBody)
     const reply = await chat.reply(
       {
@@ -54,9 +54,9 @@ const turnRoute = ({ chat, conversations }: ConversationParts): Route => ({
         ...(provider === undefined ? {} : { provider }),
         ...(model === undefined ? {} : { model }),
       },
-      use
+      ctx
     )
-    const { messages } = await conversations.get(reply.conversationId, use)
+    const { messages } = await conversations.get(reply.conversationId, ctx)
     return { body: { conversation_id: reply.conversationId, response: reply.response, messages: messages.map(messageWire) } }
   },
 })
@@ -68,10 +68,10 @@ const listRoute = ({ conversations }: ConversationParts): Route => ({
   scope: 'chat',
   query: pageQuery,
   responses: ok('One page of them.', object({ conversations: list(object(summary)), next_cursor: nullable('string') })),
-  async handle({ query: { limit, cursor } }, use) {
+  async handle({ query: { limit, cursor } }, ctx) {
     const page = await conversations.list(
       { limit: limit === undefined ? PAGE : Number(limit), ...(cursor === undefined ? {} : { cursor }) },
-      use
+      ctx
     )
     return { body: { conversations: page.conversations.map(summaryWire), next_cursor: page.next ?? null } }
   },
@@ -83,7 +83,7 @@ const readRoute = ({ conversations }: ConversationParts): Route => ({
   summary: 'Read a conversation',
   scope: 'chat',
   responses: ok('The conversation.', object({ ...summary, messages: list(message) })),
-  handle: async ({ params }, use) => ({ body: conversationWire(await conversations.get(params.id!, use)) }),
+  handle: async ({ params }, ctx) => ({ body: conversationWire(await conversations.get(params.id!, ctx)) }),
 })
 
 const deleteRoute = ({ conversations }: ConversationParts): Route => ({
@@ -92,8 +92,8 @@ const deleteRoute = ({ conversations }: ConversationParts): Route => ({
   summary: 'Delete a conversation',
   scope: 'chat',
   responses: { '204': { description: 'It is gone.' } },
-  async handle({ params }, use) {
-    await conversations.delete(params.id!, use)
+  async handle({ params }, ctx) {
+    await conversations.delete(params.id!, ctx)
     return { status: 204 }
   },
 })

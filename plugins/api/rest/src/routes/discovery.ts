@@ -1,4 +1,4 @@
-import { type SlotView, type Use, within } from '@svc/core'
+import { type SlotView, type CallContext, withTimeout } from '@svc/core'
 import type { Provider, Route, Tool } from '@svc/core/contracts'
 import { toolRecord } from '@svc/api-types'
 import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
@@ -27,8 +27,8 @@ export function createDiscoveryRoutes({
       summary: 'List providers, their models and what they can do',
       scope: 'read',
       responses: ok('The providers.', providerList),
-      handle: async (_request, use) => ({
-        body: { providers: await Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, use))) },
+      handle: async (_request, ctx) => ({
+        body: { providers: await Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, ctx))) },
       }),
     },
     tools: {
@@ -43,9 +43,9 @@ export function createDiscoveryRoutes({
 }
 
 /** A provider that cannot say its models now has none to show; the others do. */
-async function providerRecord(name: string, provider: Provider, use: Use) {
+async function providerRecord(name: string, provider: Provider, ctx: CallContext) {
   const { tool_calling, streaming, vision } = provider.features
-  const listed = await within(LIST_MS, signal => provider.models({ ...use, signal }), use).catch(() => ({ models: [] }))
+  const listed = await withTimeout(LIST_MS, signal => provider.models({ ...ctx, signal }), ctx).catch(() => ({ models: [] }))
   return { name, models: listed.models.map(({ id }) => id), features: { tool_calling, streaming, vision } }
 }
 

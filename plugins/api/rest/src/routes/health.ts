@@ -41,8 +41,8 @@ export function createHealthRoutes({
         ...ok('It works, perhaps not all of it.', health),
         '503': { description: 'It does not work.', schema: health },
       },
-      async handle(_request, use) {
-        const [report, probed, more] = await Promise.all([host.report(use), probes.all(use), factsOf(facts, use)])
+      async handle(_request, ctx) {
+        const [report, probed, more] = await Promise.all([host.report(ctx), probes.all(ctx), factsOf(facts, ctx)])
         const plugins = failedPlugins(report)
         const status = worst([...[...probed.values()].map(one => one.status), ...(plugins ? (['degraded'] as const) : [])])
         const told = Object.fromEntries([...probed].map(([name, one]) => [name, one.status]))
@@ -67,7 +67,7 @@ export function createHealthRoutes({
         ...ok('They may.', ready),
         '503': { description: 'They may not: the server is starting or closing.', schema: ready },
       },
-      handle: async (_request, use) => readiness(await host.report(use)),
+      handle: async (_request, ctx) => readiness(await host.report(ctx)),
     },
   }
 }

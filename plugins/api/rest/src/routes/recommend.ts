@@ -51,9 +51,9 @@ export const createRecommendRoutes = (recommend: Recommend): Record<string, Rout
     scope: 'read',
     query,
     responses: ok('One entry for each vertical that has something for it, the surest first.', answer),
-    async handle({ query: { task_type = '', complexity = '', mode = 'build', vertical } }, use) {
+    async handle({ query: { task_type = '', complexity = '', mode = 'build', vertical } }, ctx) {
       const asked = { taskType: task_type, complexity, mode, ...(vertical === undefined ? {} : { vertical }) }
-      const found = (await recommend.recommend(asked, use)).map(recommendationWire)
+      const found = (await recommend.recommend(asked, ctx)).map(recommendationWire)
       return { body: { task_type, complexity, mode, vertical: vertical ?? null, count: found.length, recommendations: found } }
     },
   },

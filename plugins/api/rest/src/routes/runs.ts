@@ -65,7 +65,7 @@ const listRoute = ({ workflows }: RunParts): Route => ({
   scope: 'workflows',
   query: runsQuery,
   responses: ok('One page of them.', object({ runs: list(RUN_SUMMARY), next_cursor: nullable('string') })),
-  async handle({ query: { workflow, status, limit, cursor } }, use) {
+  async handle({ query: { workflow, status, limit, cursor } }, ctx) {
     const page = await workflows.runs(
       {
         limit: limit === undefined ? PAGE : Number(limit),
@@ -73,7 +73,7 @@ const listRoute = ({ workflows }: RunParts): Route => ({
         ...(status === undefined ? {} : { status: status as RunStatus }),
         ...(cursor === undefined ? {} : { cursor }),
       },
-      use
+      ctx
     )
     return { body: { runs: page.runs.map(runRecord), next_cursor: page.next ?? null } }
   },
@@ -85,7 +85,7 @@ const statusRoute = ({ workflows }: RunParts): Route => ({
   summary: 'Read how a run stands',
   scope: 'workflows',
   responses: ok('The run.', RUN_STATUS),
-  handle: async ({ params }, use) => ({ body: statusRecord(await workflows.get(params.id!, use)) }),
+  handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.get(params.id!, ctx)) }),
 })
 
 const stepsRoute = ({ workflows }: RunParts): Route => ({
@@ -94,8 +94,8 @@ const stepsRoute = ({ workflows }: RunParts): Route => ({
   summary: 'Read each step of a run, with its input and output',
   scope: 'workflows',
   responses: ok('The steps in the order they began.', object({ workflow_id: STRING, steps: list(RUN_STEP) })),
-  async handle({ params }, use) {
-    const steps = await workflows.steps(params.id!, use)
+  async handle({ params }, ctx) {
+    const steps = await workflows.steps(params.id!, ctx)
     return { body: { workflow_id: params.id!, steps: steps.map(stepRecord) } }
   },
 })
@@ -109,8 +109,8 @@ const eventsRoute = ({ streams }: RunParts): Route => ({
   responses: events,
   streams: 'text/event-stream',
   endless: true,
-  async *stream({ params, headers, query }, use) {
-    yield* streams.of(params.id!, afterOf(headers, query.after), use)
+  async *stream({ params, headers, query }, ctx) {
+    yield* streams.of(params.id!, afterOf(headers, query.after), ctx)
   },
 })
 
@@ -121,9 +121,9 @@ const signalRoute = ({ workflows }: RunParts): Route => ({
   scope: 'workflows',
   body: eventBody,
   responses: success,
-  async handle({ params, body }, use) {
+  async handle({ params, body }, ctx) {
     const { name, data = null } = body as { readonly name: string; readonly data?: Json }
-    await workflows.signal(params.id!, { name, data }, use)
+    await workflows.signal(params.id!, { name, data }, ctx)
     return { body: { success: true } }
   },
 })
@@ -135,8 +135,8 @@ const answerRoute = ({ workflows }: RunParts): Route => ({
   scope: 'workflows',
   body: answerBody,
   responses: success,
-  async handle({ params, body }, use) {
-    await workflows.answer(params.id!, body as { readonly step: string; readonly value: Json }, use)
+  async handle({ params, body }, ctx) {
+    await workflows.answer(params.id!, body as { readonly step: string; readonly value: Json }, ctx)
     return { body: { success: true } }
   },
 })
@@ -147,7 +147,7 @@ const cancelRoute = ({ workflows }: RunParts): Route => ({
   summary: 'End a run: what runs is aborted, what is to be undone is',
   scope: 'workflows',
   responses: ok('The run: failed with "cancelled", or still running where ending it takes more than 10 s.', RUN_STATUS),
-  handle: async ({ params }, use) => ({ body: statusRecord(await workflows.cancel(params.id!, use)) }),
+  handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.cancel(params.id!, ctx)) }),
 })
 
 const retryRoute = ({ workflows }: RunParts): Route => ({
@@ -156,9 +156,9 @@ const retryRoute = ({ workflows }: RunParts): Route => ({
   summary: 'Begin a run that goes on from where this one failed or was cancelled',
   scope: 'workflows',
   responses: ok('The new run, as that of POST /api/v1/workflows/run.', RUN_REPLY),
-  async handle({ params, headers }, use) {
+  async handle({ params, headers }, ctx) {
     const key = keyOf(headers)
-    const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, use)
-    return { body: runReply(await workflows.settled(id, waitOf(headers), use)) }
+    const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)
+    return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
   },
 })

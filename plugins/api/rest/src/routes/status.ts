@@ -1,12 +1,12 @@
-import type { Host, Use } from '@svc/core'
+import type { Host, CallContext } from '@svc/core'
 import type { CheckReport, Http, Json, Route } from '@svc/core/contracts'
-import { type Probes, withFigures } from '../probes.ts'
+import { type Probes, withMetrics } from '../probes.ts'
 import { BOOLEAN, INTEGER, NUMBER, object, ok, STRING, text, words } from '../schemas.ts'
 import { uptime } from './health.ts'
 
 const provider = object({ healthy: BOOLEAN, requests: INTEGER, error: STRING }, ['healthy'])
 const check = object({ status: words('healthy', 'degraded', 'unhealthy'), reason: text('Why it is not well.') }, ['status'])
-const figures = {
+const metrics = {
   version: STRING,
   uptime_seconds: INTEGER,
   requests_total: INTEGER,
@@ -19,7 +19,7 @@ const checks = {
   additionalProperties: check,
   description: 'The checks of /health that are not healthy, and why: for whoever has the scope admin.',
 }
-const status = object({ ...figures, checks }, Object.keys(figures))
+const status = object({ ...metrics, checks }, Object.keys(metrics))
 
 const NO_CACHE = { enabled: false, size: 0, hit_rate: 0 }
 
@@ -38,18 +38,18 @@ export function createStatusRoutes({ host, http, probes }: StatusParts): Record<
       summary: 'Requests, providers and cache in figures',
       scope: 'read',
       responses: ok('The figures.', status),
-      async handle(_request, use) {
-        const probing = probes.all(use, withFigures)
-        const [report, figures, probed] = await Promise.all([host.report(use), http.figures(use), probing])
+      async handle(_request, ctx) {
+        const probing = probes.all(ctx, withMetrics)
+        const [report, metrics, probed] = await Promise.all([host.report(ctx), http.metrics(ctx), probing])
         return {
           body: {
             version: report.version,
             uptime_seconds: uptime(report),
-            requests_total: figures.requestsTotal,
-            requests_active: figures.requestsActive,
+            requests_total: metrics.requestsTotal,
+            requests_active: metrics.requestsActive,
             providers: detailOf(probed.get('providers')) ?? {},
             cache: { ...NO_CACHE, ...detailOf(probed.get('cache')) },
-            ...(isAdmin(use) ? troubleOf(probed) : {}),
+            ...(isAdmin(ctx) ? troubleOf(probed) : {}),
           },
         }
       },
@@ -59,7 +59,7 @@ export function createStatusRoutes({ host, http, probes }: StatusParts): Record<
 
 const detailOf = (report: CheckReport | undefined): { readonly [key: string]: Json | undefined } | undefined => report?.detail
 
-const isAdmin = ({ principal: { scopes } }: Use) => scopes.includes('admin') || scopes.includes('*')
+const isAdmin = ({ principal: { scopes } }: CallContext) => scopes.includes('admin') || scopes.includes('*')
 
 function troubleOf(probed: ReadonlyMap<string, CheckReport>) {
   const sick = [...probed].filter(([, { status }]) => status !== 'healthy')

@@ -34,7 +34,7 @@ const listRoute = (workflows: Workflows): Route => ({
   summary: 'List workflows',
   scope: 'workflows',
   responses: ok('The workflows; one with problems cannot run.', object({ workflows: list(WORKFLOW_INFO) })),
-  handle: async (_request, use) => ({ body: { workflows: (await workflows.list(use)).map(infoRecord) } }),
+  handle: async (_request, ctx) => ({ body: { workflows: (await workflows.list(ctx)).map(infoRecord) } }),
 })
 
 const showRoute = (workflows: Workflows): Route => ({
@@ -44,8 +44,8 @@ const showRoute = (workflows: Workflows): Route => ({
   scope: 'workflows',
   query: named,
   responses: ok('It, as it is now; a run keeps the one it began with.', object({ workflow: WORKFLOW_INFO, definition: OBJECT })),
-  async handle({ query: { workflow = '' } }, use) {
-    const { info, definition } = await workflows.show(workflow, use)
+  async handle({ query: { workflow = '' } }, ctx) {
+    const { info, definition } = await workflows.show(workflow, ctx)
     return { body: { workflow: infoRecord(info), definition } }
   },
 })
@@ -57,7 +57,7 @@ const runRoute = (workflows: Workflows): Route => ({
   scope: 'workflows',
   body: runBody,
   responses: ok('Its result, or that it goes on in the background, or why it failed.', RUN_REPLY),
-  async handle({ body, headers }, use) {
+  async handle({ body, headers }, ctx) {
     const { workflow, input, parameters } = body as unknown as RunBody
     const key = keyOf(headers)
     const run = await workflows.start(
@@ -67,8 +67,8 @@ const runRoute = (workflows: Workflows): Route => ({
         ...(parameters === undefined ? {} : { parameters }),
         ...(key === undefined ? {} : { idempotencyKey: key }),
       },
-      use
+      ctx
     )
-    return { body: runReply(await workflows.settled(run.id, waitOf(headers), use)) }
+    return { body: runReply(await workflows.settled(run.id, waitOf(headers), ctx)) }
   },
 })

@@ -43,7 +43,7 @@ const workflows: Record<string, WorkflowDefinition> = {
 /** One worker of a server: it takes runs from the queue. */
 const peers: Peers = {
   tell: async () => {},
-  figures: async () => [],
+  metrics: async () => [],
   enter: async () => true,
   leave: async () => {},
   self: async () => 'only',

@@ -1,4 +1,4 @@
-import { type ConfigTree, type LogOptions, systemUse } from '@svc/core'
+import { type ConfigTree, type LogOptions, systemContext } from '@svc/core'
 import {
   Chat,
   type Check,
@@ -20,7 +20,7 @@ import {
 import { type Gift, item, service, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-export const use = systemUse(new AbortController().signal)
+export const ctx = systemContext(new AbortController().signal)
 
 const unused = () => Promise.reject(new Error('unused'))
 
@@ -97,7 +97,7 @@ export async function serveRest(fakes: Fakes = {}) {
       ...(fakes.more ?? []),
     ],
   })
-  const { url } = (await host.service(Http).address(use))!
+  const { url } = (await host.service(Http).address(ctx))!
   return { host, url, call: callerOf(url), [Symbol.asyncDispose]: () => host.close() }
 }
 

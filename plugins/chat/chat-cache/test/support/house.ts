@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Principal, type RunningHost, SYSTEM } from '@svc/core'
 import { Chat, type ModelEvent, type Provider, Providers, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
-import { gather, item, testHost, testUse } from '@svc/testing'
+import { gather, item, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-cache', 'tools-time'].map(pluginFolder)
@@ -48,8 +48,8 @@ export async function cacheHouse(config: object, answers: Answers = counting): P
   return {
     host,
     asked: () => asked,
-    reply: async (turn, principal = SYSTEM) => (await chat.reply(turnOf(turn), testUse({ principal }))).response,
-    stream: turn => gather(chat.stream(turnOf(turn), testUse())),
+    reply: async (turn, principal = SYSTEM) => (await chat.reply(turnOf(turn), testContext({ principal }))).response,
+    stream: turn => gather(chat.stream(turnOf(turn), testContext())),
     async [Symbol.asyncDispose]() {
       await host.close()
       await rm(home, { recursive: true })

@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import type { ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
 import { createBreakers } from '../../src/breakers.ts'
 import { createCandidates } from '../../src/candidates.ts'
@@ -49,7 +49,7 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
     end: (end: Partial<ModelDone>, parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), end)),
     answer: (parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 })),
     state: (ref: ModelRef) => breakers.states().find(([one]) => one.provider === ref.provider && one.model === ref.model)?.[1],
-    health: () => createCheck(breakers).probe(systemUse(new AbortController().signal, 'test')),
+    health: () => createCheck(breakers).probe(systemContext(new AbortController().signal, 'test')),
     /** What the metrics tell, as `name{labels} value`. */
     told: () =>
       counts

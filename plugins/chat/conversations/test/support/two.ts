@@ -1,11 +1,11 @@
-import { definePlugin, type HookCallers, type Principal, systemUse } from '@svc/core'
+import { definePlugin, type HookCallers, type Principal, systemContext } from '@svc/core'
 import { Conversations, type PeerMessage, Peers, type PeersHooks, Store, type StoredMessage } from '@svc/core/contracts'
-import { service, testHost, testUse } from '@svc/testing'
+import { service, testHost, testContext } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export const person = (id: string, ...scopes: string[]): Principal => ({ id, scopes })
-export const by = (principal: Principal) => testUse({ principal })
+export const by = (principal: Principal) => testContext({ principal })
 export const ANN = by(person('ann'))
 
 /** Two workers on one store, which hear each other. */
@@ -19,9 +19,9 @@ export async function two() {
       return {
         async tell(topic, message, { signal }) {
           news.push({ topic, message })
-          await Promise.all(all.map(hooks => hooks.told({ topic, message }, systemUse(signal))))
+          await Promise.all(all.map(hooks => hooks.told({ topic, message }, systemContext(signal))))
         },
-        figures: async () => [],
+        metrics: async () => [],
         enter: async () => true,
         leave: async () => {},
         self: async () => 'w1',
@@ -46,7 +46,7 @@ export async function two() {
       }
     },
     /** The other one hears that a worker has ended. */
-    gone: (holder: string) => all[1]!.gone({ holder }, testUse()),
+    gone: (holder: string) => all[1]!.gone({ holder }, testContext()),
     async [Symbol.asyncDispose]() {
       await second.close()
       await first.close()

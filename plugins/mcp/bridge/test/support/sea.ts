@@ -1,6 +1,6 @@
 import { type BusEvent, definePlugin, Events, type HookCallers, type RunningHost } from '@svc/core'
 import { McpClients, type McpClientsHooks, type McpServerInfo, type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
-import { type item, testHost, testUse } from '@svc/testing'
+import { type item, testHost, testContext } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 
 export const INFO: McpServerInfo = {
@@ -46,9 +46,9 @@ export class Sea {
         return {
           list: async () => this.servers,
           tools: async server => this.tools[server] ?? [],
-          call: (server, tool, args, { dialog, timeoutMs }, use) => {
+          call: (server, tool, args, { dialog, timeoutMs }, ctx) => {
             this.times.push(timeoutMs)
-            return call([server, tool, args, dialog], use.signal)
+            return call([server, tool, args, dialog], ctx.signal)
           },
           approve: async () => {},
           setEnabled: async () => {},
@@ -63,7 +63,7 @@ export class Sea {
   }
 
   tell(server = 'sea') {
-    return this.hooks!.changed({ server }, testUse())
+    return this.hooks!.changed({ server }, testContext())
   }
 }
 
@@ -90,7 +90,7 @@ export async function heard(host: RunningHost) {
   const all: BusEvent[] = []
   const ending = new AbortController()
   const reading = (async () => {
-    for await (const event of host.service(Events).subscribe({ categories: ['TOOL'] }, testUse({ signal: ending.signal })))
+    for await (const event of host.service(Events).subscribe({ categories: ['TOOL'] }, testContext({ signal: ending.signal })))
       all.push(event)
   })()
   for (let at = 0; at < 5; at++) await turn()

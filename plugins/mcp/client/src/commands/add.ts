@@ -5,7 +5,7 @@ import { nameTaken } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
 import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { configuredServers, reloadServers, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServers, reloadServers, SERVER_ARG, contextOf } from './shared.ts'
 
 const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 
@@ -60,7 +60,7 @@ export class McpAdd extends SvcCommand {
     if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
     else this.print(`added ${name} to ${shownPath(file)}; to try it, run svc mcp test ${name}`)
     if (runs !== 'remote') this.note(`${name} runs ${PLACEMENTS[runs](name)}`)
-    return reloadServers(this, useOf(this, 'mcp add'))
+    return reloadServers(this, contextOf(this, 'mcp add'))
   }
 }
 

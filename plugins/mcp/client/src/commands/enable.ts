@@ -1,7 +1,7 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { CommandContext } from '@svc/core/contracts'
 import { putSwitch } from '../registry/records.ts'
-import { configuredServer, openStore, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, openStore, SERVER_ARG, contextOf } from './shared.ts'
 
 /** `svc mcp enable <name>`: also ends a quarantine. */
 export class McpEnable extends SvcCommand {
@@ -32,8 +32,8 @@ export class McpDisable extends SvcCommand {
 /** Writes the switch to the store, where running servers see it. */
 async function switchServer(call: CommandContext, word: 'enable' | 'disable', name: string, json: boolean): Promise<void> {
   const server = await configuredServer(call, name)
-  const use = useOf(call, `mcp ${word}`)
-  await putSwitch(await openStore(call, use), server, word === 'enable', use)
+  const ctx = contextOf(call, `mcp ${word}`)
+  await putSwitch(await openStore(call, ctx), server, word === 'enable', ctx)
   if (json) call.print(JSON.stringify({ [`${word}d`]: server.entry.name }))
   else call.print(`${server.entry.name} is ${word}d`)
 }

@@ -7,7 +7,7 @@ import { importInvalid } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
 import { importServers } from './foreign-config.ts'
-import { configuredServers, reloadServers, useOf } from './shared.ts'
+import { configuredServers, reloadServers, contextOf } from './shared.ts'
 
 /** `svc mcp import <file or ->`: adds the servers of another client's file, except those whose names exist. */
 export class McpImport extends SvcCommand {
@@ -41,7 +41,7 @@ export class McpImport extends SvcCommand {
     const open = fresh.filter(one => placementOf(one) === 'all rights').map(one => one.name)
     if (open.length > 0)
       this.note(`with all rights of svc, unless you set sandbox: true in their entries, run: ${open.join(', ')}`)
-    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : reloadServers(this, useOf(this, 'mcp import'))
+    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : reloadServers(this, contextOf(this, 'mcp import'))
   }
 }
 

@@ -1,6 +1,6 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine, table } from '@svc/plugin-kit'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { McpServerInfo, Store } from '@svc/core/contracts'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
@@ -16,7 +16,7 @@ import {
   runningId,
   statesOf,
   toolsIn,
-  useOf,
+  contextOf,
 } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
@@ -31,11 +31,11 @@ export class McpList extends SvcCommand {
     const { flags } = await this.parse(McpList)
     const servers = await configuredServers(this)
     if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
-    const use = useOf(this, 'mcp list')
-    const running = await runningId(this, flags.port, use)
-    const store = await openStore(this, use)
-    const states = running === undefined ? new Map<string, never>() : await statesOf(store, running, use)
-    const rows = await Promise.all(servers.map(server => rowOf(store, server, states.get(server.entry.name), use)))
+    const ctx = contextOf(this, 'mcp list')
+    const running = await runningId(this, flags.port, ctx)
+    const store = await openStore(this, ctx)
+    const states = running === undefined ? new Map<string, never>() : await statesOf(store, running, ctx)
+    const rows = await Promise.all(servers.map(server => rowOf(store, server, states.get(server.entry.name), ctx)))
     if (flags.json)
       return this.print(
         JSON.stringify({ servers: rows.map(({ info, ...row }) => ({ ...info, ...row, changed: info.changed ?? [] })) })
@@ -54,9 +54,9 @@ interface Row {
   readonly runs: Placement
 }
 
-async function rowOf(store: Store, server: Server, state: KeyedState | undefined, use: Use): Promise<Row> {
-  const switched = (await readRecord(store, switchKey(server), use)).value as unknown as SwitchRecord | undefined
-  const { catalogue, pins } = await toolsIn(state, store, server, use)
+async function rowOf(store: Store, server: Server, state: KeyedState | undefined, ctx: CallContext): Promise<Row> {
+  const switched = (await readRecord(store, switchKey(server), ctx)).value as unknown as SwitchRecord | undefined
+  const { catalogue, pins } = await toolsIn(state, store, server, ctx)
   const tools = assessTools(catalogue?.tools ?? Object.values(pins), pins, server.entry)
   const isEnabled = switched?.enabled ?? server.entry.enabled ?? true
   const info = serverInfoOf(server, { status: state?.status, isEnabled, tools })

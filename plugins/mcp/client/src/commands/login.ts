@@ -1,6 +1,6 @@
 import { Flags, SvcCommand } from '@svc/cli/command'
 import { lineInvalid } from '@svc/plugin-kit'
-import { configuredServer, logIn, openStore, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, logIn, openStore, SERVER_ARG, contextOf } from './shared.ts'
 
 const LOGIN = 'mcp login <name> [--port <port>]'
 
@@ -26,13 +26,13 @@ export class McpLogin extends SvcCommand {
     const { name, url, api_key_env } = server.entry
     if (url === undefined) throw lineInvalid(`${name} is a local program and has no login`, LOGIN)
     if (api_key_env !== undefined) throw lineInvalid(`${name} uses the key of ${api_key_env} and has no login`, LOGIN)
-    const use = useOf(this, 'mcp login')
-    const store = await openStore(this, use)
+    const ctx = contextOf(this, 'mcp login')
+    const store = await openStore(this, ctx)
     const show = (page: URL) => {
       this.note('open this page in a browser on this machine:')
       this.print(page.href)
     }
-    await logIn(store, server, { show, port: flags.port ?? 0 }, use)
+    await logIn(store, server, { show, port: flags.port ?? 0 }, ctx)
     this.note(`logged in to ${name}`)
   }
 }

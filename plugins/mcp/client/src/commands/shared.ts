@@ -1,6 +1,6 @@
 import { Args, Flags } from '@svc/cli/command'
 import { oneLine } from '@svc/plugin-kit'
-import { codeOf, formatError, systemUse, type Use } from '@svc/core'
+import { codeOf, formatError, systemContext, type CallContext } from '@svc/core'
 import { type CommandContext, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
 import { findServers, fromWire, reachServer } from '@svc/runtime'
 import type { McpClient, ToolList } from '../connection/client-types.ts'
@@ -27,14 +27,14 @@ export async function configuredServers(call: CommandContext): Promise<readonly 
 export const configuredServer = async (call: CommandContext, name: string): Promise<Server> =>
   serverNamed(await configuredServers(call), name)
 
-export const useOf = ({ signal }: CommandContext, command: string): Use => systemUse(signal, `svc ${command}`)
+export const contextOf = ({ signal }: CommandContext, command: string): CallContext => systemContext(signal, `svc ${command}`)
 
 /** The store that all servers of this home share. Throws STORE_FORGETS where it is not durable. */
-export async function openStore(call: CommandContext, use: Use): Promise<Store> {
+export async function openStore(call: CommandContext, ctx: CallContext): Promise<Store> {
   const store = (await call.host()).service(Store)
-  const { durable, kind } = await store.probe(use)
+  const { durable, kind } = await store.probe(ctx)
   if (!durable) throw storeForgets(kind)
-  await openRecords(store, use)
+  await openRecords(store, ctx)
   return store
 }
 
@@ -49,10 +49,10 @@ async function sandboxOf(call: CommandContext): Promise<ProcessSandbox | undefin
 }
 
 /** The id of the running server of this home; undefined where none runs. Throws SERVER_AMBIGUOUS. */
-export async function runningId(call: CommandContext, port: number | undefined, use: Use): Promise<string | undefined> {
+export async function runningId(call: CommandContext, port: number | undefined, ctx: CallContext): Promise<string | undefined> {
   try {
     using server = await reachServer(call.home, { port })
-    return (await server.control.report(use)).serverId
+    return (await server.control.report(ctx)).serverId
   } catch (error) {
     if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
     throw error
@@ -62,14 +62,14 @@ export async function runningId(call: CommandContext, port: number | undefined, 
 export type KeyedState = StateRecord & { readonly key: string }
 
 /** The states of the MCP servers in a running server, by name. */
-export async function statesOf(store: Store, serverId: string, use: Use): Promise<Map<string, KeyedState>> {
+export async function statesOf(store: Store, serverId: string, ctx: CallContext): Promise<Map<string, KeyedState>> {
   const prefix = `state/${serverId}/`
   const states = new Map<string, KeyedState>()
   for (let cursor: string | undefined; ; ) {
     const page = await store.range(
       RECORDS,
       { from: prefix, to: `${prefix}\u{10ffff}`, limit: 1000, ...(cursor === undefined ? {} : { cursor }) },
-      use
+      ctx
     )
     for (const { key, value } of page.records) {
       const name = key.slice(prefix.length, key.lastIndexOf('/'))
@@ -93,28 +93,38 @@ export interface KnownTools {
   readonly catalogue: CatalogueRecord | undefined
 }
 
-export async function knownTools(store: Store, serverId: string | undefined, server: Server, use: Use): Promise<KnownTools> {
-  const state = serverId === undefined ? undefined : (await statesOf(store, serverId, use)).get(server.entry.name)
-  return toolsIn(state, store, server, use)
+export async function knownTools(
+  store: Store,
+  serverId: string | undefined,
+  server: Server,
+  ctx: CallContext
+): Promise<KnownTools> {
+  const state = serverId === undefined ? undefined : (await statesOf(store, serverId, ctx)).get(server.entry.name)
+  return toolsIn(state, store, server, ctx)
 }
 
 /** As `knownTools`, for a state of `statesOf`. */
-export async function toolsIn(state: KeyedState | undefined, store: Store, server: Server, use: Use): Promise<KnownTools> {
-  const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
-  return { catalogue, pins: await readPins(store, server, use) }
+export async function toolsIn(
+  state: KeyedState | undefined,
+  store: Store,
+  server: Server,
+  ctx: CallContext
+): Promise<KnownTools> {
+  const catalogue = state?.catalogue ? await readCatalogue(store, state.key, ctx) : undefined
+  return { catalogue, pins: await readPins(store, server, ctx) }
 }
 
 /** Limit for a line of a problem: a plugin may have written it. */
 const MAX_LINE = 2_000
 
 /** Reloads the running servers of this home. Returns the exit code: 1 where one reports a problem. */
-export async function reloadServers(call: CommandContext, use: Use): Promise<number> {
+export async function reloadServers(call: CommandContext, ctx: CallContext): Promise<number> {
   using stack = new DisposableStack()
   const servers = (await findServers(call.home)).map(server => stack.use(server))
   if (servers.length === 0) call.note('no server is running; the change applies with the next svc serve')
   let code = 0
   for (const { control, info } of servers) {
-    const { problems } = await control.reload(use)
+    const { problems } = await control.reload(ctx)
     if (problems.length === 0) call.note(`${info.url} has applied the change`)
     for (const line of problems.flatMap(problem => formatError(fromWire(problem)).split('\n')))
       call.note(`${/^ */.exec(line)![0]}${oneLine(line, MAX_LINE)}`)
@@ -127,10 +137,10 @@ export async function reloadServers(call: CommandContext, use: Use): Promise<num
 export const locationOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')
 
 /** Connects from this command. Throws MCP_CALL_FAILED where a variable or the sandbox that the entry names is missing. */
-export async function openClient(call: CommandContext, store: Store, server: Server, use: Use): Promise<McpClient> {
+export async function openClient(call: CommandContext, store: Store, server: Server, ctx: CallContext): Promise<McpClient> {
   const sandbox = server.entry.sandbox && server.entry.url === undefined ? await sandboxOf(call) : undefined
-  const storage = loginStorage(store, server, use)
-  const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: use })
+  const storage = loginStorage(store, server, ctx)
+  const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: ctx })
   const { createMcpClient } = await import('../connection/mcp-client.ts')
   const client = createMcpClient(options)
   // a person waits: reports the first failure
@@ -139,17 +149,17 @@ export async function openClient(call: CommandContext, store: Store, server: Ser
 }
 
 /** Lists the tools from this command. Throws MCP_CALL_FAILED. */
-export async function listNow(call: CommandContext, store: Store, server: Server, use: Use): Promise<ToolList> {
-  await using client = await openClient(call, store, server, use)
-  return await client.listTools({ signal: use.signal })
+export async function listNow(call: CommandContext, store: Store, server: Server, ctx: CallContext): Promise<ToolList> {
+  await using client = await openClient(call, store, server, ctx)
+  return await client.listTools({ signal: ctx.signal })
 }
 
 /** Logs a person in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */
-export async function logIn(store: Store, server: Server, how: LoginOptions, use: Use): Promise<void> {
-  const storage = personStorage(store, server, use)
-  const options = clientOptions(server, { env: process.env, sandbox: undefined, storage, lasting: use })
+export async function logIn(store: Store, server: Server, how: LoginOptions, ctx: CallContext): Promise<void> {
+  const storage = personStorage(store, server, ctx)
+  const options = clientOptions(server, { env: process.env, sandbox: undefined, storage, lasting: ctx })
   const { loginMcp } = await import('../connection/oauth/login.ts')
-  if (options.url !== undefined) await loginMcp(options, how, { signal: use.signal })
+  if (options.url !== undefined) await loginMcp(options, how, { signal: ctx.signal })
   await storage.done()
 }
 

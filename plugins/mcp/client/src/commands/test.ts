@@ -2,7 +2,7 @@ import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid, oneLine } from '@svc/plugin-kit'
 import type { Json } from '@svc/core/contracts'
 import { checkSteps, type Step } from './check-steps.ts'
-import { configuredServer, openClient, openStore, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, openClient, openStore, SERVER_ARG, contextOf } from './shared.ts'
 
 /** `svc mcp test <name>`: connects step by step from this command; exits with 1 where a step fails. */
 export class McpTest extends SvcCommand {
@@ -20,9 +20,9 @@ export class McpTest extends SvcCommand {
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpTest)
     const server = await configuredServer(this, args.name)
-    const use = useOf(this, 'mcp test')
-    const store = await openStore(this, use)
-    const open = () => openClient(this, store, server, use)
+    const ctx = contextOf(this, 'mcp test')
+    const store = await openStore(this, ctx)
+    const open = () => openClient(this, store, server, ctx)
     const asked = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
     const steps: Step[] = []
     for await (const step of checkSteps({ server, open, ...asked, signal: this.signal })) {

@@ -3,7 +3,7 @@ import { oneLine } from '@svc/plugin-kit'
 import type { McpTool } from '@svc/core/contracts'
 import { assessTools, withNewPins } from '../registry/pinning.ts'
 import { changePins } from '../registry/records.ts'
-import { configuredServer, knownTools, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, knownTools, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, contextOf } from './shared.ts'
 
 /** `svc mcp tools <name>`: the last list of the running server, or a new one; shows changes and removed hidden characters. */
 export class McpTools extends SvcCommand {
@@ -15,13 +15,13 @@ export class McpTools extends SvcCommand {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpTools)
     const server = await configuredServer(this, args.name)
-    const use = useOf(this, 'mcp tools')
-    const running = await runningId(this, flags.port, use)
-    const store = await openStore(this, use)
-    const known = await knownTools(store, running, server, use)
-    const read = known.catalogue ?? (await listNow(this, store, server, use))
+    const ctx = contextOf(this, 'mcp tools')
+    const running = await runningId(this, flags.port, ctx)
+    const store = await openStore(this, ctx)
+    const known = await knownTools(store, running, server, ctx)
+    const read = known.catalogue ?? (await listNow(this, store, server, ctx))
     // pins new tools, as a running server does
-    if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), use)
+    if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), ctx)
     const all = assessTools(read.tools, known.pins, server.entry)
     if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.faults }))
     for (const tool of all) for (const line of linesOf(tool)) this.print(line)

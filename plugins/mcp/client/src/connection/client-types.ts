@@ -42,7 +42,7 @@ export interface Traced {
 }
 
 /** The context of a call: its signal, and the trace that the server gets (`_meta`, and headers over HTTP). Nothing else of the context leaves this process. */
-export interface CallUse extends Traced {
+export interface RunningCallContext extends Traced {
   readonly signal: AbortSignal
 }
 
@@ -56,15 +56,15 @@ export interface McpClient extends AsyncDisposable {
   readonly name: string
   status(): McpStatus
   /** Connects; resolves at once where it is connected. Throws MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`). */
-  connect(use?: Waiting): Promise<void>
+  connect(ctx?: Waiting): Promise<void>
   /** Lists all tools anew, without hidden characters. Leaves out tools that break a limit and reports them in `faults`. Throws as `connect`. */
-  listTools(use?: Waiting): Promise<ToolList>
+  listTools(ctx?: Waiting): Promise<ToolList>
   /** One tool in the schema form of svc. Throws as `connect`, and class `tool_not_found`. */
-  getToolSchema(name: string, use?: Waiting): Promise<ToolSchema>
+  getToolSchema(name: string, ctx?: Waiting): Promise<ToolSchema>
   /** Calls a tool; `timeout` in seconds overrides the client's, 0 is invalid. Throws only for invalid options. */
   callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & Waiting): Promise<CallAnswer>
   /** Calls a tool step by step: progress and log steps, then one `result` or `input`. Throws MCP_CALL_FAILED. */
-  call(name: string, args: Arguments, options: StepOptions, use: CallUse): AsyncIterable<ToolStep>
+  call(name: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep>
   /** Calls back when a connection is lost. Returns a function that removes the callback. */
   onDisconnect(callback: (reason: string) => void): () => void
   onChange(callback: (change: McpChange) => void): () => void

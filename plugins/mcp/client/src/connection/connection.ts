@@ -1,5 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client'
-import { codeOf, within } from '@svc/core'
+import { codeOf, withTimeout } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { isModern, META } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
@@ -50,7 +50,7 @@ export async function openConnection(
   let opening: Promise<Connection> | undefined
   const begin = (ending: AbortSignal) => (opening = open(options, generation, legacy, toolsChanged, ending))
   try {
-    return await within(connectMs, begin, { signal, late: () => tooSlow(name, connectMs) })
+    return await withTimeout(connectMs, begin, { signal, late: () => tooSlow(name, connectMs) })
   } catch (error) {
     // the process or the session is gone before the caller gets the error
     await opening?.then(late => late.close()).catch(() => {})

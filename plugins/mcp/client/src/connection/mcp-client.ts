@@ -51,16 +51,16 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   return {
     name: resolved.name,
     status: () => manager.status,
-    connect: async use => void (await bounded(resolved, use, signal => manager.connect(signal))),
-    listTools: use => bounded(resolved, use, catalogue.list),
-    async getToolSchema(name, use) {
-      const tool = await bounded(resolved, use, signal => catalogue.tool(name, signal))
+    connect: async ctx => void (await bounded(resolved, ctx, signal => manager.connect(signal))),
+    listTools: ctx => bounded(resolved, ctx, catalogue.list),
+    async getToolSchema(name, ctx) {
+      const tool = await bounded(resolved, ctx, signal => catalogue.tool(name, signal))
       if (tool === undefined) throw toolNotFound(resolved.name, name)
       const { hash: _hash, stripped: _stripped, paramHeaders: _headers, ...schema } = tool
       return fromMcpSchema(schema)
     },
     callTool: (name, args, how) => callTool(calls, name, args, how),
-    call: (name, args, how, use) => calls.call(name, args, how, use),
+    call: (name, args, how, ctx) => calls.call(name, args, how, ctx),
     onDisconnect: callback => onChange(change => change.type === 'disconnected' && callback(change.reason)),
     onChange,
     setReconnectPolicy: (maxAttempts, backoff) => manager.setPolicy(policyOf({ maxAttempts, backoff })),
@@ -84,21 +84,21 @@ function notifyOne(listener: (change: McpChange) => void, change: McpChange): vo
 /** Applies the time limit of a connection to `work`. */
 async function bounded<T>(
   { name, connectMs, clock }: ResolvedOptions,
-  use: Waiting = {},
+  ctx: Waiting = {},
   work: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
   const ending = new AbortController()
   const onAbort = () => ending.abort(cancelled(name))
   const stop = clock.after(connectMs, () => ending.abort(tooSlow(name, connectMs)))
-  use.signal?.addEventListener('abort', onAbort, { once: true })
-  if (use.signal?.aborted) onAbort()
+  ctx.signal?.addEventListener('abort', onAbort, { once: true })
+  if (ctx.signal?.aborted) onAbort()
   try {
     return await work(ending.signal)
   } catch (error) {
     throw failed(name, error)
   } finally {
     stop()
-    use.signal?.removeEventListener('abort', onAbort)
+    ctx.signal?.removeEventListener('abort', onAbort)
   }
 }
 

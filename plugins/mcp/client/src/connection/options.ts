@@ -148,7 +148,7 @@ export interface StdioOptions extends CommonOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   /** Replaces each launch, for example with one in a sandbox. */
-  readonly wrap?: (launch: Launch, use: { readonly signal: AbortSignal }) => Promise<Launch>
+  readonly wrap?: (launch: Launch, ctx: { readonly signal: AbortSignal }) => Promise<Launch>
   readonly url?: undefined
 }
 

@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Json, McpCallOptions, McpClients, McpServerInfo, PeerAnswer, Store, ToolStep } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
 import { serverMoved } from '../errors.ts'
@@ -35,36 +35,36 @@ export function createClients(options: McpClientsOptions): McpClients {
   const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
   return {
     list: async () => servers.map(server => currentInfo(server, registry)),
-    async tools(name, use) {
+    async tools(name, ctx) {
       const owner = ownerOf(name)
       const { server } = owner
       const known = registry.tools(server)
       if (known) return known
-      for await (const _ of askOwner(options, owner, { ...target(server), do: 'open' }, use)) continue
+      for await (const _ of askOwner(options, owner, { ...target(server), do: 'open' }, ctx)) continue
       // the list comes through the store, a moment after the answer
       for (;;) {
         const tools = registry.tools(server)
         if (tools) return tools
-        use.signal.throwIfAborted()
-        await owner.nextChange(use)
+        ctx.signal.throwIfAborted()
+        await owner.nextChange(ctx)
       }
     },
-    call(name, tool, args, asked, use) {
+    call(name, tool, args, asked, ctx) {
       const owner = ownerOf(name)
       const { server } = owner
       const callOptions = limitedBySandbox(server.entry, asked)
       const session = registry.isEnabled(server) ? owner.session : undefined
-      if (session) return session.call(tool, args, callOptions, use)
-      return askOwner(options, owner, { ...target(server), do: 'call', tool, args, options: callOptions }, use)
+      if (session) return session.call(tool, args, callOptions, ctx)
+      return askOwner(options, owner, { ...target(server), do: 'call', tool, args, options: callOptions }, ctx)
     },
-    async approve(name, tools, use) {
+    async approve(name, tools, ctx) {
       const { server } = ownerOf(name)
       const listed = registry.catalogue(server)?.tools ?? []
-      await registry.take(pinsKey(server), await pinListed(store, server, listed, tools, use), use)
+      await registry.take(pinsKey(server), await pinListed(store, server, listed, tools, ctx), ctx)
     },
-    async setEnabled(name, enabled, use) {
+    async setEnabled(name, enabled, ctx) {
       const { server } = ownerOf(name)
-      await registry.take(switchKey(server), await putSwitch(store, server, enabled, use), use)
+      await registry.take(switchKey(server), await putSwitch(store, server, enabled, ctx), ctx)
     },
   }
 }
@@ -72,17 +72,17 @@ export function createClients(options: McpClientsOptions): McpClients {
 const target = ({ entry, fingerprint }: Server) => ({ server: entry.name, fingerprint })
 
 /** Answers the questions of other workers to this one as an owner. */
-export function createAnswer(owners: readonly ServerOwner[], lasting: Use): PeerAnswer {
+export function createAnswer(owners: readonly ServerOwner[], lasting: CallContext): PeerAnswer {
   return {
-    async *answer(message, use) {
+    async *answer(message, ctx) {
       const question = message as unknown as Question | typeof PING
       if (question.do === 'ping') return yield true
       const { server: name, fingerprint } = question
       const owner = owners.find(({ server }) => server.entry.name === name && server.fingerprint === fingerprint)
       const session = owner?.offered
       if (!session) throw serverMoved(name)
-      if (question.do === 'open') return await session.open({ ...lasting, signal: use.signal })
-      yield* session.call(question.tool, question.args, question.options, use) as AsyncIterable<unknown> as AsyncIterable<Json>
+      if (question.do === 'open') return await session.open({ ...lasting, signal: ctx.signal })
+      yield* session.call(question.tool, question.args, question.options, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
     },
   }
 }
@@ -92,21 +92,21 @@ async function* askOwner(
   { workers }: McpClientsOptions,
   owner: ServerOwner,
   question: Question,
-  use: Use
+  ctx: CallContext
 ): AsyncGenerator<ToolStep, void> {
   const endsAt = performance.now() + callTimesOf(owner.server.entry).usual
   for (;;) {
-    const found = await owner.find(use)
+    const found = await owner.find(ctx)
     if (typeof found !== 'string') {
-      if (question.do === 'open') return await found.open(use)
-      return yield* found.call(question.tool, question.args, question.options, use)
+      if (question.do === 'open') return await found.open(ctx)
+      return yield* found.call(question.tool, question.args, question.options, ctx)
     }
     try {
       // the session of the other worker yields the steps
-      return yield* workers!.ask(found, question as unknown as Json, use) as AsyncIterable<unknown> as AsyncIterable<ToolStep>
+      return yield* workers!.ask(found, question as unknown as Json, ctx) as AsyncIterable<unknown> as AsyncIterable<ToolStep>
     } catch (error) {
       if (performance.now() > endsAt || !reachedNoOwner(error)) throw ownerFailure(question.server, error)
-      await owner.nextChange(use)
+      await owner.nextChange(ctx)
     }
   }
 }

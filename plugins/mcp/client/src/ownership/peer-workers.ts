@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Json, Peers } from '@svc/core/contracts'
 
 /** The topic of the questions to the owner of a server. */
@@ -24,14 +24,14 @@ export class PeerWorkers {
   }
 
   /** Asks a worker for a sign of life; marks it where it has ended. */
-  async ping(worker: string, use: Use): Promise<void> {
+  async ping(worker: string, ctx: CallContext): Promise<void> {
     if (this.#gone.has(worker)) return
-    for await (const _ of this.ask(worker, PING, use)) return
+    for await (const _ of this.ask(worker, PING, ctx)) return
   }
 
-  async *ask(worker: string, message: Json, use: Use): AsyncIterable<Json> {
+  async *ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json> {
     try {
-      yield* this.#peers.ask(worker, TOPIC, message, use)
+      yield* this.#peers.ask(worker, TOPIC, message, ctx)
     } catch (error) {
       if (codeOf(error) === 'PEER_GONE') this.#gone.add(worker)
       throw error

@@ -1,4 +1,4 @@
-import { codeOf, type Log, type Use } from '@svc/core'
+import { codeOf, type Log, type CallContext } from '@svc/core'
 import type { Fence, Store } from '@svc/core/contracts'
 
 export interface ServerLeaseOptions {
@@ -9,7 +9,7 @@ export interface ServerLeaseOptions {
   /** The prefix of the leases of an owner that has ended. */
   readonly deadHolder: () => string | undefined
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** A worker that was killed keeps its server for this long where no other worker learns of its end. */
@@ -49,9 +49,9 @@ export class ServerLease {
   async release(fence: Fence): Promise<void> {
     const { store, lease, log, lasting } = this.#options
     // must also work while this worker ends and `lasting` is aborted
-    const use = { ...lasting, signal: AbortSignal.timeout(RELEASE_MS) }
+    const ctx = { ...lasting, signal: AbortSignal.timeout(RELEASE_MS) }
     await store
-      .release(fence, use)
+      .release(fence, ctx)
       .catch((err: unknown) => log.warn({ err, lease }, 'failed to release the lease of an MCP server; it expires by itself'))
   }
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Log, type Use, within } from '@svc/core'
+import { type Log, type CallContext, withTimeout } from '@svc/core'
 import type { Fence } from '@svc/core/contracts'
 import { noOwner, serverDisabled } from '../connection/failures.ts'
 import { callTimesOf } from '../registry/client-options.ts'
@@ -20,7 +20,7 @@ export interface ServerOwnerOptions {
   readonly isEager: boolean
   readonly createSession: (fence: Fence | undefined, lost: () => void) => ServerSession
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
 }
 
 /** A worker that takes over from a living owner announces itself once it is connected, or after this time. */
@@ -67,11 +67,11 @@ export class ServerOwner {
   }
 
   /** Returns the session, or the worker that owns the server. Takes a server without an owner. Throws MCP_CALL_FAILED where it is disabled, or has no owner in time. */
-  async find(use: Use): Promise<ServerSession | string> {
+  async find(ctx: CallContext): Promise<ServerSession | string> {
     const { registry, server, workers, self } = this.#options
     const endsAt = performance.now() + callTimesOf(server.entry).usual
     for (;;) {
-      use.signal.throwIfAborted()
+      ctx.signal.throwIfAborted()
       if (!registry.isEnabled(server)) throw serverDisabled(server.entry.name)
       if (this.#session) return this.#session
       const worker = registry.state(server)?.worker
@@ -79,17 +79,17 @@ export class ServerOwner {
       const taken = await this.#takeOnce()
       if (taken) return taken
       if (performance.now() > endsAt) throw noOwner(server.entry.name)
-      await this.nextChange(use)
+      await this.nextChange(ctx)
     }
   }
 
   /** Resolves with the next change, or after a short time. */
-  nextChange({ signal }: Use): Promise<void> {
+  nextChange({ signal }: CallContext): Promise<void> {
     return this.#changes.next(signal)
   }
 
   /** Takes the server where it has no owner. Changes have no effect before this call. */
-  async begin(use: Use): Promise<void> {
+  async begin(ctx: CallContext): Promise<void> {
     const { registry, server, workers, isEager } = this.#options
     this.#stage = 'open'
     this.#loggedIn = this.#loginAt()
@@ -97,7 +97,7 @@ export class ServerOwner {
     if (!isEager) return this.#listSoon()
     if (await this.#takeOnce()) return
     const worker = registry.state(server)?.worker
-    if (worker) await workers?.ping(worker, use).catch(() => {}) // marks it where it has ended
+    if (worker) await workers?.ping(worker, ctx).catch(() => {}) // marks it where it has ended
     if (worker && workers?.isGone(worker)) await this.#takeOnce()
   }
 
@@ -147,10 +147,10 @@ export class ServerOwner {
   }
 
   /** Closes the session and all retiring ones. */
-  async close(use: Use): Promise<void> {
+  async close(ctx: CallContext): Promise<void> {
     this.#stage = 'closed'
     clearTimeout(this.#timer)
-    await Promise.all([this.#drop(use), ...[...this.#retiring].map(one => one.close())])
+    await Promise.all([this.#drop(ctx), ...[...this.#retiring].map(one => one.close())])
     await Promise.all([this.#taking?.catch(() => {}), this.#tasks.end()])
   }
 
@@ -176,7 +176,7 @@ export class ServerOwner {
     const opened = isEager ? session.open().catch(() => {}) : undefined // its state has the error
     // the old owner answers until then, so that no caller waits for the handshake
     if (before?.leaving && before.worker && workers?.isGone(before.worker) === false)
-      await within(TAKEOVER_MS, () => opened).catch(() => {})
+      await withTimeout(TAKEOVER_MS, () => opened).catch(() => {})
     if (this.#session === session) await session.announce()
     return session
   }
@@ -257,7 +257,7 @@ export class ServerOwner {
       await this.#changes.next(signal)
   }
 
-  async #drop(use: Use): Promise<void> {
+  async #drop(ctx: CallContext): Promise<void> {
     const session = this.#session
     this.#session = undefined
     if (!session) return
@@ -267,7 +267,7 @@ export class ServerOwner {
     await lease.release(session.fence)
     if (registry.state(server)?.worker !== self) return
     // where this fails, the other workers find out when they ask this worker
-    await registry.report(server, session.record(null), undefined, use).catch(() => {})
+    await registry.report(server, session.record(null), undefined, ctx).catch(() => {})
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Log, type Use } from '@svc/core'
+import { codeOf, type Log, type CallContext } from '@svc/core'
 import type { Fence, Json, McpCallOptions, McpErrorClass, McpFailure, McpState, McpTool, ToolStep } from '@svc/core/contracts'
 import { callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
@@ -30,7 +30,7 @@ export interface ServerSessionOptions {
   readonly metrics: ServerMetrics
   readonly listener: ConnectionListener
   readonly log: Log
-  readonly lasting: Use
+  readonly lasting: CallContext
   /** Another worker has the lease now. */
   readonly lost: () => void
 }
@@ -70,20 +70,20 @@ export class ServerSession {
   }
 
   /** Connects and lists the tools, without waiting for the next retry. The state has the error of a failure. */
-  async open({ signal }: Use = this.#options.lasting): Promise<void> {
+  async open({ signal }: CallContext = this.#options.lasting): Promise<void> {
     const client = await this.#connectable()
     await client.connect({ signal })
     await this.#listing.known(signal)
   }
 
   /** Calls a tool that this connection has listed and whose standing is good. */
-  call(tool: string, args: Args, options: McpCallOptions, use: Use): AsyncIterable<ToolStep> {
+  call(tool: string, args: Args, options: McpCallOptions, ctx: CallContext): AsyncIterable<ToolStep> {
     const { server, metrics } = this.#options
     let begun = 0
     const begin = () => {
       begun = performance.now()
       this.#calls += 1
-      return this.#begin(tool, args, { ...options, owner: use.principal.id }, use)
+      return this.#begin(tool, args, { ...options, owner: ctx.principal.id }, ctx)
     }
     return watchedSteps(begin, end => {
       metrics.ended(server.entry.name, errorClassOf(end), (performance.now() - begun) / 1000)
@@ -158,13 +158,13 @@ export class ServerSession {
     }
   }
 
-  async #begin(tool: string, args: Args, options: StepOptions, use: Use): Promise<AsyncIterable<ToolStep>> {
+  async #begin(tool: string, args: Args, options: StepOptions, ctx: CallContext): Promise<AsyncIterable<ToolStep>> {
     const { server, registry } = this.#options
-    use.signal.throwIfAborted()
-    if (!this.#listing.isKnown) await this.#listing.known(use.signal)
+    ctx.signal.throwIfAborted()
+    if (!this.#listing.isKnown) await this.#listing.known(ctx.signal)
     checkStanding(server.entry.name, tool, registry.tools(server))
     const client = await this.#connectable()
-    return client.call(tool, args, options, use)
+    return client.call(tool, args, options, ctx)
   }
 
   #connectable(): Promise<McpClient> {

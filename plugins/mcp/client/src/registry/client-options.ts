@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { McpCallOptions, ProcessLimits, ProcessSandbox, Released } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
 import {
@@ -21,7 +21,7 @@ export interface ClientOptionsContext {
   /** The storage of the login. */
   readonly storage: TokenStorage
   /** The context of work without a request. */
-  readonly lasting: Use
+  readonly lasting: CallContext
   readonly known?: KnownEra | undefined
 }
 
@@ -142,7 +142,7 @@ function sandboxed(
   entry: McpClientConfig,
   env: Readonly<Record<string, string>>,
   sandbox: ProcessSandbox | undefined,
-  lasting: Use
+  lasting: CallContext
 ) {
   const { name, sandbox_config = {}, args = [] } = entry
   if (!sandbox) throw callFailed(name, 'connection_refused', NO_SANDBOX, { delivered: 'no' })

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import type { TokenStorage } from '../connection/options.ts'
 import type { Server } from './configured-servers.ts'
@@ -11,7 +11,7 @@ const loginRecord = (login: Json | undefined, at: number) => asJson({ login: log
 export function loginStorage(
   store: RecordStore,
   server: Server,
-  lasting: Use,
+  lasting: CallContext,
   saved?: (record: StoredRecord) => void
 ): TokenStorage {
   const key = loginKey(server)
@@ -33,10 +33,10 @@ export function loginStorage(
 }
 
 /** The storage for a login by a person: overwrites any other. `done` makes the owner of the server connect anew. */
-export function personStorage(store: RecordStore, server: Server, use: Use): TokenStorage & { done(): Promise<void> } {
+export function personStorage(store: RecordStore, server: Server, ctx: CallContext): TokenStorage & { done(): Promise<void> } {
   const key = loginKey(server)
   let latest: Json | undefined
-  const put = (at?: number) => changeRecord(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), use)
+  const put = (at?: number) => changeRecord(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), ctx)
   return {
     // the earlier login did not work
     load: async () => latest,

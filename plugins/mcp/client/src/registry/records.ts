@@ -1,4 +1,4 @@
-import { codeOf, type Use } from '@svc/core'
+import { codeOf, type CallContext } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp-protocol'
 import type { KnownEra } from '../connection/options.ts'
@@ -72,8 +72,8 @@ export const asJson = (value: object): Json => value as unknown as Json
 export type RecordStore = Pick<Store, 'get' | 'batch'>
 
 /** Creates the collections where they are missing. */
-export const openRecords = async (store: Store, use: Use): Promise<void> => {
-  await store.open(SPACE, use)
+export const openRecords = async (store: Store, ctx: CallContext): Promise<void> => {
+  await store.open(SPACE, ctx)
 }
 
 /** A record of the store; version 0 where there is none. */
@@ -82,8 +82,8 @@ export interface StoredRecord {
   readonly value: Json | undefined
 }
 
-export async function readRecord(store: RecordStore, key: string, use: Use): Promise<StoredRecord> {
-  const record = await store.get(RECORDS, key, use)
+export async function readRecord(store: RecordStore, key: string, ctx: CallContext): Promise<StoredRecord> {
+  const record = await store.get(RECORDS, key, ctx)
   return { version: record?.version ?? 0, value: record?.value }
 }
 
@@ -92,15 +92,15 @@ export async function changeRecord(
   store: RecordStore,
   key: string,
   change: (value: Json | undefined, version: number) => Json | undefined,
-  use: Use
+  ctx: CallContext
 ): Promise<StoredRecord> {
   for (;;) {
-    use.signal.throwIfAborted()
-    const { version, value } = await readRecord(store, key, use)
+    ctx.signal.throwIfAborted()
+    const { version, value } = await readRecord(store, key, ctx)
     const next = change(value, version)
     if (next === undefined) return { version, value }
     try {
-      await store.batch([{ op: 'put', collection: RECORDS, key, value: next, ifVersion: version }], {}, use)
+      await store.batch([{ op: 'put', collection: RECORDS, key, value: next, ifVersion: version }], {}, ctx)
       return { version: version + 1, value: next }
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
@@ -110,22 +110,22 @@ export async function changeRecord(
 
 const pinsIn = (value: Json | undefined): Pins => (value as unknown as PinsRecord | undefined)?.tools ?? {}
 
-export const readPins = async (store: RecordStore, server: Server, use: Use): Promise<Pins> =>
-  pinsIn((await readRecord(store, pinsKey(server), use)).value)
+export const readPins = async (store: RecordStore, server: Server, ctx: CallContext): Promise<Pins> =>
+  pinsIn((await readRecord(store, pinsKey(server), ctx)).value)
 
 /** Changes the pinned tools of a server; writes nothing where `change` returns its argument. */
 export async function changePins(
   store: RecordStore,
   server: Server,
   change: (pins: Pins) => Pins,
-  use: Use
+  ctx: CallContext
 ): Promise<StoredRecord> {
   const put = (value: Json | undefined) => {
     const before = pinsIn(value)
     const tools = change(before)
     return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
   }
-  return changeRecord(store, pinsKey(server), put, use)
+  return changeRecord(store, pinsKey(server), put, ctx)
 }
 
 /** Pins listed tools: those of these names, or all. Throws MCP_TOOL_UNKNOWN. */
@@ -134,21 +134,21 @@ export async function pinListed(
   server: Server,
   listed: readonly ListedTool[],
   names: readonly string[] | undefined,
-  use: Use
+  ctx: CallContext
 ): Promise<StoredRecord> {
   const known = listed.map(tool => tool.name)
   const unknown = names?.find(name => !known.includes(name))
   if (unknown !== undefined) throw toolUnknown(server.entry.name, unknown, known)
   const meant = names === undefined ? listed : listed.filter(tool => names.includes(tool.name))
-  return changePins(store, server, pins => pinTools(pins, meant), use)
+  return changePins(store, server, pins => pinTools(pins, meant), ctx)
 }
 
 /** Enables or disables a server until the next such change. */
-export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, use: Use): Promise<StoredRecord> =>
-  changeRecord(store, switchKey(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), use)
+export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, ctx: CallContext): Promise<StoredRecord> =>
+  changeRecord(store, switchKey(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), ctx)
 
 /** The last list of tools of an owner. */
-export async function readCatalogue(store: RecordStore, key: string, use: Use): Promise<CatalogueRecord | undefined> {
-  const record = await store.get(CATALOGUES, key, use)
+export async function readCatalogue(store: RecordStore, key: string, ctx: CallContext): Promise<CatalogueRecord | undefined> {
+  const record = await store.get(CATALOGUES, key, ctx)
   return record?.value as unknown as CatalogueRecord | undefined
 }

@@ -45,8 +45,8 @@ const MAX_LENGTH = 200
 
 /** Healthy while no enabled server needs attention. Reads the last reports; sends nothing to the servers. */
 export const createHealth = (clients: Pick<McpClients, 'list'>): Check => ({
-  async probe(use) {
-    const all = await clients.list(use)
+  async probe(ctx) {
+    const all = await clients.list(ctx)
     const bad = all.filter(one => STATES[one.state].needsAttention)
     const detail = { servers: Object.fromEntries(all.map(({ name, state }) => [name, state])) }
     return bad.length === 0 ? { status: 'healthy', detail } : { status: 'degraded', reason: reasonOf(bad), detail }

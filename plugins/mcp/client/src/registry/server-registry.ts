@@ -1,4 +1,4 @@
-import type { Log, Use } from '@svc/core'
+import type { Log, CallContext } from '@svc/core'
 import type { Fence, McpTool, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp-protocol'
 import { follow } from '@svc/storage-kit/follow'
@@ -62,14 +62,14 @@ export class ServerRegistry {
   }
 
   /** Reads all records, and follows their changes until `lasting.signal` aborts. */
-  async open(lasting: Use): Promise<void> {
+  async open(lasting: CallContext): Promise<void> {
     const { store, log } = this.#options
     await openRecords(store, lasting)
     await deleteOld(store, lasting)
-    const watch = async (use: Use) => {
-      for await (const { key, version, value } of store.watch(RECORDS, use)) await this.take(key, { version, value }, use)
+    const watch = async (ctx: CallContext) => {
+      for await (const { key, version, value } of store.watch(RECORDS, ctx)) await this.take(key, { version, value }, ctx)
     }
-    const read = (use: Use) => this.#read(use)
+    const read = (ctx: CallContext) => this.#read(ctx)
     follow({ what: 'MCP servers', watch, read }, lasting, log).catch((err: unknown) =>
       log.error({ err }, 'stopped watching the records of MCP servers')
     )
@@ -107,9 +107,9 @@ export class ServerRegistry {
     return this.#catalogues.get(this.#stateKey(server))
   }
 
-  async pinNewTools(server: Server, tools: readonly ListedTool[], use: Use): Promise<void> {
-    const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), use)
-    await this.take(pinsKey(server), record, use)
+  async pinNewTools(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
+    const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), ctx)
+    await this.take(pinsKey(server), record, ctx)
   }
 
   /** The owner, this worker, has listed these tools: they count here at once, in other workers after `report`. */
@@ -121,29 +121,29 @@ export class ServerRegistry {
   }
 
   /** Writes the state of a server with its catalogue; the fence proves that this worker owns it. Throws STORE_FENCED, STORE_CONFLICT. */
-  async report(server: Server, state: StateRecord, fence: Fence | undefined, use: Use): Promise<void> {
+  async report(server: Server, state: StateRecord, fence: Fence | undefined, ctx: CallContext): Promise<void> {
     const { store, shared } = this.#options
     const key = this.#stateKey(server)
     const before = this.#records.get(key)?.version ?? 0
     const value = asJson(state)
-    if (!shared) return this.take(key, { version: before + 1, value }, use)
+    if (!shared) return this.take(key, { version: before + 1, value }, ctx)
     const catalogue = this.#catalogues.get(key)
     const isNew = catalogue !== undefined && state.catalogue === catalogue.hash && this.#storedHash.get(key) !== catalogue.hash
     const put = { op: 'put' as const, collection: RECORDS, key, value, ...(fence ? {} : { ifVersion: before }) }
     const ops = isNew ? [{ op: 'put' as const, collection: CATALOGUES, key, value: asJson(catalogue) }, put] : [put]
-    const { results } = await store.batch(ops, fence ? { fence } : {}, use)
+    const { results } = await store.batch(ops, fence ? { fence } : {}, ctx)
     if (isNew) this.#storedHash.set(key, catalogue.hash)
     if (state.catalogue === this.#catalogues.get(key)?.hash) this.#unreported.delete(key)
-    await this.take(key, { version: results.at(-1) ?? before + 1, value }, use)
+    await this.take(key, { version: results.at(-1) ?? before + 1, value }, ctx)
   }
 
   /** Takes over a record that this worker has written or the store has reported. Version 0 is a deletion: later versions count from 1 again. */
-  async take(key: string, record: StoredRecord, use: Use): Promise<void> {
+  async take(key: string, record: StoredRecord, ctx: CallContext): Promise<void> {
     const watched = this.#watched.get(key)
     const before = this.#records.get(key)?.version ?? 0
     if (!watched || (record.version !== 0 && record.version <= before)) return
     const { server, kind } = watched
-    if (kind === 'state') await this.#loadCatalogue(key, record.value as unknown as StateRecord | undefined, use)
+    if (kind === 'state') await this.#loadCatalogue(key, record.value as unknown as StateRecord | undefined, ctx)
     if ((this.#records.get(key)?.version ?? 0) > before) return
     this.#records.set(key, record)
     if (kind === 'pins' || kind === 'state') this.#tools.delete(this.#stateKey(server))
@@ -161,18 +161,18 @@ export class ServerRegistry {
     return this.#records.get(key)?.value as T | undefined
   }
 
-  async #read(use: Use): Promise<void> {
+  async #read(ctx: CallContext): Promise<void> {
     for (const key of this.#watched.keys()) {
-      const record = await readRecord(this.#options.store, key, use)
-      if (record.version > 0 || this.#records.has(key)) await this.take(key, record, use)
+      const record = await readRecord(this.#options.store, key, ctx)
+      if (record.version > 0 || this.#records.has(key)) await this.take(key, record, ctx)
     }
   }
 
   /** Reads the catalogue of a state, unless it is in memory already, or this worker has a newer one. */
-  async #loadCatalogue(key: string, state: StateRecord | undefined, use: Use): Promise<void> {
+  async #loadCatalogue(key: string, state: StateRecord | undefined, ctx: CallContext): Promise<void> {
     const isOlder = () => this.#unreported.has(key) && state?.worker === this.#unreported.get(key)
     if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue || isOlder()) return
-    const catalogue = await readCatalogue(this.#options.store, key, use)
+    const catalogue = await readCatalogue(this.#options.store, key, ctx)
     // this worker may have listed the tools meanwhile
     if (!catalogue || isOlder()) return
     this.#unreported.delete(key)
@@ -184,9 +184,9 @@ export class ServerRegistry {
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000
 
 /** Deletes the states of servers that ended long ago. */
-async function deleteOld(store: Store, use: Use): Promise<void> {
+async function deleteOld(store: Store, ctx: CallContext): Promise<void> {
   const to = Date.now() - MAX_AGE_MS
-  const { records } = await store.range(RECORDS, { index: 'by_seen', from: 1, to, limit: 1000 }, use)
+  const { records } = await store.range(RECORDS, { index: 'by_seen', from: 1, to, limit: 1000 }, ctx)
   const ops = records.flatMap(({ key }) => [RECORDS, CATALOGUES].map(collection => ({ op: 'delete' as const, collection, key })))
-  if (ops.length > 0) await store.batch(ops, {}, use)
+  if (ops.length > 0) await store.batch(ops, {}, ctx)
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { definePlugin, type RunningHost } from '@svc/core'
 import { McpClients, type McpServerInfo, type ToolStep } from '@svc/core/contracts'
-import { gather, type Gift, testHost, testUse } from '@svc/testing'
+import { gather, type Gift, testHost, testContext } from '@svc/testing'
 import type { McpClientConfig } from '../../src/registry/settings.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
@@ -59,16 +59,16 @@ export async function openClientHost(clients: readonly McpClientConfig[], give: 
     give: [{ name: 'test:ear', use: ear }, ...give],
   })
   const service = host.service(McpClients)
-  const info = async (name: string) => (await service.list(testUse())).find(one => one.name === name)!
+  const info = async (name: string) => (await service.list(testContext())).find(one => one.name === name)!
   return {
     host,
     clients: service,
     home,
     info,
     async say(server, tool, args = {}, { signal, timeoutMs } = {}) {
-      const use = testUse(signal ? { signal } : {})
+      const ctx = testContext(signal ? { signal } : {})
       try {
-        const steps = await gather(service.call(server, tool, { ...args }, timeoutMs === undefined ? {} : { timeoutMs }, use))
+        const steps = await gather(service.call(server, tool, { ...args }, timeoutMs === undefined ? {} : { timeoutMs }, ctx))
         const last = steps.at(-1)
         if (last?.type !== 'result') return last?.type ?? 'nothing'
         return last.result.content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
@@ -77,7 +77,7 @@ export async function openClientHost(clients: readonly McpClientConfig[], give: 
         return `${code} ${details?.class}`
       }
     },
-    steps: (server, tool, args = {}) => gather(service.call(server, tool, { ...args }, {}, testUse())),
+    steps: (server, tool, args = {}) => gather(service.call(server, tool, { ...args }, {}, testContext())),
     async until(name, isTrue) {
       for (;;) {
         const next = stirred.promise

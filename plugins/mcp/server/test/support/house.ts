@@ -1,9 +1,9 @@
-import { type ConfigTree, type LogOptions, systemUse } from '@svc/core'
+import { type ConfigTree, type LogOptions, systemContext } from '@svc/core'
 import { Http, type Json, type Tool, Tools } from '@svc/core/contracts'
 import { type Gift, item, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 
 /** What a test puts into the house. */
 export interface Furniture {
@@ -51,7 +51,7 @@ export async function house({ tools = { echo }, give = [], mcp = {}, clients, se
     version: '1.2.3',
     ...(log ? { log } : {}),
   })
-  const { url } = (await host.service(Http).address(use))!
+  const { url } = (await host.service(Http).address(ctx))!
   return { host, url, ask: asker(url), [Symbol.asyncDispose]: () => host.close() }
 }
 

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { Pipes } from '@svc/core/contracts'
 import type { House } from './house.ts'
 import type { Json } from './wire.ts'
@@ -8,7 +8,7 @@ import type { Json } from './wire.ts'
 /** A client at the other end of a pair of streams, which the SDK alone serves. */
 export function line(one: House, ending = new AbortController()) {
   const [input, output] = [new PassThrough(), new PassThrough()]
-  const served = one.host.slot(Pipes).get('mcp')!.serve(input, output, systemUse(ending.signal))
+  const served = one.host.slot(Pipes).get('mcp')!.serve(input, output, systemContext(ending.signal))
   const lines = createInterface({ input: output })[Symbol.asyncIterator]()
   const say = (message: Json) => void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
   const hear = async () =>

@@ -7,7 +7,7 @@ import {
   type Provider,
   Providers,
 } from '@svc/core/contracts'
-import { type Answerer, type FakeUpstream, openUpstream, type Reply, testHost, testUse } from '@svc/testing'
+import { type Answerer, type FakeUpstream, openUpstream, type Reply, testHost, testContext } from '@svc/testing'
 import type { Wire, WireAnswer, WireCall, WireUsage } from './wire.ts'
 
 export const CANARY = 'sk-canary-0123456789abcdef'
@@ -111,9 +111,9 @@ export const WEATHER = {
   parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 }
 
-export const everUse = () => testUse({ requestId: 'request-1' })
+export const endlessContext = () => testContext({ requestId: 'request-1' })
 export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEvent[]> =>
-  Array.fromAsync(provider.chat(request, everUse()))
+  Array.fromAsync(provider.chat(request, endlessContext()))
 export const textOf = (events: readonly ModelEvent[]) => events.map(event => (event.type === 'text' ? event.text : '')).join('')
 export const failureOf = (work: Promise<unknown>): Promise<SvcError> =>
   work.then(

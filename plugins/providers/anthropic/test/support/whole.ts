@@ -16,7 +16,7 @@ export const message = (content: readonly object[], stop_reason: string | null =
   ...more,
 })
 export const words = (text: string) => ({ type: 'text', text })
-export const use = (id: string, input: unknown) => ({ type: 'tool_use', id, name: 'weather', input })
+export const ctx = (id: string, input: unknown) => ({ type: 'tool_use', id, name: 'weather', input })
 const HALF = JSON.stringify(message([words('Hi')])).slice(0, -30)
 
 type Whole = (reply: Reply, body: { readonly messages: readonly unknown[] }) => unknown
@@ -30,12 +30,12 @@ export const WHOLE: { readonly [model: string]: Whole } = {
   plain: says([words('Hello there')]),
   tools: (reply, { messages }) => {
     if (messages.length > 1) return reply.json(200, message([words('Both are sunny.')]))
-    const calls = [use('toolu_1', { city: 'Ulm' }), use('toolu_2', { city: 'Bern' })]
+    const calls = [ctx('toolu_1', { city: 'Ulm' }), ctx('toolu_2', { city: 'Bern' })]
     reply.json(200, message([words('I look.'), ...calls], 'tool_use'))
   },
   // as a server writes it that cannot parse what its model wrote
-  bad: says([use('toolu_1', '{"city": Ulm')], 'tool_use'),
-  length: says([words('one two'), use('toolu_1', {})], 'max_tokens'),
+  bad: says([ctx('toolu_1', '{"city": Ulm')], 'tool_use'),
+  length: says([words('one two'), ctx('toolu_1', {})], 'max_tokens'),
   async unicode(reply) {
     reply.begin({ 'content-type': 'application/json' })
     await reply.split(JSON.stringify(message([words(UNICODE)])))

@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type ModelEvent, type ModelMessage, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 
@@ -18,9 +18,9 @@ export const says = (text: string, more: Partial<ModelRequest> = {}): ModelReque
 export const offered = (...names: string[]) =>
   names.map(name => ({ name, description: `the tool ${name}`, parameters: { type: 'object' } }))
 
-export const everUse = () => systemUse(new AbortController().signal, 'test')
+export const endlessContext = () => systemContext(new AbortController().signal, 'test')
 export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEvent[]> =>
-  Array.fromAsync(provider.chat(request, everUse()))
+  Array.fromAsync(provider.chat(request, endlessContext()))
 export const textOf = (events: readonly ModelEvent[]) => events.map(event => (event.type === 'text' ? event.text : '')).join('')
 export const endOf = (events: readonly ModelEvent[]) => events.find(event => event.type === 'finish')?.reason
 export const usageOf = (events: readonly ModelEvent[]) => events.find(event => event.type === 'usage')!.usage

@@ -1,5 +1,5 @@
 import { definePlugin, type HookCallers, type PluginEntry } from '@svc/core'
-import { type Figures, Peers, type PeersHooks } from '@svc/core/contracts'
+import { type WorkerMetrics, Peers, type PeersHooks } from '@svc/core/contracts'
 
 interface Worker {
   readonly generation: number
@@ -9,19 +9,19 @@ interface Worker {
 /** Workers of one server, as far as plugins see them: gives each host that is one its service `Peers`. */
 export function openCrew(): (generation: number) => PluginEntry {
   const all: Worker[] = []
-  const use = (generation: number) =>
+  const plugin = (generation: number) =>
     definePlugin({
       provides: Peers,
       setup({ hooks }) {
         const self = { generation, hooks }
         all.push(self)
-        const figuresOf = async (one: Worker, ...[use]: Parameters<Peers['figures']>): Promise<Figures> => ({
-          ...(await one.hooks.figures({}, use)),
+        const metricsOf = async (one: Worker, ...[ctx]: Parameters<Peers['metrics']>): Promise<WorkerMetrics> => ({
+          ...(await one.hooks.metrics({}, ctx)),
           generation: one.generation,
         })
         return {
-          tell: async (topic, message, use) => void (await Promise.all(all.map(one => one.hooks.told({ topic, message }, use)))),
-          figures: async use => Promise.all([self, ...all.filter(one => one !== self)].map(one => figuresOf(one, use))),
+          tell: async (topic, message, ctx) => void (await Promise.all(all.map(one => one.hooks.told({ topic, message }, ctx)))),
+          metrics: async ctx => Promise.all([self, ...all.filter(one => one !== self)].map(one => metricsOf(one, ctx))),
           enter: async () => true,
           leave: async () => {},
           self: async () => 'w1',
@@ -29,5 +29,5 @@ export function openCrew(): (generation: number) => PluginEntry {
         }
       },
     })
-  return generation => ({ name: 'peers', use: use(generation) })
+  return generation => ({ name: 'peers', use: plugin(generation) })
 }

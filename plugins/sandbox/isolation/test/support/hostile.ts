@@ -13,7 +13,7 @@ import {
 } from '@svc/core'
 import { Isolation, Tools } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/runtime/isolation'
-import { testUse } from '@svc/testing'
+import { testContext } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { Gong } from './hostile/gong.ts'
 import { describeWith } from '../../../../../test/support/needs.ts'
@@ -57,7 +57,7 @@ export async function openHostile({
   }
   const gong = definePlugin({
     provides: Gong,
-    setup: scope => ({ strike: async use => String(await scope.hooks.struck({}, use)) }),
+    setup: scope => ({ strike: async ctx => String(await scope.hooks.struck({}, ctx)) }),
   })
   const known = await (declares ??= declaredBy())
   const held = { folder: FOLDER, permissions: { hooks: ['gong.struck'], ...permissions } }
@@ -74,7 +74,7 @@ export async function openHostile({
     lines,
     report,
     async attack(what, given = '') {
-      const { content } = await host.slot(Tools).get('attack')!.call({ what, with: given }, testUse())
+      const { content } = await host.slot(Tools).get('attack')!.call({ what, with: given }, testContext())
       const [part] = content
       return part?.type === 'text' ? part.text : ''
     },

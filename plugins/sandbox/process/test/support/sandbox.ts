@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runChild } from '@svc/worker-pool/processes'
 import { ProcessSandbox, type ProcessLimits, type ProcessRequest } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { describeWith } from '../../../../../test/support/needs.ts'
 
 /** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */
@@ -41,7 +41,7 @@ export async function openSandbox(existingHome?: string) {
   await writeFile(home('key'), 'the secret of the home\n')
   const host = await testHost([new URL('../..', import.meta.url)])
   const sandbox = host.service(ProcessSandbox)
-  const use = testUse()
+  const ctx = testContext()
   const request = (command: string, args: readonly string[], { limits, ...more }: Wanted): ProcessRequest => ({
     command,
     args,
@@ -52,14 +52,14 @@ export async function openSandbox(existingHome?: string) {
 
   /** Runs a program in the sandbox to its end. */
   async function run(command: string, args: readonly string[], { input, timeoutMs = 15_000, signal, ...wanted }: Wanted = {}) {
-    const { id, enforced, ...line } = await sandbox.wrap(request(command, args, wanted), use)
+    const { id, enforced, ...line } = await sandbox.wrap(request(command, args, wanted), ctx)
     const options = { contained: true, timeoutMs, most: 100_000, floodBytes: 1_000_000, graceMs: 100 }
     try {
       const ended = await runChild({ ...line, ...options, ...(input === undefined ? {} : { input }), ...(signal && { signal }) })
-      const met = await sandbox.release(id, use)
+      const met = await sandbox.release(id, ctx)
       return { code: ended.code, stopped: ended.stopped, out: ended.stdout.text, err: ended.stderr.text, met, enforced }
     } finally {
-      await sandbox.release(id, use)
+      await sandbox.release(id, ctx)
     }
   }
   const close = async () => {
@@ -77,11 +77,11 @@ export async function openSandbox(existingHome?: string) {
     at,
     home,
     sandbox,
-    use,
+    ctx,
     run,
     shell: (script: string, wanted: Wanted = {}) => run('sh', ['-c', script], wanted),
     wrap: (command: string, args: readonly string[] = [], wanted: Wanted = {}) =>
-      sandbox.wrap(request(command, args, wanted), use),
+      sandbox.wrap(request(command, args, wanted), ctx),
     async write(path: string, text: string) {
       await mkdir(dirname(at(path)), { recursive: true })
       await writeFile(at(path), text)

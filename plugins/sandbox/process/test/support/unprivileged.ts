@@ -7,7 +7,7 @@ for (let i = 0; i < 60; i++) try { require('child_process').spawn('sleep', ['5']
 setImmediate(() => setImmediate(() => { console.log(there); process.exit() }))`
 
 await using box = await openSandbox()
-const ability = await box.sandbox.probe(box.use)
+const ability = await box.sandbox.probe(box.ctx)
 const worked = async (script: string) => (await box.shell(script, { limits: { memoryBytes: 32 * MIB } })).code === 0
 const allocated = async (mib: number) => {
   const { code } = await box.run(process.execPath, ['-e', `Buffer.alloc(${mib} * ${MIB}, 1)`], {

@@ -1,18 +1,18 @@
 import type { Json, Script, ScriptLimits } from '@svc/core/contracts'
 import { ScriptSandbox } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/testing'
+import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 
 /** The plugin in a host of its own. */
 export async function open(config: object = {}) {
   const host = await testHost([new URL('../..', import.meta.url)], { config: { sandbox: { quickjs: { ...config } } } })
   const sandbox = host.service(ScriptSandbox)
-  const run = (code: string, more: Omit<Script, 'code'> = {}, use = testUse()) => sandbox.run({ code, ...more }, use)
+  const run = (code: string, more: Omit<Script, 'code'> = {}, ctx = testContext()) => sandbox.run({ code, ...more }, ctx)
   return {
     host,
     run,
     value: async (code: string, limits: ScriptLimits = {}, input: Json = null) => (await run(code, { limits, input })).value,
-    failure: (code: string, more: Omit<Script, 'code'> = {}, use = testUse()) => refusal(run(code, more, use)),
+    failure: (code: string, more: Omit<Script, 'code'> = {}, ctx = testContext()) => refusal(run(code, more, ctx)),
     close: () => host.close(),
   }
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { shownPath, systemUse } from '@svc/core'
+import { shownPath, systemContext } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
 import { findServers, fromWire } from '@svc/runtime'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
@@ -39,14 +39,14 @@ const unsureText = (unsure: readonly Held[]) =>
 
 /** Does the work while the servers of this home have no worker, and so no store open. Throws what came of bringing them back. */
 async function withPaused<T>({ home, signal, note }: CommandContext, work: () => T): Promise<T> {
-  const use = systemUse(signal, 'svc store restore')
+  const ctx = systemContext(signal, 'svc store restore')
   using stack = new DisposableStack()
   const servers = (await findServers(home)).map(server => stack.use(server))
-  const pauses = servers.map(({ control }) => control.pause(use)[Symbol.asyncIterator]())
+  const pauses = servers.map(({ control }) => control.pause(ctx)[Symbol.asyncIterator]())
   await Promise.all(pauses.map(pause => pause.next()))
   const done = work()
   for (const { control, info } of servers) {
-    const { problems } = await control.resume(use)
+    const { problems } = await control.resume(ctx)
     if (problems.length > 0) throw serverDown(info, problems.map(fromWire))
     note(`${info.url} has served again since, with new workers`)
   }

@@ -1,11 +1,11 @@
 // A process of its own on the same file: does what it is told by IPC and says when it is done.
 import { setTimeout } from 'node:timers/promises'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import type { Space, StoreChange } from '@svc/core/contracts'
 import { createSqliteStore } from '../../src/store.ts'
 
 const [path, space, task, name] = process.argv.slice(2) as [string, string, string, string]
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const store = createSqliteStore({ path })
 const say = (message: unknown) => process.send!(message)
 const told = () => new Promise<void>(resolve => process.once('message', () => resolve()))
@@ -20,7 +20,7 @@ const tasks: Record<string, () => Promise<void>> = {
           { op: 'append', log: 'lines', id: `k${n}`, values: [n, n] },
         ],
         {},
-        use
+        ctx
       )
       say(n)
       return write(n + 16)
@@ -29,24 +29,24 @@ const tasks: Record<string, () => Promise<void>> = {
   },
   /** Takes a lease, writes with it, and holds it until it is told. */
   async hold() {
-    const lease = await store.acquire('shared', { holder: name, ttlMs: 60_000, waitMs: 10_000 }, use)
-    await store.batch([{ op: 'put', collection: 'notes', key: 'by', value: name }], { fence: lease }, use)
+    const lease = await store.acquire('shared', { holder: name, ttlMs: 60_000, waitMs: 10_000 }, ctx)
+    await store.batch([{ op: 'put', collection: 'notes', key: 'by', value: name }], { fence: lease }, ctx)
     say(lease.fence)
     await told()
-    await store.release(lease, use)
+    await store.release(lease, ctx)
     say('released')
     await told()
   },
   /** Adds one to a counter 200 times, each time if nobody else did meanwhile, and appends what it made of it. */
   async count() {
     for (let done = 0; done < 200; ) {
-      const there = await store.get('notes', 'counter', use)
+      const there = await store.get('notes', 'counter', ctx)
       const next = Number(there?.value ?? 0) + 1
       const ops = [
         { op: 'put', collection: 'notes', key: 'counter', value: next, ifVersion: there?.version ?? 0 },
         { op: 'append', log: 'lines', id: 'counter', values: [next] },
       ] as const
-      done += await store.batch(ops, {}, use).then(
+      done += await store.batch(ops, {}, ctx).then(
         () => 1,
         () => setTimeout(1, 0)
       )
@@ -55,7 +55,7 @@ const tasks: Record<string, () => Promise<void>> = {
   /** Hits one key for ever, 16 at once, and says how many hits it had after each. */
   async hit() {
     const hit = async (): Promise<void> => {
-      const { counted, windows } = await store.count('shared', [{ ms: 3_600_000, limit: 1_000_000 }], use)
+      const { counted, windows } = await store.count('shared', [{ ms: 3_600_000, limit: 1_000_000 }], ctx)
       if (counted) say(windows[0]!.count)
       return hit()
     }
@@ -69,7 +69,7 @@ const tasks: Record<string, () => Promise<void>> = {
       await store.batch(
         [n % 7 ? { op: 'put', collection: 'notes', key, value: n } : { op: 'delete', collection: 'notes', key }],
         {},
-        use
+        ctx
       )
       if (n % 50 === 0) say(n)
       return change(n + 8)
@@ -79,8 +79,8 @@ const tasks: Record<string, () => Promise<void>> = {
   /** Watches, reads what is there, follows the changes until the record `end` comes, and says the versions that it knows then. */
   async follow() {
     const versions: Record<string, number> = {}
-    const changes = store.watch('notes', use)[Symbol.asyncIterator]()
-    for (const { key, version } of (await store.range('notes', { limit: 1000 }, use)).records) versions[key] = version
+    const changes = store.watch('notes', ctx)[Symbol.asyncIterator]()
+    for (const { key, version } of (await store.range('notes', { limit: 1000 }, ctx)).records) versions[key] = version
     say('follows')
     for (;;) {
       const { value } = (await changes.next()) as IteratorYieldResult<StoreChange>
@@ -92,13 +92,13 @@ const tasks: Record<string, () => Promise<void>> = {
   },
   /** Hits one key 400 times at once, and says how many hits were counted. */
   async hits() {
-    const hit = () => store.count('shared', [{ ms: 3_600_000, limit: 500 }], use)
+    const hit = () => store.count('shared', [{ ms: 3_600_000, limit: 500 }], ctx)
     const done = await Promise.all(Array.from({ length: 400 }, hit))
     say(done.filter(one => one.counted).length)
   },
 }
 
-await store.open(JSON.parse(space) as Space, use)
+await store.open(JSON.parse(space) as Space, ctx)
 say('open')
 await tasks[task]!()
 await store[Symbol.asyncDispose]()

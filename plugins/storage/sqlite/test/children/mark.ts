@@ -1,19 +1,19 @@
 // A process of its own on the file: after each answer it leaves a mark that whoever watches its system calls can see.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { createSqliteStore } from '../../src/store.ts'
 import { SPACE } from '../support.ts'
 
 const folder = process.argv[2]!
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 const store = createSqliteStore({ path: join(folder, 'svc.db') })
-const put = (key: string) => store.batch([{ op: 'put', collection: 'notes', key, value: key }], {}, use)
-const acquire = (name: string) => store.acquire(name, { holder: 'h', ttlMs: 60_000, waitMs: 0 }, use)
-const hit = () => store.count('k', [{ ms: 60_000, limit: 1000 }], use)
+const put = (key: string) => store.batch([{ op: 'put', collection: 'notes', key, value: key }], {}, ctx)
+const acquire = (name: string) => store.acquire(name, { holder: 'h', ttlMs: 60_000, waitMs: 0 }, ctx)
+const hit = () => store.count('k', [{ ms: 60_000, limit: 1000 }], ctx)
 const mark = (name: string) => mkdirSync(join(folder, name))
 
-await store.open(SPACE, use)
+await store.open(SPACE, ctx)
 mark('opened')
 await put('a')
 mark('put')

@@ -1,5 +1,5 @@
 // A process of its own on the same file, on request without special rights: calls the store as it is told by IPC and tells what came of it.
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
 import { createSqliteStore } from '../../src/store.ts'
 
@@ -12,15 +12,15 @@ interface Order {
 
 const NOBODY = 65_534
 const [path, space, rights] = process.argv.slice(2) as [string, string, string]
-const use = systemUse(new AbortController().signal)
+const ctx = systemContext(new AbortController().signal)
 if (rights === 'none' && process.getuid?.() === 0) process.setuid!(NOBODY)
 const store = createSqliteStore({ path })
 
 const calls = {
-  open: () => store.open(JSON.parse(space) as Space, use),
-  put: ({ key = '', value = '' }: Order) => store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use),
-  get: ({ key = '' }: Order) => store.get('notes', key, use),
-  probe: () => store.probe(use),
+  open: () => store.open(JSON.parse(space) as Space, ctx),
+  put: ({ key = '', value = '' }: Order) => store.batch([{ op: 'put', collection: 'notes', key, value }], {}, ctx),
+  get: ({ key = '' }: Order) => store.get('notes', key, ctx),
+  probe: () => store.probe(ctx),
 }
 
 process.on('message', async (order: Order) => {

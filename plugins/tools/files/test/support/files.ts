@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -21,9 +21,9 @@ export async function openFiles(config: object = {}, roots = ['root']) {
     await clear()
     throw error
   })
-  const use = systemUse(new AbortController().signal)
+  const ctx = systemContext(new AbortController().signal)
   const tool = (name: string) => host.slot(Tools).get(name)!
-  const call = (name: string) => async (args: Parameters<Tool['call']>[0]) => tool(name).call(args, use)
+  const call = (name: string) => async (args: Parameters<Tool['call']>[0]) => tool(name).call(args, ctx)
   const close = async () => {
     await host.close()
     await clear()

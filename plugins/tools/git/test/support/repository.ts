@@ -3,7 +3,7 @@ import { chmod, cp, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -36,9 +36,9 @@ export async function openGit(config: object = {}, inner = '.') {
   }
   const settings = { tools: { git: { roots: [at('root')], ...config } } }
   const host = await testHost([new URL('../..', import.meta.url)], { config: settings })
-  const use = systemUse(new AbortController().signal)
+  const ctx = systemContext(new AbortController().signal)
   const tool = (name: string) => host.slot(Tools).get(name)!
-  const call = (name: string) => async (args: Args) => (await tool(name).call(args, use)).structured as Record<string, unknown>
+  const call = (name: string) => async (args: Args) => (await tool(name).call(args, ctx)).structured as Record<string, unknown>
   const close = async () => {
     await host.close()
     process.env.PATH = before.PATH
@@ -53,7 +53,7 @@ export async function openGit(config: object = {}, inner = '.') {
     show: call('git_show'),
     commit: call('git_commit'),
   }
-  return { at, git, write, tool, use, ...tools, close, [Symbol.asyncDispose]: close }
+  return { at, git, write, tool, ctx, ...tools, close, [Symbol.asyncDispose]: close }
 }
 
 /** The same with two commits, and a change of each kind after them: made once, then copied. */

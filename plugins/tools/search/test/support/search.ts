@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools, Workplace } from '@svc/core/contracts'
 import { service, testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -30,13 +30,13 @@ export async function openSearch(files: Record<string, string | Buffer> = {}, co
   const workplace = service(Workplace, { roots: async () => roots.map(root => at(root)) })
   const host = await testHost([new URL('../..', import.meta.url)], { give: [workplace], config: { tools: { search: config } } })
   const tool = host.slot(Tools).get('search_text')!
-  const use = systemUse(new AbortController().signal)
-  const search = async (args: Parameters<Tool['call']>[0]) => (await tool.call(args, use)).structured as unknown as Found
+  const ctx = systemContext(new AbortController().signal)
+  const search = async (args: Parameters<Tool['call']>[0]) => (await tool.call(args, ctx)).structured as unknown as Found
   const close = async () => {
     await host.close()
     await rm(folder, { recursive: true, force: true })
   }
-  return { at, tool, use, search, close, [Symbol.asyncDispose]: close }
+  return { at, tool, ctx, search, close, [Symbol.asyncDispose]: close }
 }
 
 export const places = ({ matches }: Found) => matches.map(({ path, line }) => `${path}:${line}`)

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { describeWith } from '../../../../../test/support/needs.ts'
@@ -29,7 +29,8 @@ export async function openShell(config: object = {}, home = 'home') {
     else process.env.SVC_HOME = before
     await rm(folder, { recursive: true, force: true })
   }
-  const call = (args: Parameters<Tool['call']>[0], signal = new AbortController().signal) => tool.call(args, systemUse(signal))
+  const call = (args: Parameters<Tool['call']>[0], signal = new AbortController().signal) =>
+    tool.call(args, systemContext(signal))
   return {
     at,
     tool,

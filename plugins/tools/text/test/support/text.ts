@@ -1,4 +1,4 @@
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -30,7 +30,7 @@ export async function call(name: string, args: Parameters<Tool['call']>[0], conf
   const key = JSON.stringify(config)
   if (!hosts.has(key)) hosts.set(key, hostOf(config))
   const tool = (await hosts.get(key)!).slot(Tools).get(name)!
-  const { structured, content } = await tool.call(args, systemUse(new AbortController().signal))
+  const { structured, content } = await tool.call(args, systemContext(new AbortController().signal))
   const [part] = content
   return { data: structured as Record<string, unknown>, text: part?.type === 'text' ? part.text : '' }
 }

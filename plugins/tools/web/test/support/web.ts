@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -38,9 +38,9 @@ export async function openWeb(config: object = {}) {
   const host = await testHost([new URL('../..', import.meta.url)], {
     config: { tools: { web: { allow: ['127.0.0.1'], ...config } } },
   })
-  const use = () => systemUse(new AbortController().signal)
+  const ctx = () => systemContext(new AbortController().signal)
   const tool = (name: string) => host.slot(Tools).get(name)
-  const call = async (name: string, args: Parameters<Tool['call']>[0], given = use()) => {
+  const call = async (name: string, args: Parameters<Tool['call']>[0], given = ctx()) => {
     const { structured, content } = await tool(name)!.call(args, given)
     const [part] = content
     return { ...(structured as Record<string, unknown>), words: part?.type === 'text' ? part.text : '' } as Page

@@ -3,7 +3,7 @@ import type { Json, Question, Waiting } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { asksNothing, invalid } from '../errors.ts'
 import { follow } from './follow.ts'
-import { openRuns, useOf } from './ground.ts'
+import { openRuns, contextOf } from './ground.ts'
 import { FOLLOW_FLAG, RUN_ARG } from './line.ts'
 import { answerOf } from './values.ts'
 
@@ -27,16 +27,16 @@ export class WorkflowsAnswer extends SvcCommand {
   async run(): Promise<number | void> {
     const { args, flags } = await this.parse(WorkflowsAnswer)
     const id = args.run
-    const use = useOf(this, 'answer')
-    const workflows = await openRuns(this, use)
-    const { waiting, status } = await workflows.get(id, use)
+    const ctx = contextOf(this, 'answer')
+    const workflows = await openRuns(this, ctx)
+    const { waiting, status } = await workflows.get(id, ctx)
     const asking = waiting.filter(one => one.ask)
     if (asking.length === 0) throw asksNothing(id, status)
     const step = args.answer === undefined ? onlyOne(asking) : args.step
     const typed = args.answer ?? args.step
     const { ask } = asking.find(one => one.step === step) ?? {}
     // the engine says what is no question any more
-    await workflows.answer(id, { step, value: ask ? valueOf(ask, typed) : typed }, use)
+    await workflows.answer(id, { step, value: ask ? valueOf(ask, typed) : typed }, ctx)
     if (flags.follow) return follow(this, workflows, id, flags)
     if (flags.json) this.print(JSON.stringify({ success: true }))
     else this.note(`answered; a server of this home goes on with it, or svc workflows status ${id} --follow`)

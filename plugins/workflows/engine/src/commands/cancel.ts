@@ -1,6 +1,6 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { statusRecord } from '@svc/api-types'
-import { openRuns, useOf } from './ground.ts'
+import { openRuns, contextOf } from './ground.ts'
 import { RUN_ARG } from './line.ts'
 
 /** `svc workflows cancel <run>`: ends it, wherever it is worked on; 1 where that takes more than ten seconds. */
@@ -15,12 +15,12 @@ export class WorkflowsCancel extends SvcCommand {
   async run(): Promise<number> {
     const { args, flags } = await this.parse(WorkflowsCancel)
     const id = args.run
-    const use = useOf(this, 'cancel')
-    const workflows = await openRuns(this, use)
+    const ctx = contextOf(this, 'cancel')
+    const workflows = await openRuns(this, ctx)
     const ending = new AbortController()
     // where no server takes it from the queue, it is undone here
-    const working = workflows.work(id, { ...use, signal: AbortSignal.any([use.signal, ending.signal]) })
-    const [run] = await Promise.all([workflows.cancel(id, use).finally(() => ending.abort()), working])
+    const working = workflows.work(id, { ...ctx, signal: AbortSignal.any([ctx.signal, ending.signal]) })
+    const [run] = await Promise.all([workflows.cancel(id, ctx).finally(() => ending.abort()), working])
     if (flags.json) this.print(JSON.stringify(statusRecord(run)))
     else this.print(run.status === 'running' ? `${id} is being ended` : `${id} is cancelled`)
     return run.status === 'running' ? 1 : 0

@@ -1,5 +1,5 @@
 import { oneLine } from '@svc/plugin-kit'
-import { codeOf, systemUse } from '@svc/core'
+import { codeOf, systemContext } from '@svc/core'
 import type { CommandContext, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
 import { statusRecord } from '@svc/api-types'
 import { Asking } from './asking.ts'
@@ -32,7 +32,7 @@ export async function follow(
 ): Promise<number> {
   const ending = new AbortController()
   // not the signal of Ctrl-C: a run that is cancelled is undone here, too
-  const working = workflows.work(id, systemUse(ending.signal, 'svc workflows'))
+  const working = workflows.work(id, systemContext(ending.signal, 'svc workflows'))
   try {
     // whichever fails first is told
     const [code] = await Promise.all([watched({ call, workflows, id, json }, ending), working.then(() => {})])
@@ -48,7 +48,7 @@ async function watched(followed: Followed, ending: AbortController): Promise<num
   try {
     const signal = AbortSignal.any([call.signal, leaving.signal])
     await shown(followed, signal, () => leaving.abort())
-    return tell(call, await workflows.get(id, systemUse(call.signal)), json)
+    return tell(call, await workflows.get(id, systemContext(call.signal)), json)
   } catch (error) {
     if (call.signal.aborted) return await cancelled(followed)
     if (!leaving.signal.aborted) throw error
@@ -62,13 +62,13 @@ async function watched(followed: Followed, ending: AbortController): Promise<num
 /** Until its end; throws where the signal aborts. */
 async function shown({ call, workflows, id, json }: Followed, signal: AbortSignal, leave: () => void): Promise<void> {
   using screen: Screen = (json ? undefined : personalScreen()) ?? plainScreen(json ? () => {} : call.note)
-  const use = systemUse(signal, 'svc workflows')
+  const ctx = systemContext(signal, 'svc workflows')
   const view = new View()
-  const answer: ConstructorParameters<typeof Asking>[0]['answer'] = (step, value) => workflows.answer(id, { step, value }, use)
+  const answer: ConstructorParameters<typeof Asking>[0]['answer'] = (step, value) => workflows.answer(id, { step, value }, ctx)
   const asking = new Asking({ screen, answer, leave, signal })
   screen.live(() => view.live(Date.now()))
   try {
-    for await (const event of workflows.events(id, 0, use)) {
+    for await (const event of workflows.events(id, 0, ctx)) {
       const line = view.take(event)
       if (line) screen.line(line)
       if (screen.hasPerson) ask(asking, event)
@@ -96,10 +96,10 @@ function waitOf({ step = '', data: { until, event, ask: question } }: RunEvent) 
 
 async function cancelled({ call, workflows, id, json }: Followed): Promise<number> {
   call.note('cancelling the run; Ctrl-C again leaves it as it is')
-  const use = systemUse(AbortSignal.timeout(CANCEL_MS), 'svc workflows')
-  const run = await workflows.cancel(id, use).catch((error: unknown) => {
+  const ctx = systemContext(AbortSignal.timeout(CANCEL_MS), 'svc workflows')
+  const run = await workflows.cancel(id, ctx).catch((error: unknown) => {
     // it has ended meanwhile
-    if (codeOf(error) === 'INVALID_VALUE') return workflows.get(id, use)
+    if (codeOf(error) === 'INVALID_VALUE') return workflows.get(id, ctx)
     throw error
   })
   tell(call, run, json)

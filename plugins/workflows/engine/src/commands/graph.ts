@@ -2,7 +2,7 @@ import { lineInvalid } from '@svc/plugin-kit'
 import { writeFile } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
 import { Flags, SvcCommand } from '@svc/cli/command'
-import { openWorkflows, useOf } from './ground.ts'
+import { openWorkflows, contextOf } from './ground.ts'
 import { counted, WORKFLOW_ARG } from './line.ts'
 
 /** `svc workflows graph <workflow>`: on the terminal, or as SVG into a file. */
@@ -18,7 +18,7 @@ export class WorkflowsGraph extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(WorkflowsGraph)
-    const { definition, info } = await (await openWorkflows(this)).show(args.workflow, useOf(this, 'graph'))
+    const { definition, info } = await (await openWorkflows(this)).show(args.workflow, contextOf(this, 'graph'))
     const problems = info.problems?.length ?? 0
     if (problems > 0) this.note(`the definition has ${counted(problems, 'fault')}: svc workflows validate ${args.workflow}`)
     const { drawSvg, drawTerminal } = await import('@svc/workflow-lang')

@@ -1,7 +1,7 @@
 import { oneLine, table } from '@svc/plugin-kit'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { infoRecord } from '@svc/api-types'
-import { openWorkflows, useOf } from './ground.ts'
+import { openWorkflows, contextOf } from './ground.ts'
 import { counted } from './line.ts'
 
 const HEAD = ['NAME', 'NODES', 'FROM', 'DESCRIPTION']
@@ -15,7 +15,7 @@ export class WorkflowsList extends SvcCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(WorkflowsList)
-    const all = await (await openWorkflows(this)).list(useOf(this, 'list'))
+    const all = await (await openWorkflows(this)).list(contextOf(this, 'list'))
     if (flags.json) return this.print(JSON.stringify({ workflows: all.map(infoRecord) }))
     if (all.length === 0) return this.note('there are no workflows; write one into a folder of workflows.roots')
     const rows = all.map(({ name, nodes, source, description = '', problems = [] }) => {

@@ -1,6 +1,6 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { howOf, tellBegun } from './begun.ts'
-import { openRuns, useOf } from './ground.ts'
+import { openRuns, contextOf } from './ground.ts'
 import { DETACH_FLAG, RUN_ARG } from './line.ts'
 
 /** `svc workflows retry <run>`: a new run that takes over what is done and begins with what failed; `--detach` leaves it to a server of this home. */
@@ -14,9 +14,9 @@ export class WorkflowsRetry extends SvcCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(WorkflowsRetry)
-    const use = useOf(this, 'retry')
-    const workflows = await openRuns(this, use)
-    const begun = await workflows.retry(args.run, howOf(flags), use)
+    const ctx = contextOf(this, 'retry')
+    const workflows = await openRuns(this, ctx)
+    const begun = await workflows.retry(args.run, howOf(flags), ctx)
     return tellBegun(this, workflows, begun, flags)
   }
 }

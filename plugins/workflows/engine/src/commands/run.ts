@@ -1,6 +1,6 @@
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { howOf, tellBegun } from './begun.ts'
-import { openRuns, openWorkflows, useOf } from './ground.ts'
+import { openRuns, openWorkflows, contextOf } from './ground.ts'
 import { DETACH_FLAG, WORKFLOW_ARG } from './line.ts'
 import { inputOf, parametersOf } from './values.ts'
 
@@ -30,11 +30,11 @@ export class WorkflowsRun extends SvcCommand {
     const { args, flags } = await this.parse(WorkflowsRun)
     const { workflow } = args
     const input = await inputOf(flags.input)
-    const use = useOf(this, 'run')
-    const workflows = await (flags.detach ? openRuns(this, use) : openWorkflows(this))
-    const { definition } = await workflows.show(workflow, use)
+    const ctx = contextOf(this, 'run')
+    const workflows = await (flags.detach ? openRuns(this, ctx) : openWorkflows(this))
+    const { definition } = await workflows.show(workflow, ctx)
     const parameters = parametersOf(flags.param ?? [], definition)
-    const begun = await workflows.start({ workflow, input, parameters, ...howOf(flags) }, use)
+    const begun = await workflows.start({ workflow, input, parameters, ...howOf(flags) }, ctx)
     return tellBegun(this, workflows, begun, flags)
   }
 }

@@ -2,7 +2,7 @@ import { oneLine, table } from '@svc/plugin-kit'
 import type { Run, RunStatus } from '@svc/core/contracts'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { runRecord } from '@svc/api-types'
-import { openRuns, useOf } from './ground.ts'
+import { openRuns, contextOf } from './ground.ts'
 import { shownMs } from './line.ts'
 
 const HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
@@ -29,10 +29,10 @@ export class WorkflowsRuns extends SvcCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(WorkflowsRuns)
     const { workflow, status, limit } = flags
-    const use = useOf(this, 'runs')
-    const page = await (await openRuns(this, use)).runs(
+    const ctx = contextOf(this, 'runs')
+    const page = await (await openRuns(this, ctx)).runs(
       { limit, ...(workflow === undefined ? {} : { workflow }), ...(status === undefined ? {} : { status }) },
-      use
+      ctx
     )
     if (flags.json) return this.print(JSON.stringify({ runs: page.runs.map(runRecord) }))
     if (page.runs.length === 0) return this.note('there are no such runs')

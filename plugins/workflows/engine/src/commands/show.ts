@@ -1,6 +1,6 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { infoRecord } from '@svc/api-types'
-import { openWorkflows, useOf } from './ground.ts'
+import { openWorkflows, contextOf } from './ground.ts'
 import { WORKFLOW_ARG } from './line.ts'
 import { placeOf, problemLines } from './validate.ts'
 
@@ -13,7 +13,7 @@ export class WorkflowsShow extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(WorkflowsShow)
-    const { info, definition } = await (await openWorkflows(this)).show(args.workflow, useOf(this, 'show'))
+    const { info, definition } = await (await openWorkflows(this)).show(args.workflow, contextOf(this, 'show'))
     if (flags.json) return this.print(JSON.stringify({ workflow: infoRecord(info), definition }))
     const { stringify } = await import('yaml')
     this.note(`from ${info.source}`)

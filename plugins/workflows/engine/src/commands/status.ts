@@ -3,7 +3,7 @@ import type { CommandContext, Run, RunStep } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { statusRecord, stepRecord } from '@svc/api-types'
 import { follow } from './follow.ts'
-import { openRuns, useOf } from './ground.ts'
+import { openRuns, contextOf } from './ground.ts'
 import { counted, FOLLOW_FLAG, RUN_ARG, shownMs } from './line.ts'
 import { waitText } from './words.ts'
 
@@ -21,10 +21,10 @@ export class WorkflowsStatus extends SvcCommand {
   async run(): Promise<number | void> {
     const { args, flags } = await this.parse(WorkflowsStatus)
     const id = args.run
-    const use = useOf(this, 'status')
-    const workflows = await openRuns(this, use)
+    const ctx = contextOf(this, 'status')
+    const workflows = await openRuns(this, ctx)
     if (flags.follow) return follow(this, workflows, id, flags)
-    const [run, steps] = await Promise.all([workflows.get(id, use), workflows.steps(id, use)])
+    const [run, steps] = await Promise.all([workflows.get(id, ctx), workflows.steps(id, ctx)])
     if (flags.json) this.print(JSON.stringify({ ...statusRecord(run), steps: steps.map(stepRecord) }))
     else tell(this, run, steps)
   }

@@ -1,10 +1,10 @@
 import { oneLine } from '@svc/plugin-kit'
 import { readFile, stat } from 'node:fs/promises'
-import { shownPath, type Use } from '@svc/core'
+import { shownPath, type CallContext } from '@svc/core'
 import type { WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { problemRecord } from '@svc/api-types'
-import { openWorkflows, useOf } from './ground.ts'
+import { openWorkflows, contextOf } from './ground.ts'
 
 /** `svc workflows validate <workflow>...`: everything that is wrong, each with its line; 1 where something is. */
 export class WorkflowsValidate extends SvcCommand {
@@ -20,8 +20,8 @@ export class WorkflowsValidate extends SvcCommand {
   async run(): Promise<number> {
     const { args, flags } = await this.parse(WorkflowsValidate)
     const workflows = await openWorkflows(this)
-    const use = useOf(this, 'validate')
-    const found = await Promise.all(args.workflow.map(source => lookedAt(workflows, source, use)))
+    const ctx = contextOf(this, 'validate')
+    const found = await Promise.all(args.workflow.map(source => lookedAt(workflows, source, ctx)))
     const isGood = found.every(({ problems }) => problems.length === 0)
     if (flags.json) this.print(JSON.stringify({ valid: isGood, files: found.map(recordOf) }))
     else for (const line of found.flatMap(linesOf)) this.print(line)
@@ -37,13 +37,13 @@ interface Looked {
 }
 
 /** A file wherever it is, but one of code, which has to be imported; else a workflow by its name or path. */
-async function lookedAt(workflows: Workflows, source: string, use: Use): Promise<Looked> {
+async function lookedAt(workflows: Workflows, source: string, ctx: CallContext): Promise<Looked> {
   const found = CODE.test(source) ? undefined : await stat(source).catch(() => undefined)
   if (found?.isFile()) {
-    const problems = await workflows.validate({ text: await readFile(source, 'utf8'), file: source }, use)
+    const problems = await workflows.validate({ text: await readFile(source, 'utf8'), file: source }, ctx)
     return { source, place: source, problems }
   }
-  const { info } = await workflows.show(source, use)
+  const { info } = await workflows.show(source, ctx)
   return { source, place: placeOf(info, source), problems: info.problems ?? [] }
 }
 

@@ -1,5 +1,5 @@
 import { oneLine } from '@svc/plugin-kit'
-import type { ErrorTold, Json, RunEvent } from '@svc/core/contracts'
+import type { PublicError, Json, RunEvent } from '@svc/core/contracts'
 import { counted, shownMs } from './line.ts'
 import type { Line } from './screen.ts'
 
@@ -82,7 +82,7 @@ function saidIn({ type, data }: RunEvent): string {
 }
 
 function errorText(error: Json | undefined): string {
-  const { code = 'FAILED', message = '' } = (error ?? {}) as unknown as Partial<ErrorTold>
+  const { code = 'FAILED', message = '' } = (error ?? {}) as unknown as Partial<PublicError>
   return `${code}: ${oneLine(message, 400)}`
 }
 

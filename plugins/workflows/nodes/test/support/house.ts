@@ -1,6 +1,6 @@
-import type { ConfigTree, PluginRef, RunningHost, Use } from '@svc/core'
+import type { ConfigTree, PluginRef, RunningHost, CallContext } from '@svc/core'
 import { type NodeStep, type NodeTask, WorkflowNodes } from '@svc/core/contracts'
-import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testUse } from '@svc/testing'
+import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export interface HouseOptions {
@@ -29,7 +29,7 @@ export function provesNode(type: string, samples: NodeSamples, options: HouseOpt
 export const told = (
   { node }: NodeSubject,
   task: Partial<NodeTask> & Pick<NodeTask, 'settings'>,
-  use: Use = testUse()
+  ctx: CallContext = testContext()
 ): Promise<NodeStep[]> =>
   gather(
     node.run(
@@ -44,7 +44,7 @@ export const told = (
         allowance: {},
         ...task,
       },
-      use
+      ctx
     )
   )
 

@@ -16,11 +16,11 @@ import {
   type WorkflowInfo,
   Workflows,
 } from '@svc/core/contracts'
-import { item, service, testHost, testUse } from '@svc/testing'
+import { item, service, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const PLUGINS = ['recommend', 'verticals'].map(pluginFolder)
-const use = testUse()
+const ctx = testContext()
 const MANIFEST = {
   api: 1,
   kind: 'workflow',
@@ -129,6 +129,6 @@ export async function openDesk(texts: readonly string[], { config = {}, broken =
   opened.host = host
   const kept = stack.move()
   const recommend = (request: Partial<RecommendRequest>) =>
-    host.service(Recommend).recommend({ taskType: 'code_review', complexity: 'high', ...request }, use)
+    host.service(Recommend).recommend({ taskType: 'code_review', complexity: 'high', ...request }, ctx)
   return { host, recommend, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }

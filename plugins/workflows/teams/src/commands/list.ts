@@ -1,5 +1,5 @@
 import { oneLine, table } from '@svc/plugin-kit'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type TeamInfo, Teams } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineOf } from '../errors.ts'
@@ -14,7 +14,7 @@ export class TeamsList extends SvcCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(TeamsList)
-    const teams = await (await this.host()).service(Teams).list(systemUse(this.signal, 'svc teams list'))
+    const teams = await (await this.host()).service(Teams).list(systemContext(this.signal, 'svc teams list'))
     if (flags.json) return this.print(JSON.stringify({ teams }))
     if (teams.length === 0) return this.note('there are no teams; write one into a folder of teams.roots')
     for (const line of table([HEAD, ...teams.map(cells)])) this.print(line)

@@ -1,5 +1,5 @@
 import { oneLine } from '@svc/plugin-kit'
-import { systemUse, type Use } from '@svc/core'
+import { systemContext, type CallContext } from '@svc/core'
 import { type Run, type RunEvent, Teams, Workflows } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { TeamResult } from '../result.ts'
@@ -21,12 +21,12 @@ export class TeamsRun extends SvcCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(TeamsRun)
-    const use = systemUse(this.signal, 'svc teams run')
+    const ctx = systemContext(this.signal, 'svc teams run')
     const running = await this.host()
     const workflows = running.service(Workflows)
-    const { id } = await running.service(Teams).start(args.team, args.task.join(' '), use)
+    const { id } = await running.service(Teams).start(args.team, args.task.join(' '), ctx)
     this.note(`run ${id}`)
-    const ended = await watched(workflows, id, this.note, use)
+    const ended = await watched(workflows, id, this.note, ctx)
     if (flags.json) this.print(JSON.stringify(ended))
     else if (ended.status === 'completed') show(ended.result as unknown as TeamResult, this.print, this.note)
     if (ended.status === 'completed') return 0
@@ -38,13 +38,13 @@ export class TeamsRun extends SvcCommand {
 type Tell = (line: string) => void
 
 /** The run once it has ended. Whoever leaves wants no more of it. */
-async function watched(workflows: Workflows, id: string, note: Tell, use: Use): Promise<Run> {
+async function watched(workflows: Workflows, id: string, note: Tell, ctx: CallContext): Promise<Run> {
   try {
-    for await (const event of workflows.events(id, 0, use)) tell(event, note)
-    use.signal.throwIfAborted()
-    return await workflows.get(id, use)
+    for await (const event of workflows.events(id, 0, ctx)) tell(event, note)
+    ctx.signal.throwIfAborted()
+    return await workflows.get(id, ctx)
   } catch (error) {
-    if (use.signal.aborted) await workflows.cancel(id, { ...use, signal: AbortSignal.timeout(CANCEL_MS) })
+    if (ctx.signal.aborted) await workflows.cancel(id, { ...ctx, signal: AbortSignal.timeout(CANCEL_MS) })
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import { oneLine } from '@svc/plugin-kit'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { type TeamDefinition, type TeamInfo, type TeamMember, Teams } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineOf } from '../errors.ts'
@@ -13,7 +13,7 @@ export class TeamsShow extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(TeamsShow)
-    const shown = await (await this.host()).service(Teams).show(args.team, systemUse(this.signal, 'svc teams show'))
+    const shown = await (await this.host()).service(Teams).show(args.team, systemContext(this.signal, 'svc teams show'))
     if (flags.json) return this.print(JSON.stringify(shown))
     for (const line of linesOf(shown)) this.print(line)
     for (const problem of shown.info.problems ?? []) this.note(oneLine(lineOf(problem), 300))

@@ -14,7 +14,7 @@ import {
   Tools,
   Workflows,
 } from '@svc/core/contracts'
-import { type Gift, item, testHost, testUse } from '@svc/testing'
+import { type Gift, item, testHost, testContext } from '@svc/testing'
 import type { TeamResult } from '../../src/result.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
@@ -47,7 +47,7 @@ export class ToolWish {
   }
 }
 
-export const use = testUse()
+export const ctx = testContext()
 
 const textOf = ({ messages }: ModelRequest, role: string) =>
   messages
@@ -128,8 +128,8 @@ export const members = (...names: readonly string[]): TeamDefinition['members'] 
 
 /** Runs a team on a task to its end. */
 export async function ran(host: RunningHost, team: string, task: Json = 'Say what is best.'): Promise<Run> {
-  const { id } = await host.service(Teams).start(team, task, use)
-  return host.service(Workflows).settled(id, 15_000, use)
+  const { id } = await host.service(Teams).start(team, task, ctx)
+  return host.service(Workflows).settled(id, 15_000, ctx)
 }
 
 /** A tool that members have unless they are to have none. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { styleText } from 'node:util'
-import { messageOf, readManifest, within, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
+import { messageOf, readManifest, withTimeout, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
 import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
 import { milliseconds, visible } from '@svc/cli/command'
 import { folderOfPlugin } from './folder.ts'
@@ -84,7 +84,7 @@ async function resultOf(one: KitCase): Promise<CaseResult> {
   let missing: string | undefined
   const skip = (why: string) => (missing = why)
   try {
-    await within(CASE_MS, () => one.run.call({ skip }))
+    await withTimeout(CASE_MS, () => one.run.call({ skip }))
     return missing === undefined
       ? { title, state: 'passed', ms: took() }
       : { title: `${title} – skipped: ${missing}`, state: 'skipped', ms: took() }

@@ -1,4 +1,4 @@
-import { StartFailed, type SvcError, systemUse } from '@svc/core'
+import { StartFailed, type SvcError, systemContext } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/runtime'
 import { changeLock, isAbandoned, type Lock } from '../../set.ts'
 import { problemsOf } from '@svc/cli/command'
@@ -80,7 +80,7 @@ async function reloadAll(servers: readonly FoundServer[]): Promise<TakenUp> {
 /** A server that ends meanwhile has not taken anything up. */
 async function reloaded(control: FoundServer['control']): Promise<SvcError[]> {
   try {
-    return (await control.reload(systemUse(new AbortController().signal, 'svc plugins'))).problems.map(fromWire)
+    return (await control.reload(systemContext(new AbortController().signal, 'svc plugins'))).problems.map(fromWire)
   } catch (error) {
     return problemsOf(error)
   }

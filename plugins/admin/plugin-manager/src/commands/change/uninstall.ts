@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { systemUse } from '@svc/core'
+import { systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
 import { planChange, readLock, sweepSets } from '../../set.ts'
 import { here, setHome } from '@svc/cli/program'
@@ -42,6 +42,6 @@ async function sweepOnceUnread(): Promise<void> {
 async function isDraining(): Promise<boolean> {
   using stack = new DisposableStack()
   const servers = (await findServers(here().home)).map(server => stack.use(server))
-  const infos = await Promise.all(servers.map(({ control }) => control.info(systemUse(AbortSignal.timeout(PATIENCE_MS)))))
+  const infos = await Promise.all(servers.map(({ control }) => control.info(systemContext(AbortSignal.timeout(PATIENCE_MS)))))
   return infos.some(({ workers }) => workers.some(one => one.state === 'draining'))
 }

@@ -1,4 +1,4 @@
-import { type Plan, planHost, type SvcError, messageOf, type RunningHost, systemUse, within, codeOf } from '@svc/core'
+import { type Plan, planHost, type SvcError, messageOf, type RunningHost, systemContext, withTimeout, codeOf } from '@svc/core'
 import { Http, Selection, Store, type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { certificateFindings, type Ssl } from './certificate.ts'
 import { fail, type Finding, ok, warn, findingsText } from './finding.ts'
@@ -156,7 +156,7 @@ const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (
 
 async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): Promise<Finding> {
   try {
-    await within(LIMIT_MS, async ending => scheme.prepare?.(systemUse(ending, 'doctor')), { signal })
+    await withTimeout(LIMIT_MS, async ending => scheme.prepare?.(systemContext(ending, 'doctor')), { signal })
     const { doubt } = scheme
     return doubt ? warn(NAME, `${name}: ${doubt.message}`, doubt.hint) : ok(NAME, `${name} is ready`)
   } catch (error) {

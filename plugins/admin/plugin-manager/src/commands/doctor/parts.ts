@@ -1,4 +1,4 @@
-import { messageOf, type RunningHost, systemUse, within } from '@svc/core'
+import { messageOf, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { Checks, type Check, type CheckReport } from '@svc/core/contracts'
 import { shownPath } from '@svc/core/config'
 import { fail, type Finding, ok, room, warn } from './finding.ts'
@@ -16,11 +16,11 @@ export async function partFindings(host: RunningHost, signal: AbortSignal): Prom
 
 async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
   const work = (ending: AbortSignal) => {
-    const use = systemUse(ending, 'doctor')
-    return check.examine ? check.examine(use) : check.probe(use)
+    const ctx = systemContext(ending, 'doctor')
+    return check.examine ? check.examine(ctx) : check.probe(ctx)
   }
   try {
-    return await within(LIMIT_MS, work, { signal })
+    return await withTimeout(LIMIT_MS, work, { signal })
   } catch (error) {
     return { status: 'unhealthy', reason: messageOf(error) }
   }

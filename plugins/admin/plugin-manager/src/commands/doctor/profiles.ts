@@ -1,4 +1,4 @@
-import { nearest, type RunningHost, systemUse } from '@svc/core'
+import { nearest, type RunningHost, systemContext } from '@svc/core'
 import { type Profile, Providers, Selection } from '@svc/core/contracts'
 import { fail, type Finding, warn } from './finding.ts'
 
@@ -7,7 +7,7 @@ const NAME = 'profiles'
 /** Profiles that name a provider which is not there, in themselves or as a fallback: a failure where no chat without a name of its own could be answered. */
 export async function profileFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
   if (!host.report().plugins.some(one => one.provides === Selection.name && one.state === 'running')) return []
-  const { profiles, active } = await host.service(Selection).profiles(systemUse(signal, 'doctor'))
+  const { profiles, active } = await host.service(Selection).profiles(systemContext(signal, 'doctor'))
   const known = host.slot(Providers).names()
   return profiles.flatMap(one => lostIn(one, one.name === active, known))
 }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { codeOf, messageOf, type RunningHost, systemUse, within } from '@svc/core'
+import { codeOf, messageOf, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core/contracts'
 import { type Finding, ok, warn } from './finding.ts'
 
@@ -13,7 +13,11 @@ export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): 
   const sandbox = host && providedBy(host)
   if (!sandbox) return trial()
   try {
-    const ability = await within(LIMIT_MS, ending => sandbox.probe(systemUse(ending, 'doctor')), signal ? { signal } : {})
+    const ability = await withTimeout(
+      LIMIT_MS,
+      ending => sandbox.probe(systemContext(ending, 'doctor')),
+      signal ? { signal } : {}
+    )
     return findingOf(ability)
   } catch (error) {
     return warn(NAME, `cannot probe the process sandbox: ${messageOf(error)}`, 'Run `svc doctor --debug` and read its log')

@@ -1,4 +1,4 @@
-import { type PluginReport, systemUse } from '@svc/core'
+import { type PluginReport, systemContext } from '@svc/core'
 import { findServers, type FoundServer } from '@svc/runtime'
 import { here } from '@svc/cli/program'
 import { asTheyAre, type ServerPlugins } from './live.ts'
@@ -13,6 +13,6 @@ export async function reportsOf(isMeant: (plugin: PluginReport) => boolean): Pro
 }
 
 async function reportOf({ control, info }: FoundServer, isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins> {
-  const { plugins } = await control.report(systemUse(AbortSignal.timeout(ASK_MS)))
+  const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
   return asTheyAre(plugins.filter(isMeant), info)
 }

@@ -1,5 +1,5 @@
 import { reachServer, ensureHome } from '@svc/runtime'
-import { codeOf, systemUse } from '@svc/core'
+import { codeOf, systemContext } from '@svc/core'
 import { matchesPattern } from '@svc/runtime/isolation'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '../../set.ts'
@@ -86,7 +86,7 @@ type Live = typeof import('./live.ts').asTheyAre
 async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found | undefined> {
   try {
     using server = await reachServer(svcHome(), { port })
-    const { plugins, version } = await server.control.report(systemUse(AbortSignal.timeout(ASK_MS)))
+    const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
     const reported = live ? await live(plugins, server.info) : { plugins }
     return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
   } catch (error) {

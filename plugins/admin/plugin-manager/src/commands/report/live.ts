@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { PluginReport } from '@svc/core'
 import type { ServerInfo } from '@svc/runtime'
-import { type Metrics, type Series, readFigures } from '@svc/cli/program'
+import { type Metrics, type Series, readServerMetrics } from '@svc/cli/program'
 
 /** Plugins of a server. */
 export interface ServerPlugins {
@@ -22,8 +22,8 @@ export async function asTheyAre(plugins: readonly PluginReport[], info: ServerIn
 function metricsOf(url: string): Promise<Metrics | undefined> {
   const { hostname } = new URL(url)
   const trusted = hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
-  return readFigures({ url, trusted }).then(
-    figures => figures.metrics,
+  return readServerMetrics({ url, trusted }).then(
+    metrics => metrics.metrics,
     () => undefined // a server that listens no more has said what it could
   )
 }

@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { pluginKit, testUse } from '@svc/testing'
+import { pluginKit, testContext } from '@svc/testing'
 import { createSampleWord } from '../src/scheme.ts'
 import samples from './samples.ts'
 
@@ -8,5 +8,5 @@ import samples from './samples.ts'
 for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
 
 test('says before the server opens that it has no key', async () => {
-  await rejects(async () => createSampleWord('').prepare?.(testUse()), { code: 'SAMPLE_WORD_KEY_MISSING' })
+  await rejects(async () => createSampleWord('').prepare?.(testContext()), { code: 'SAMPLE_WORD_KEY_MISSING' })
 })

@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { gather, pluginKit, testUse } from '@svc/testing'
+import { gather, pluginKit, testContext } from '@svc/testing'
 import { sampleWord } from '../src/node.ts'
 import samples from './samples.ts'
 
@@ -20,6 +20,6 @@ const TASK = {
 }
 
 test('joins the word to its text', async () => {
-  const steps = await gather(sampleWord.run({ ...TASK, woken: { by: 'answer', data: 'world' } }, testUse()))
+  const steps = await gather(sampleWord.run({ ...TASK, woken: { by: 'answer', data: 'world' } }, testContext()))
   deepEqual(steps, [{ type: 'output', output: 'Hello world' }])
 })

@@ -1,7 +1,7 @@
 import { equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { Providers } from '@svc/core/contracts'
-import { gather, pluginKit, testHost, testUse } from '@svc/testing'
+import { gather, pluginKit, testHost, testContext } from '@svc/testing'
 import plugin from '../src/index.ts'
 import samples from './samples.ts'
 
@@ -13,6 +13,6 @@ test('begins with its greeting', async () => {
   await using host = await testHost([{ name: 'sample-word', use: plugin }], { config })
   const [provider, request] = [host.slot(Providers).get('mine'), samples.provider?.plain]
   ok(provider && request)
-  const events = await gather(provider.chat(request, testUse()))
+  const events = await gather(provider.chat(request, testContext()))
   equal(events.map(event => (event.type === 'text' ? event.text : '')).join(''), 'Well: a few words')
 })

@@ -14,68 +14,68 @@ export const createSampleWord = (): Store & AsyncDisposable => {
   //js: /** @type {Map<string, readonly import('@svc/storage-kit').KeptWindow[]>} */
   const counts = new Map<string, readonly KeptWindow[]>()
   let isClosed = false
-  //js: /** @type {(use: import('@svc/core').Use) => void} */
+  //js: /** @type {(ctx: import('@svc/core').CallContext) => void} */
   const enter = ({ signal }: { readonly signal: AbortSignal }) => {
     signal.throwIfAborted()
     if (isClosed) throw storeClosed()
   }
   return {
-    async open(space, use) {
-      enter(use)
+    async open(space, ctx) {
+      enter(ctx)
       return { version: data.open(space) }
     },
-    async get(collection, key, use) {
-      enter(use)
+    async get(collection, key, ctx) {
+      enter(ctx)
       return data.get(collection, key)
     },
-    async range(collection, query, use) {
-      enter(use)
+    async range(collection, query, ctx) {
+      enter(ctx)
       return data.range(collection, query)
     },
-    async read(log, id, query, use) {
-      enter(use)
+    async read(log, id, query, ctx) {
+      enter(ctx)
       checkRead(log, id, query, catalog)
       return data.read(log, id, query)
     },
-    async batch(ops, { fence }, use) {
-      enter(use)
+    async batch(ops, { fence }, ctx) {
+      enter(ctx)
       checkOps(ops, catalog)
       if (fence) leases.check(fence)
       const { results, changed } = data.batch(ops)
       changes.tell(changed)
       return { results }
     },
-    async acquire(lease, request, use) {
-      enter(use)
+    async acquire(lease, request, ctx) {
+      enter(ctx)
       checkLease(lease, request.ttlMs, request.waitMs, request.holder)
-      return leases.queue.acquire(lease, request, use)
+      return leases.queue.acquire(lease, request, ctx)
     },
-    async renew(lease, ttlMs, use) {
-      enter(use)
+    async renew(lease, ttlMs, ctx) {
+      enter(ctx)
       checkLease(lease.lease, ttlMs)
       return leases.renew(lease, ttlMs)
     },
-    async release(lease, use) {
-      enter(use)
+    async release(lease, ctx) {
+      enter(ctx)
       leases.release(lease)
     },
-    async releaseHolder(holderPrefix, use) {
-      enter(use)
+    async releaseHolder(holderPrefix, ctx) {
+      enter(ctx)
       leases.releaseHolder(holderPrefix)
     },
-    async count(key, windows, use) {
-      enter(use)
+    async count(key, windows, ctx) {
+      enter(ctx)
       checkCount(key, windows)
       const { counted, kept } = hit(counts.get(key) ?? [], windows, Date.now())
       counts.set(key, kept)
       return counted
     },
-    watch(collection, use) {
+    watch(collection, ctx) {
       catalog.collection(collection)
-      return changes.watch(collection, use.signal)
+      return changes.watch(collection, ctx.signal)
     },
-    async probe(use) {
-      enter(use)
+    async probe(ctx) {
+      enter(ctx)
       return { kind: 'sample_word', durable: false, shared: false }
     },
     async [Symbol.asyncDispose]() {

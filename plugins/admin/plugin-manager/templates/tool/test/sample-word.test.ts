@@ -1,7 +1,7 @@
 import { equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tools } from '@svc/core/contracts'
-import { pluginKit, testHost, testUse } from '@svc/testing'
+import { pluginKit, testHost, testContext } from '@svc/testing'
 import plugin from '../src/index.ts'
 import samples from './samples.ts'
 
@@ -12,6 +12,6 @@ test('reverses a text', async () => {
   await using host = await testHost([{ name: 'sample-word', use: plugin }])
   const tool = host.slot(Tools).get('sample_word')
   ok(tool)
-  const { content } = await tool.call({ text: 'abc' }, testUse())
+  const { content } = await tool.call({ text: 'abc' }, testContext())
   equal(content[0]?.type === 'text' && content[0].text, 'cba')
 })

@@ -1,5 +1,5 @@
 import { errorFromRecord } from '@svc/cli/command'
-import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
+import { codeOf, messageOf, svcError, systemContext } from '@svc/core'
 import type { Provider, ServerClient, Usage } from '@svc/core/contracts'
 import type { ChatEvent } from '@svc/api-types'
 import type { Hello } from './catalog.ts'
@@ -10,14 +10,14 @@ const MOST_TOKENS = 16
 
 /** Asks a provider of this process; keeps no conversation. */
 export async function helloTo(provider: Provider, asked: string | undefined, signal: AbortSignal): Promise<Hello> {
-  const use = systemUse(signal, 'svc providers test')
-  const model = asked ?? (await provider.models(use)).models[0]?.id
+  const ctx = systemContext(signal, 'svc providers test')
+  const model = asked ?? (await provider.models(ctx)).models[0]?.id
   if (model === undefined) throw svcError('MODEL_NOT_FOUND', 'it names no model', { hint: 'name one with --model' })
   const began = performance.now()
   let firstMs: number | undefined
   let usage: Usage | undefined
   const messages = [{ role: 'user', parts: [{ type: 'text', text: MESSAGE }] }] as const
-  for await (const event of provider.chat({ model, messages, maxTokens: MOST_TOKENS }, use)) {
+  for await (const event of provider.chat({ model, messages, maxTokens: MOST_TOKENS }, ctx)) {
     if (event.type === 'text') firstMs ??= performance.now() - began
     if (event.type === 'usage') usage = event.usage
   }

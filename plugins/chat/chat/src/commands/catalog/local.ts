@@ -1,4 +1,4 @@
-import { messageOf, systemUse, within } from '@svc/core'
+import { messageOf, systemContext, withTimeout } from '@svc/core'
 import { type CommandContext, type Provider, Providers, Selection, type Tool, Tools } from '@svc/core/contracts'
 import { toolRecord } from '@svc/api-types'
 import { providerUnknown } from '../errors.ts'
@@ -13,7 +13,7 @@ type Host = Awaited<ReturnType<CommandContext['host']>>
 /** What a host of this process has. */
 export function localCatalog(host: Host): Catalog {
   const providers = host.slot(Providers)
-  const use = (signal: AbortSignal) => systemUse(signal, 'svc')
+  const ctx = (signal: AbortSignal) => systemContext(signal, 'svc')
   return {
     of: 'a host of its own',
     shared: false,
@@ -28,10 +28,10 @@ export function localCatalog(host: Host): Catalog {
       if (!provider) throw providerUnknown(name, providers.names())
       return await helloTo(provider, model, signal)
     },
-    effective: signal => host.service(Selection).effective(use(signal)),
+    effective: signal => host.service(Selection).effective(ctx(signal)),
     switch(what, name, signal) {
       const selection = host.service(Selection)
-      return what === 'mode' ? selection.switchMode(name, use(signal)) : selection.switchProfile(name, use(signal))
+      return what === 'mode' ? selection.switchMode(name, ctx(signal)) : selection.switchProfile(name, ctx(signal))
     },
   }
 }
@@ -50,7 +50,7 @@ const listed = ([name, tool]: [string, Tool]): ListedTool => ({
 /** One that cannot say its models now has none to show; the others do. */
 async function providerRecord(name: string, provider: Provider, signal: AbortSignal): Promise<ProviderRecord> {
   const { tool_calling, streaming, vision } = provider.features
-  const list = within(LIST_MS, ending => provider.models(systemUse(ending, 'svc')), { signal })
+  const list = withTimeout(LIST_MS, ending => provider.models(systemContext(ending, 'svc')), { signal })
   const { models } = await list.catch(() => ({ models: [] }))
   return { name, models: models.map(({ id }) => id), features: { tool_calling, streaming, vision } }
 }
@@ -59,7 +59,7 @@ async function probed(provider: Provider | undefined, limitMs: number, signal: A
   const began = performance.now()
   const late = () => new Error(`no answer within ${limitMs} ms`)
   try {
-    await within(limitMs, ending => provider?.probe(systemUse(ending, 'svc')), { signal, late })
+    await withTimeout(limitMs, ending => provider?.probe(systemContext(ending, 'svc')), { signal, late })
     return { healthy: true, ms: performance.now() - began }
   } catch (error) {
     signal.throwIfAborted()

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { clipped, INTERRUPTED, milliseconds, named, oneLine, table } from '@svc/cli/command'
-import { within } from '@svc/core'
+import { withTimeout } from '@svc/core'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
 import type { Catalog, Health, Hello } from '../catalog/catalog.ts'
 import { failureText } from '../catalog/hello.ts'
@@ -59,7 +59,7 @@ async function said(
 ): Promise<Tested['hello']> {
   const late = () => new Error(`no reply within ${limitMs} ms`)
   try {
-    return await within(limitMs, ending => catalog.hello(name, model, ending), { signal, late })
+    return await withTimeout(limitMs, ending => catalog.hello(name, model, ending), { signal, late })
   } catch (error) {
     signal.throwIfAborted()
     return { error: failureText(error) }

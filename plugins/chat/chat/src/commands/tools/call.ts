@@ -1,5 +1,5 @@
 import { errorPage, INTERRUPTED, oneLine, visibleLines } from '@svc/cli/command'
-import { codeOf, messageOf, svcError, type SvcError, systemUse, within } from '@svc/core'
+import { codeOf, messageOf, svcError, type SvcError, systemContext, withTimeout } from '@svc/core'
 import { type CommandContext, type ContentPart, type Json, type Tool, type ToolResult, Tools } from '@svc/core/contracts'
 import { toolUnknownHere } from '../errors.ts'
 import { checkArguments, Pairs, readArguments, type ToolArguments } from './arguments.ts'
@@ -38,8 +38,8 @@ const timeoutOf = (ms: unknown) => (typeof ms === 'number' ? ms : TIMEOUT_MS)
 async function run(name: string, tool: Tool, args: ToolArguments, limitMs: number, signal: AbortSignal): Promise<Outcome> {
   const late = () => tookTooLong(name, limitMs)
   try {
-    const call = (ending: AbortSignal) => tool.call(args, systemUse(ending, 'svc tools call'))
-    const result = resultOf(await within(limitMs, call, { signal, late }))
+    const call = (ending: AbortSignal) => tool.call(args, systemContext(ending, 'svc tools call'))
+    const result = resultOf(await withTimeout(limitMs, call, { signal, late }))
     return result.isError === true ? { error: failed(name, textOf(result), result.content) } : { result }
   } catch (error) {
     if (signal.aborted) return { error: svcError('INTERRUPTED', 'interrupted', { details: { tool: name } }) }

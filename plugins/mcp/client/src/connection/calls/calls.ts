@@ -1,7 +1,7 @@
 import { codeOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { callFailed, failureOf, type ListedTool, META, paramHeaders, RPC } from '@svc/mcp-protocol'
-import type { Arguments, CallUse, StepOptions } from '../client-types.ts'
+import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
 import type { Connection } from '../connection.ts'
 import { cancelled, failed, protocolError, questionClosed, refused, statusOf } from '../failures.ts'
@@ -14,7 +14,7 @@ import { answerAll, createRunningCall, listenerOf, type RunningCall, stop, trace
 
 /** The calls of one server. */
 export interface Calls {
-  call(tool: string, args: Arguments, options: StepOptions, use: CallUse): AsyncIterable<ToolStep>
+  call(tool: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep>
   /** The connection is gone: drops the calls that wait for a person. */
   disconnected(): void
   /** Calls that run, and those that wait for a person. */
@@ -51,8 +51,8 @@ export function createCalls(
     ...callbacks,
   }
   return {
-    call: (tool, args, callOptions, use) => ({
-      [Symbol.asyncIterator]: () => iterate(context, () => start(context, tool, args, callOptions, use), use.signal),
+    call: (tool, args, callOptions, ctx) => ({
+      [Symbol.asyncIterator]: () => iterate(context, () => start(context, tool, args, callOptions, ctx), ctx.signal),
     }),
     disconnected: () => context.parked.clear(),
     count: () => context.running.size + context.parked.size,
@@ -107,13 +107,19 @@ function iterate(context: CallsContext, begin: () => RunningCall, signal: AbortS
 type End = 'cut' | 'parked' | 'done'
 
 /** Starts a call, or resumes one that waited for an answer. */
-function start(context: CallsContext, tool: string, args: Arguments, callOptions: StepOptions, use: CallUse): RunningCall {
+function start(
+  context: CallsContext,
+  tool: string,
+  args: Arguments,
+  callOptions: StepOptions,
+  ctx: RunningCallContext
+): RunningCall {
   const { options } = context
   const { owner, dialog } = callOptions
   const timeoutMs = positive('timeout', callOptions.timeoutMs ?? options.timeoutMs)
   const resumed = resume(context, tool, callOptions)
   if (resumed !== undefined) return resumed
-  const running = createRunningCall(options, { tool, args, owner, trace: traceContextOf(use), can: dialog?.can ?? [] }, timeoutMs)
+  const running = createRunningCall(options, { tool, args, owner, trace: traceContextOf(ctx), can: dialog?.can ?? [] }, timeoutMs)
   send(context, running, dialog).then(
     step => running.steps.push(step),
     (error: unknown) => running.steps.fail(failed(options.name, error))

@@ -22,7 +22,7 @@ const WAIT_MS = 300_000
 export async function loginMcp(
   options: HttpOptions,
   { show, waitMs = WAIT_MS, port = 0 }: LoginOptions,
-  use: { readonly signal?: AbortSignal } = {}
+  ctx: { readonly signal?: AbortSignal } = {}
 ): Promise<void> {
   await using person = await openLoopback(show, port)
   await using client = createMcpClient({
@@ -31,7 +31,7 @@ export async function loginMcp(
     reconnect: { maxAttempts: 0, backoff: 'constant' },
     oauth: { ...options.oauth, person },
   })
-  await client.connect(use)
+  await client.connect(ctx)
 }
 
 /** A person with a browser on this machine. Dispose it to close the local port. */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { within } from '@svc/core'
+import { withTimeout } from '@svc/core'
 import { createAuth, sharedRefresh } from '../oauth/authorization.ts'
 import type { HttpOptions, NamedServers } from '../options.ts'
 import type { Clock } from '../timing.ts'
@@ -42,7 +42,7 @@ export async function openHttp(
   let ending: Promise<void> | undefined
   async function end(): Promise<void> {
     // a server that does not answer ends the session by itself
-    if (inner.sessionId !== undefined) await within(TERMINATE_MS, () => inner.terminateSession()).catch(() => {})
+    if (inner.sessionId !== undefined) await withTimeout(TERMINATE_MS, () => inner.terminateSession()).catch(() => {})
     await inner.close()
     await upstream.close()
   }

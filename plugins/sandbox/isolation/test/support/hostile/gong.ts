@@ -1,8 +1,8 @@
-import { type Bail, defineService, type Use } from '@svc/core'
+import { type Bail, defineService, type CallContext } from '@svc/core'
 
 /** A service whose hook the hostile plugin taps, and never answers. */
 export interface Gong {
-  strike(use: Use): Promise<string>
+  strike(ctx: CallContext): Promise<string>
 }
 export const Gong = defineService<Gong, { struck: Bail<object, string> }>('gong', {
   api: 1,

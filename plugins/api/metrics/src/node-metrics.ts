@@ -4,7 +4,7 @@ import type { MetricFamily } from '@svc/core/contracts'
 let collecting: Promise<() => Promise<MetricFamily[]>> | undefined
 
 /** Begins to collect Node's own figures (memory, event loop, garbage collection), once a process. Loads prom-client. */
-export function collectNodeFigures(): Promise<() => Promise<MetricFamily[]>> {
+export function collectNodeMetrics(): Promise<() => Promise<MetricFamily[]>> {
   collecting ??= collect()
   return collecting
 }

@@ -1,17 +1,17 @@
-import type { CallFigures, Host, HookFigures, Use } from '@svc/core'
+import type { CallStats, Host, HookStats, CallContext } from '@svc/core'
 import type { MetricFamily } from '@svc/core/contracts'
 import { counter } from './families.ts'
 
 /** What the host counts itself: what each plugin does on hooks and in slots. */
-export async function hostFigures(host: Host, use: Use): Promise<MetricFamily[]> {
-  const report = await host.report(use)
-  const family = (name: string, help: string, value: (one: HookFigures) => number) =>
+export async function hostMetrics(host: Host, ctx: CallContext): Promise<MetricFamily[]> {
+  const report = await host.report(ctx)
+  const family = (name: string, help: string, value: (one: HookStats) => number) =>
     counter(
       name,
       help,
       report.hooks.map(one => ({ labels: { plugin: one.plugin, hook: one.hook }, value: value(one) }))
     )
-  const calls = (name: string, help: string, value: (one: CallFigures) => number) =>
+  const calls = (name: string, help: string, value: (one: CallStats) => number) =>
     counter(
       name,
       help,

@@ -1,14 +1,14 @@
-import { type Log, messageOf, type SlotView, type Use } from '@svc/core'
-import type { Figures, MetricFamily, MetricSource, PeerMessage, Peers, Sample } from '@svc/core/contracts'
+import { type Log, messageOf, type SlotView, type CallContext } from '@svc/core'
+import type { WorkerMetrics, MetricFamily, MetricSource, PeerMessage, Peers, Sample } from '@svc/core/contracts'
 import { familiesIn } from './form.ts'
 
 /** The figures of all workers: what this one adds to them, and all of them together. */
-export interface WorkerFigures {
+export interface MetricsCollector {
   /** The families of each worker, this one's first, and the totals of those that ended. */
-  read(use: Use): Promise<readonly (readonly MetricFamily[])[]>
+  read(ctx: CallContext): Promise<readonly (readonly MetricFamily[])[]>
   /** For taps of `Peers.hooks`. */
-  readonly own: (figures: Figures, use: Use) => Promise<Figures>
-  readonly inherit: (figures: Figures) => void
+  readonly own: (metrics: WorkerMetrics, ctx: CallContext) => Promise<WorkerMetrics>
+  readonly inherit: (metrics: WorkerMetrics) => void
   readonly told: (news: PeerMessage) => void
   /** Whether somebody has asked for the figures of this server: what is costly to count is counted from then on. */
   readonly wasRead: () => boolean
@@ -22,41 +22,41 @@ interface Told {
 const NAME = 'metrics'
 
 // what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (figures: Figures) => (figures[NAME] ?? { families: [], wasRead: true }) as unknown as Told
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as Told
 
 /** Reads all sources. One that fails is left out, and the log says so. */
-export function createWorkerFigures(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): WorkerFigures {
+export function createMetricsCollector(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): MetricsCollector {
   const heritage = createHeritage()
   let wasRead = false
-  const readOne = async ([name, source]: [string, MetricSource], use: Use) => {
+  const readOne = async ([name, source]: [string, MetricSource], ctx: CallContext) => {
     try {
-      return familiesIn(name, await source.read(use))
+      return familiesIn(name, await source.read(ctx))
     } catch (error) {
       log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
       return []
     }
   }
-  const readOwn = async (use: Use) => {
-    const read = await Promise.all(sources.entries().map(entry => readOne(entry, use)))
+  const readOwn = async (ctx: CallContext) => {
+    const read = await Promise.all(sources.entries().map(entry => readOne(entry, ctx)))
     return read.flat()
   }
-  const readAll = async (among: Peers, use: Use): Promise<readonly Figures[]> => {
-    const all = await among.figures(use)
+  const readAll = async (among: Peers, ctx: CallContext): Promise<readonly WorkerMetrics[]> => {
+    const all = await among.metrics(ctx)
     if (all.every(one => one.ended || partOf(one).wasRead)) return all
-    await among.tell(NAME, null, use)
-    return among.figures(use)
+    await among.tell(NAME, null, ctx)
+    return among.metrics(ctx)
   }
   return {
-    async read(use) {
+    async read(ctx) {
       wasRead = true
-      if (!peers) return [await readOwn(use)]
-      return (await readAll(peers, use)).map(familiesOf)
+      if (!peers) return [await readOwn(ctx)]
+      return (await readAll(peers, ctx)).map(familiesOf)
     },
-    async own(figures, use) {
-      const families = [...(await readOwn(use)).map(summable), ...heritage.read()]
-      return { ...figures, [NAME]: { families, wasRead } as unknown as Figures[string] }
+    async own(metrics, ctx) {
+      const families = [...(await readOwn(ctx)).map(summable), ...heritage.read()]
+      return { ...metrics, [NAME]: { families, wasRead } as unknown as WorkerMetrics[string] }
     },
-    inherit: figures => heritage.take(partOf(figures).families),
+    inherit: metrics => heritage.take(partOf(metrics).families),
     told({ topic }) {
       if (topic === NAME) wasRead = true
     },
@@ -64,9 +64,9 @@ export function createWorkerFigures(sources: SlotView<MetricSource>, peers: Peer
   }
 }
 
-function familiesOf(figures: Figures): readonly MetricFamily[] {
-  const { families } = partOf(figures)
-  return figures.ended ? families.filter(grows) : families
+function familiesOf(metrics: WorkerMetrics): readonly MetricFamily[] {
+  const { families } = partOf(metrics)
+  return metrics.ended ? families.filter(grows) : families
 }
 
 /** Counts of workers that have ended: they are this worker's now, so that no total falls. */

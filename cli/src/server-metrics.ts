@@ -20,14 +20,14 @@ interface ProviderState {
 }
 
 /** The records of the API, as far as they are shown. */
-interface HealthTold {
+interface HealthAnswer {
   readonly status: string
   readonly version: string
   readonly uptime_seconds: number
   readonly checks: Readonly<Record<string, string>>
   readonly plugins?: Readonly<Record<string, string>>
 }
-interface StatusTold {
+interface StatusAnswer {
   readonly uptime_seconds: number
   readonly requests_total: number
   readonly requests_active: number
@@ -38,9 +38,9 @@ interface StatusTold {
 }
 
 /** What a server tells over HTTP. */
-export interface Figures {
-  readonly health: HealthTold | undefined
-  readonly status: StatusTold | undefined
+export interface ServerMetrics {
+  readonly health: HealthAnswer | undefined
+  readonly status: StatusAnswer | undefined
   readonly metrics: Metrics | undefined
   readonly untold: readonly Untold[]
 }
@@ -54,21 +54,24 @@ export interface Reached {
 const ANSWER_MS = 10_000
 
 /** Asks the server at `url`; `SVC_API_KEY` (an API key or a token) goes along where it is set. Throws SERVER_UNREACHABLE. */
-export async function readFigures(server: Reached, key: string | undefined = process.env.SVC_API_KEY): Promise<Figures> {
+export async function readServerMetrics(
+  server: Reached,
+  key: string | undefined = process.env.SVC_API_KEY
+): Promise<ServerMetrics> {
   // one after the other: what this asks is part of what is under way
   const status = await get(server, '/api/v1/status', key)
   const [health, metrics] = await Promise.all([get(server, '/health', key), get(server, '/metrics', key)])
   // 503 is an unhealthy server's answer to the question how it is
-  const healthTold = recordOf<HealthTold>(health, 'checks')
-  const statusTold = withoutThis(recordOf<StatusTold>(status, 'requests_total'))
+  const healthAnswer = recordOf<HealthAnswer>(health, 'checks')
+  const statusAnswer = withoutThis(recordOf<StatusAnswer>(status, 'requests_total'))
   const hasMetrics = metrics.status === 200
   return {
-    health: healthTold,
-    status: statusTold,
+    health: healthAnswer,
+    status: statusAnswer,
     metrics: hasMetrics ? parseMetrics(metrics.text) : undefined,
     untold: [
-      ...(healthTold ? [] : [untold(health)]),
-      ...(statusTold ? [] : [untold(status)]),
+      ...(healthAnswer ? [] : [untold(health)]),
+      ...(statusAnswer ? [] : [untold(status)]),
       ...(hasMetrics ? [] : [untold(metrics)]),
     ],
   }
@@ -78,7 +81,8 @@ export async function readFigures(server: Reached, key: string | undefined = pro
 export const answers = async (server: Reached): Promise<boolean> => (await get(server, '/health/live', undefined)).status === 200
 
 /** The request that asked is under way as well. */
-const withoutThis = (told: StatusTold | undefined) => told && { ...told, requests_active: Math.max(0, told.requests_active - 1) }
+const withoutThis = (told: StatusAnswer | undefined) =>
+  told && { ...told, requests_active: Math.max(0, told.requests_active - 1) }
 
 interface Answer {
   readonly path: string

@@ -1,7 +1,7 @@
-import { type Principal, SYSTEM, type Use } from '@svc/core'
+import { type Principal, SYSTEM, type CallContext } from '@svc/core'
 
 /** The circumstances of a call in a test; `abort` ends it. */
-export function testUse(parts: { principal?: Principal; signal?: AbortSignal; requestId?: string } = {}): Use {
+export function testContext(parts: { principal?: Principal; signal?: AbortSignal; requestId?: string } = {}): CallContext {
   const { principal = SYSTEM, signal = new AbortController().signal, requestId = 'test' } = parts
   return { principal, signal, requestId }
 }

@@ -10,7 +10,7 @@ export interface WithinOptions {
  * Does `work` for at most so many milliseconds: its signal is aborted then, and whether or not it listens, the answer comes in time. Throws what `late` says,
  * and what `signal` aborted with.
  */
-export function within<T>(
+export function withTimeout<T>(
   ms: number,
   work: (signal: AbortSignal) => T | Promise<T>,
   { signal, late = () => new Error(`it did not end within ${ms} ms`) }: WithinOptions = {}

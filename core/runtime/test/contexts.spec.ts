@@ -1,4 +1,4 @@
-import { definePlugin, type Principal, type RunningHost, startHost, systemUse, type Use } from '@svc/core'
+import { definePlugin, type Principal, type RunningHost, startHost, systemContext, type CallContext } from '@svc/core'
 import { isolate } from '@svc/runtime/isolation'
 import { expect } from 'chai'
 import { Bells } from './support/bells.ts'
@@ -8,7 +8,7 @@ import { failureOf } from '../../../test/support/failure.ts'
 
 const ANN: Principal = { id: 'ann', scopes: ['read'] }
 const BEN: Principal = { id: 'ben', scopes: ['*'] }
-const useOf = (principal: Principal, requestId: string): Use => ({
+const contextOf = (principal: Principal, requestId: string): CallContext => ({
   principal,
   requestId,
   signal: new AbortController().signal,
@@ -22,8 +22,8 @@ describe('an isolated plugin that says it asks for others', () => {
     const clock = definePlugin({
       provides: Clock,
       setup(scope) {
-        scope.add(Gadgets, 'horn', { colour: 'brass', press: async (_times, use) => use.principal.id, async *hum() {} })
-        scope.tap(Bells.hooks.tolled, async (_value, use) => use.principal.id)
+        scope.add(Gadgets, 'horn', { colour: 'brass', press: async (_times, ctx) => ctx.principal.id, async *hum() {} })
+        scope.tap(Bells.hooks.tolled, async (_value, ctx) => ctx.principal.id)
         return createClock()
       },
     })
@@ -34,7 +34,7 @@ describe('an isolated plugin that says it asks for others', () => {
     host = await startHost({ plugins, log: { destination: { write() {} } } })
   })
   after(() => host.close())
-  const say = (lie: string, principal = ANN) => host.service(Bells).press(lie, useOf(principal, 'r-1'))
+  const say = (lie: string, principal = ANN) => host.service(Bells).press(lie, contextOf(principal, 'r-1'))
 
   it('asks for whom it was called, with the rights that one has', async () => {
     expect(JSON.parse(await say('honest'))).to.deep.equal(ANN)
@@ -61,9 +61,9 @@ describe('an isolated plugin that says it asks for others', () => {
     })
 
   it('is refused in the name of one whose call has ended, not while it runs', async () => {
-    await host.service(Bells).toll('heard', useOf(BEN, 'r-ben'))
+    await host.service(Bells).toll('heard', contextOf(BEN, 'r-ben'))
     expect(await failureOf(say('who has gone'))).to.include({ code: 'USE_FORGED' })
-    const running = host.service(Bells).chimes(2, useOf(BEN, 'r-ben'))[Symbol.asyncIterator]()
+    const running = host.service(Bells).chimes(2, contextOf(BEN, 'r-ben'))[Symbol.asyncIterator]()
     await running.next()
     expect(JSON.parse(await say('who has gone'))).to.deep.equal(BEN)
     expect((await running.next()).value).to.equal(2)
@@ -72,8 +72,8 @@ describe('an isolated plugin that says it asks for others', () => {
   })
 
   it('is itself, without rights, also while the program itself waits for it', async () => {
-    const use = systemUse(new AbortController().signal)
+    const ctx = systemContext(new AbortController().signal)
     for (const lie of ['the program', 'honest'])
-      expect(JSON.parse(await host.service(Bells).press(lie, use)), lie).to.deep.equal({ id: 'plugin:liar', scopes: [] })
+      expect(JSON.parse(await host.service(Bells).press(lie, ctx)), lie).to.deep.equal({ id: 'plugin:liar', scopes: [] })
   })
 })

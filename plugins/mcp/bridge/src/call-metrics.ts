@@ -8,7 +8,7 @@ export interface CallOf {
 }
 
 /** Calls of the tools of connected servers, by server, tool and outcome. */
-export interface CallFigures {
+export interface CallMetrics {
   ended(call: CallOf, outcome: string, seconds: number): void
   read(): readonly MetricFamily[]
 }
@@ -19,7 +19,7 @@ interface Row {
   seconds: number
 }
 
-export function createCallFigures(): CallFigures {
+export function createCallMetrics(): CallMetrics {
   // so many by name, the others of a server together: a server may have a thousand tools
   const nameOf = createModelNames()
   const rows = new Map<string, Row>()

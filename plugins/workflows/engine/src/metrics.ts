@@ -52,7 +52,7 @@ const WORKING: ReadonlySet<string> = new Set(['begun', 'called', 'woken'])
 /** What the names of steps begin with that undo others. */
 export const UNDO = 'undo/'
 
-export function figuresOf(history: History, nodes: number, isWhole: boolean): NonNullable<RunRecord['ended']> {
+export function metricsOf(history: History, nodes: number, isWhole: boolean): NonNullable<RunRecord['ended']> {
   const { calls, tokens } = spentIn(history)
   const done = completedNodes(history)
   return { completedNodes: done, progress: isWhole ? 1 : progressOf(done.length, nodes), calls, tokens }
