@@ -46,7 +46,10 @@ function proseOf(file: string): string {
   const text = textOf(file)
   if (!/\.(m?ts|m?js)$/.test(file)) return text
   const code = blanked(text)
-  return [...text].map((char, at) => (code[at] === char && char !== '\n' ? ' ' : char)).join('')
+  return text
+    .split('')
+    .map((char, at) => (code[at] === char && char !== '\n' ? ' ' : char))
+    .join('')
 }
 
 const isTest = (file: string) => /(^|\/)(test|fixtures)\//.test(file)
@@ -67,7 +70,7 @@ function namesOf(file: string): string[] {
   const own = basename(file)
     .replace(/\.\w+$/, '')
     .replace(/\.(spec|test|test-d)$/, '')
-  return [own, ...(/\.ts$/.test(file) ? [...blanked(textOf(file)).matchAll(EXPORTS)].map(match => match[1]!) : [])]
+  return [own, ...(file.endsWith('.ts') ? [...blanked(textOf(file)).matchAll(EXPORTS)].map(match => match[1]!) : [])]
 }
 
 const partsOf = (name: string) => name.split(/[-_.]|(?<=[a-z0-9])(?=[A-Z])/)
