@@ -27,7 +27,7 @@ import { parseArgs } from 'node:util'
 
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 /** Debian packages that tests need, by the program that each brings. Without it those tests are skipped; see test/support/needs.ts. */
-const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium' }
+const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium', postgres: 'postgresql', 'redis-server': 'redis-server' }
 /**
  * Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. Two more than cores:
  * while one waits for its processes the others work, which makes an eighth of the time.
@@ -120,10 +120,9 @@ function rootCommand() {
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined
 }
 
+/** Debian keeps the programs of PostgreSQL out of PATH. */
 function programAt(name) {
-  return folders()
-    .map(folder => join(folder, name))
-    .find(isProgram)
+  return [...folders(), ...globSync('/usr/lib/postgresql/*/bin')].map(folder => join(folder, name)).find(isProgram)
 }
 
 function folders() {

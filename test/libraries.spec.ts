@@ -17,6 +17,7 @@ const GUARD = 'reports in the process of an isolated plugin what that plugin rea
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'cli/src/oclif.ts': 'the manual of oclif says to set its settings before it runs',
   'core/runtime/isolation/guard.ts': GUARD,
+  'core/runtime/isolation/tunnels.ts': 'connects the sockets of an isolated plugin, where every client library opens its own',
   'plugins/api/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
   'plugins/sandbox/quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
   'plugins/tools/text/src/work/calculate.ts':

@@ -1,11 +1,25 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { noBubblewrap } from '@svc/testing'
 
 const noProgram =
   (program: string, from = program) =>
   () =>
     spawnSync(program, ['--version']).error ? `${from} is not installed on this machine` : undefined
+
+/** Debian keeps the programs of PostgreSQL out of PATH. */
+const POSTGRES = '/usr/lib/postgresql'
+const postgresFolders = () => (existsSync(POSTGRES) ? readdirSync(POSTGRES).map(version => join(POSTGRES, version, 'bin')) : [])
+
+/** The path of a program, also of one that PATH does not name; undefined where it is not installed. */
+export const programPath = (name: string): string | undefined =>
+  [...(process.env.PATH ?? '').split(delimiter), ...postgresFolders()]
+    .map(folder => join(folder, name))
+    .find(path => existsSync(path))
+
+const notInstalled = (program: string, name: string) => () =>
+  programPath(program) === undefined ? `${name} is not installed on this machine` : undefined
 
 /** Where Debian and others put Chromium. */
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
@@ -15,6 +29,8 @@ export const chromiumPath = (): string | undefined => CHROMIUM.find(path => exis
 const NEEDS = {
   bubblewrap: noBubblewrap,
   chromium: () => (chromiumPath() ? undefined : 'chromium is not installed on this machine'),
+  postgres: notInstalled('postgres', 'PostgreSQL'),
+  redis: notInstalled('redis-server', 'Redis'),
   git: noProgram('git'),
   terminal: noProgram('script', 'the program script (util-linux)'),
   strace: noProgram('strace'),

@@ -1,8 +1,6 @@
 import childProcess from 'node:child_process'
-import { type EventEmitter, errorMonitor } from 'node:events'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { Socket } from 'node:net'
 import { isAbsolute, resolve, sep } from 'node:path'
 import process from 'node:process'
 import { codeOf } from '@svc/core'
@@ -16,8 +14,8 @@ interface GuardSettings {
   readonly env: readonly string[]
   /** Folders that it may look at. */
   readonly visible: readonly string[]
-  /** The socket that leads to the host's proxy, and the port of the loopback at which libraries look for one. */
-  readonly proxy?: { readonly socket: string; readonly port: number }
+  /** The socket that leads to the host's proxy, the port of the loopback at which HTTP libraries look for one, and the hosts that it connects with. */
+  readonly proxy?: { readonly socket: string; readonly port: number; readonly declared: readonly string[] }
 }
 
 /** Called for each thing that was reached for in vain: once for each kind and name. */
@@ -43,9 +41,10 @@ export async function openGuard(tell: Refuse): Promise<void> {
     const { guardFetch, openProxyDoor } = await import('./guard-network.ts')
     await openProxyDoor(proxy)
     guardFetch()
+    const { openTunnels } = await import('./tunnels.ts')
+    await openTunnels(proxy, refuse)
   }
   guardCalls(refuse, visible)
-  if (proxy) guardSockets(refuse)
   guardVariables(refuse, env)
 }
 
@@ -138,35 +137,6 @@ const fullPath = (permission = '', resource = '') =>
   permission.startsWith('FileSystem') ? resolve(resource) : resource || permission
 const isWithin = (path: string, folder: string) =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
-
-interface SocketFailure {
-  readonly syscall?: string
-  readonly address?: string
-  readonly port?: number
-  readonly hostname?: string
-  /** Of the addresses that were tried one after the other. */
-  readonly errors?: readonly SocketFailure[]
-}
-
-/** Tells of sockets that found no network: the way out is the proxy. Whoever hears no errors of his socket ends with it as before (`errorMonitor`). */
-function guardSockets(refuse: Refuse): void {
-  // oxlint-disable-next-line typescript/unbound-method -- bound at each call
-  const { connect } = Socket.prototype
-  const watched = function (this: EventEmitter, ...args: unknown[]) {
-    this.once(errorMonitor, (error: SocketFailure) => {
-      const place = placeOf(error)
-      if (place !== undefined) refuse('network', `${place} by a bare socket`)
-    })
-    return Reflect.apply(connect, this, args) as Socket
-  }
-  Socket.prototype.connect = watched as typeof connect
-}
-
-function placeOf({ errors, ...error }: SocketFailure): string | undefined {
-  const { syscall, address, port, hostname } = errors?.[0] ?? error
-  if (syscall === 'getaddrinfo') return hostname
-  return syscall === 'connect' && port !== undefined ? `${address}:${port}` : undefined
-}
 
 /** What Node and common libraries look for everywhere, and do without: nobody declares it. */
 export const USUAL =

@@ -9,12 +9,17 @@ import { createAddressGuard, createGuardedResolve, type Resolve } from '@svc/saf
 // An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
 const { createServer, request } = process.getBuiltinModule('node:http')
 
-/** Connections of one plugin at once. */
-const CONNECTIONS = 64
+/** Requests of one plugin at once, and tunnels beside them. */
+const REQUESTS = 64
+const TUNNELS = 256
 /** Names that one plugin may look for at once: what finds them is everybody's. */
 const NAMES = 16
 const IDLE_MS = 60_000
+/** Of one socket: Node's server, two pipelines and this proxy. */
+const LISTENERS = 20
 const CONNECT_MS = 10_000
+/** A tunnel may be silent for as long as it likes (a pool, a subscription): TCP's own probes find a far side that has gone. */
+const PROBE_MS = 60_000
 /** Of one hop alone, by RFC 9110 and by custom. */
 const HOP = /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|host)$/i
 
@@ -24,24 +29,37 @@ export interface EgressOptions {
   readonly onRefused: (host: string, why: 'undeclared' | 'address') => void
   /** Finds the addresses of names instead of the system. */
   readonly resolve?: Resolve
+  /** Milliseconds without a byte after which a connection that is no tunnel is closed. Default 60,000. */
+  readonly idleMs?: number
 }
 
 /** The only way out of a plugin's namespace: an HTTP proxy at a socket, that connects to declared hosts only, at the very addresses that were looked at. */
-export async function openEgress(socket: string, { declared, onRefused, resolve }: EgressOptions): Promise<AsyncDisposable> {
+export async function openEgress(
+  socket: string,
+  { declared, onRefused, resolve, idleMs = IDLE_MS }: EgressOptions
+): Promise<AsyncDisposable> {
   const destinations = createDestinations(declared, resolve)
-  const way: Way = { destinations, onRefused, open: new Set(), answering: new Set(), looking: new Map() }
+  const way: Way = {
+    destinations,
+    onRefused,
+    idleMs,
+    open: new Set(),
+    tunnels: new Set(),
+    answering: new Set(),
+    looking: new Map(),
+  }
   const server = createServer((asked, answer) => {
     const fail = () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end('the host cannot be reached'))
     forward(asked, answer, way).catch(fail)
   })
-  server.maxConnections = CONNECTIONS
+  server.maxConnections = REQUESTS + TUNNELS
   server.headersTimeout = CONNECT_MS
   // of a connection that could not be taken: its plugin sees that, and this process goes on
   server.on('error', () => {})
-  server.on('connection', near => keep(near, way.open))
+  server.on('connection', near => keep(near, way))
   server.on('connect', (asked: IncomingMessage, near: Duplex, head: Buffer) => {
     near.on('error', () => near.destroy())
-    tunnel(asked, near, head, way).catch(() => refuse(near, [502, 'the host cannot be reached']))
+    tunnel(asked, near as Socket, head, way).catch(error => refuse(near, unreachable(error)))
   })
   server.listen(socket)
   await once(server, 'listening')
@@ -51,16 +69,19 @@ export async function openEgress(socket: string, { declared, onRefused, resolve 
 interface Way {
   readonly destinations: Destinations
   readonly onRefused: EgressOptions['onRefused']
+  readonly idleMs: number
   readonly open: Set<Duplex>
+  readonly tunnels: Set<Duplex>
   /** Connections with a request that is not answered yet. */
   readonly answering: Set<Duplex>
   /** Names that are looked for, with their ports. */
   readonly looking: Map<string, Promise<readonly string[]>>
 }
 
-function keep(socket: Socket, open: Set<Duplex>): Socket {
+function keep(socket: Socket, { open, idleMs }: Way): Socket {
   open.add(socket)
-  socket.setTimeout(IDLE_MS, () => socket.destroy(new Error('it was silent for too long')))
+  socket.setMaxListeners(LISTENERS)
+  socket.setTimeout(idleMs, () => socket.destroy(new Error('it was silent for too long')))
   socket.on('error', () => socket.destroy())
   socket.on('close', () => open.delete(socket))
   return socket
@@ -71,8 +92,16 @@ async function close(server: Server, open: ReadonlySet<Duplex>): Promise<void> {
   await new Promise(resolve => server.close(resolve))
 }
 
-/** How a refused request is answered: status and words. */
-type Refusal = readonly [status: number, words: string]
+/** How a refused request is answered: status, words, and the error in the terms of RFC 9209. */
+type Refusal = readonly [status: number, words: string, error: string]
+
+/** Why a host cannot be reached, by the code of Node's error. */
+const ERRORS: Readonly<Record<string, string>> = { ECONNREFUSED: 'connection_refused', ETIMEDOUT: 'connection_timeout' }
+const unreachable = (error: unknown): Refusal => [
+  502,
+  'the host cannot be reached',
+  ERRORS[codeOf(error) ?? ''] ?? 'connection_terminated',
+]
 
 /** The addresses to connect to, or why not. */
 async function addressesOf(host: string, port: number, way: Way): Promise<readonly string[] | Refusal> {
@@ -80,16 +109,18 @@ async function addressesOf(host: string, port: number, way: Way): Promise<readon
   const shown = port === 80 || port === 443 ? host : `${host}:${port}`
   if (!destinations.declares(host, port)) {
     onRefused(shown, 'undeclared')
-    return [403, `${shown} is not declared in the manifest of this plugin`]
+    return [403, `${shown} is not declared in the manifest of this plugin`, 'http_request_denied']
   }
   const key = `${host}:${port}`
-  if (way.looking.size >= NAMES && !way.looking.has(key)) return [503, `more than ${NAMES} names are looked for at once`]
+  if (way.looking.size >= NAMES && !way.looking.has(key))
+    return [503, `more than ${NAMES} names are looked for at once`, 'connection_limit_reached']
   try {
     return await look(key, () => destinations.resolve(host, port), way)
   } catch (error) {
-    if (codeOf(error) !== 'ADDRESS_FORBIDDEN') return [502, `${host} leads to no address`]
+    if (codeOf(error) !== 'ADDRESS_FORBIDDEN') return [502, `${host} leads to no address`, 'dns_error']
     onRefused(shown, 'address')
-    return [403, `${host} leads to an address that is not public`]
+    const hint = `declare it with its port ("${host}:${port}"), or the address itself`
+    return [403, `${host} leads to an address that is not public; ${hint}`, 'destination_ip_prohibited']
   }
 }
 
@@ -121,29 +152,40 @@ function targetOf(authority: string, usual: number): Target | undefined {
 }
 
 /** Everything of a tunnel happens within this promise: what throws in a listener of a socket would end the worker. */
-async function tunnel({ url = '' }: IncomingMessage, near: Duplex, head: Buffer, way: Way): Promise<void> {
+async function tunnel({ url = '' }: IncomingMessage, near: Socket, head: Buffer, way: Way): Promise<void> {
   const target = targetOf(url, 443)
-  if (!target) return refuse(near, [400, 'this is a proxy: ask it for host:port'])
+  if (!target) return refuse(near, [400, 'this is a proxy: ask it for host:port', 'http_request_error'])
+  if (way.tunnels.size >= TUNNELS)
+    return refuse(near, [
+      503,
+      `this plugin has ${TUNNELS} connections open, which is all that it may have`,
+      'connection_limit_reached',
+    ])
+  way.tunnels.add(near)
+  near.once('close', () => way.tunnels.delete(near))
   const { host, port } = target
   const found = await addressesOf(host, port, way)
   if (isRefusal(found)) return refuse(near, found)
   if (near.destroyed) return
-  const far = keep(connect({ host, port, lookup: lookupOf(found), autoSelectFamily: true }), way.open).setTimeout(CONNECT_MS)
+  const options = { host, port, lookup: lookupOf(found), autoSelectFamily: true, allowHalfOpen: true, noDelay: true }
+  const far = keep(connect(options), way).setTimeout(CONNECT_MS)
   near.once('close', () => far.destroy(new Error('the plugin has left')))
   await once(far, 'connect')
-  far.setTimeout(IDLE_MS)
+  far.setTimeout(0).setKeepAlive(true, PROBE_MS)
+  near.setTimeout(0)
   near.write('HTTP/1.1 200 Connection Established\r\n\r\n')
   far.write(head)
   pipeline(near, far, near, () => {})
 }
 
-function refuse(near: Duplex, [status, words]: Refusal): void {
+function refuse(near: Duplex, [status, words, error]: Refusal): void {
   if (!near.writable) return
   const head = [
     `HTTP/1.1 ${status} Refused`,
     'Content-Type: text/plain',
     `Content-Length: ${Buffer.byteLength(words)}`,
     'Connection: close',
+    `Proxy-Status: svc; error=${error}`,
   ]
   near.end(`${head.join('\r\n')}\r\n\r\n${words}`)
 }
@@ -184,7 +226,7 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way)
     lookup: lookupOf(found),
   })
   answer.on('close', () => far.destroy())
-  far.on('socket', socket => keep(socket, way.open))
+  far.on('socket', socket => keep(socket, way))
   pipeline(asked, far, () => {})
   const reply = await replyTo(far)
   answer.writeHead(reply.statusCode!, endToEnd(reply))
@@ -208,6 +250,8 @@ function replyTo(far: ClientRequest): Promise<IncomingMessage> {
 }
 
 const DNS_MS = 5000
+/** Private networks (RFC 1918, RFC 6598, RFC 4193). This machine and the metadata of a cloud are not among them. */
+const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7']
 
 /** Where a plugin may connect to. */
 interface Destinations {
@@ -219,7 +263,8 @@ interface Destinations {
 
 /**
  * Hosts as a manifest declares them: `api.example.com`, `api.example.com:8443`, `*.example.com`, an address, `localhost`, and `*` for every public one. A name
- * may lead to what is not public only where that very address is declared, with that port if it has one, or it is `localhost`.
+ * may lead to what is not public only where that very address is declared, with that port if it has one, or it is `localhost`. A name that is declared with its
+ * port may also lead to an address of a private network: a database of the operator's, which a person has consented to.
  */
 export function createDestinations(declared: readonly string[], resolve?: Resolve): Destinations {
   const entries = declared.map(entryOf)
@@ -228,7 +273,11 @@ export function createDestinations(declared: readonly string[], resolve?: Resolv
     declares: (host, port) => at(port).some(entry => isFor(entry.host, host)),
     resolve(host, port) {
       const named = at(port).map(entry => entry.host)
-      const guard = createAddressGuard(named.filter(one => isIP(one) !== 0 || one === 'localhost'))
+      const isExact = entries.some(entry => entry.host === host && entry.port === port)
+      const guard = createAddressGuard([
+        ...named.filter(one => isIP(one) !== 0 || one === 'localhost'),
+        ...(isExact ? PRIVATE : []),
+      ])
       return createGuardedResolve(guard, DNS_MS, isIP(host) === 0 ? resolve : async () => [host])(host, port)
     },
   }

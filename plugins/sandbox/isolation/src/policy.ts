@@ -150,7 +150,11 @@ async function inSandbox(request: IsolationRequest, parts: InSandbox, ctx: CallC
       allowedPaths: allowed.write,
       readPaths: [...visible, ...allowed.read, folder],
     }
-    const guard = { env: allowed.env, visible: [...visible, ...allowed.read, ...allowed.write], proxy: { socket, port: PORT } }
+    const guard = {
+      env: allowed.env,
+      visible: [...visible, ...allowed.read, ...allowed.write],
+      proxy: { socket, port: PORT, declared: allowed.network },
+    }
     const env = { ...variablesFor(allowed.env, process.env), ...proxyVariables(), SVC_ISOLATED: JSON.stringify(guard) }
     const args = [heapFlag(memoryBytes), ...request.args]
     const {
@@ -313,7 +317,7 @@ function createRefusals(plugin: string, log: Log): Refusals {
   const told = new Set<string>()
   return {
     all: () => ({ ...counts }),
-    count(kind, whole, why = whyOf(whole)) {
+    count(kind, whole, why = whyOf(kind, whole)) {
       counts[kind] = (counts[kind] ?? 0) + 1
       const what = whole.slice(0, LONGEST)
       const key = `${kind} ${what}`
@@ -326,13 +330,18 @@ function createRefusals(plugin: string, log: Log): Refusals {
   }
 }
 
-/** How the core tells of a socket that found no network, whatever the manifest declares. */
-const isBare = (what: string) => what.endsWith(' by a bare socket')
-const whyOf = (what: string) => (isBare(what) ? 'which finds no network' : 'which its manifest does not declare')
+/** What no manifest can open: datagrams and questions to a name server have no way out. */
+const HINTS: Readonly<Record<string, string>> = {
+  udp: 'use TCP: a plugin in a process of its own sends no datagrams; run it in-process if you trust it',
+  dns: 'use dns.lookup, which answers the hosts that the manifest declares; run it in-process if you trust it',
+}
+const closedHint = (kind: RefusalKind, what: string) =>
+  kind === 'network' ? HINTS[/^(udp|dns):/.exec(what)?.[1] ?? ''] : undefined
+const whyOf = (kind: RefusalKind, what: string) =>
+  closedHint(kind, what) ? 'which finds no network' : 'which its manifest does not declare'
 
 const hintOf = (kind: RefusalKind, what: string) =>
   kind === 'process'
     ? 'a plugin in a process of its own starts no others; run it in-process if you trust it'
-    : isBare(what)
-      ? 'the way out is a proxy: fetch, node:http and what honours the variables of a proxy find it'
-      : `where it should: "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } in its package.json`
+    : (closedHint(kind, what) ??
+      `where it should: "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } in its package.json`)

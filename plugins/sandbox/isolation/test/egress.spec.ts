@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import { expect } from 'chai'
 import { createDestinations, openEgress } from '../src/egress.ts'
@@ -89,11 +90,53 @@ describe('the way out of an isolated plugin', () => {
 
   it('takes so many connections of one plugin and no more', async () => {
     const socket = await way([])
-    const all = Array.from({ length: 80 }, () => connect(socket).on('error', () => {}))
+    const all = Array.from({ length: 340 }, () => connect(socket).on('error', () => {}))
     const ends = all.map(one => once(one, 'close').then(() => 1))
     expect(await Promise.race(ends)).to.equal(1)
     for (const one of all) one.destroy()
     await Promise.all(ends)
+  })
+
+  it('opens 256 tunnels of one plugin, and refuses one more at once', async () => {
+    const port = canary.port
+    const socket = await way(['127.0.0.1'])
+    const open = []
+    for (let count = 0; count < 256; count++) open.push(await tunnel(socket, `127.0.0.1:${port}`))
+    expect(open.filter(one => one.status === 200)).to.have.length(256)
+    expect(await statusOf(socket, `127.0.0.1:${port}`)).to.equal(503)
+    open[0]!.socket.destroy()
+    while ((await statusOf(socket, `127.0.0.1:${port}`)) !== 200) await setTimeout(5)
+    for (const one of open) one.socket.destroy()
+  })
+
+  it('lets a tunnel be silent for longer than a request may be', async () => {
+    const echo = createServer(one => one.pipe(one)).listen(0, '127.0.0.1')
+    await once(echo, 'listening')
+    const { port } = echo.address() as AddressInfo
+    const path = join(folder, 'silent')
+    open.push(await openEgress(path, { declared: ['127.0.0.1'], onRefused: () => {}, idleMs: 50 }))
+    const { socket } = await tunnel(path, `127.0.0.1:${port}`)
+    const silent = connect(path)
+    await once(silent, 'close')
+    socket.write('still here')
+    expect(String((await once(socket, 'data'))[0])).to.equal('still here')
+    socket.destroy()
+    echo.close()
+  })
+
+  it('connects a name to a private address where the name is declared with its port', async () => {
+    const names = { 'db.test': ['10.255.255.1'], 'own.test': ['127.0.0.1'], 'cloud.test': ['169.254.169.254'] }
+    const open = createDestinations(
+      ['db.test:5432', 'own.test:5432', 'cloud.test:80', '*.test:5433'],
+      async host => names[host as keyof typeof names]
+    )
+    expect(await open.resolve('db.test', 5432)).to.deep.equal(['10.255.255.1'])
+    for (const [name, port] of [
+      ['db.test', 5433],
+      ['own.test', 5432],
+      ['cloud.test', 80],
+    ] as const)
+      expect(await open.resolve(name, port).then(String, codeOf), name).to.equal('ADDRESS_FORBIDDEN')
   })
 
   describe('to a server that hears all and answers nothing', () => {

@@ -1,0 +1,314 @@
+import dgram from 'node:dgram'
+import dns from 'node:dns'
+import { type EventEmitter, errorMonitor, once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
+import { createServer, isIP, connect as open, Socket, type TcpSocketConnectOpts } from 'node:net'
+import { pipeline } from 'node:stream'
+import type { Refuse } from './guard.ts'
+
+// `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
+const http = () => process.getBuiltinModule('node:http')
+
+interface TunnelOptions {
+  /** The Unix socket of the host's proxy. */
+  readonly socket: string
+  /** The port of the loopback behind which the proxy stands for HTTP libraries. */
+  readonly port: number
+  /** Hosts that the plugin declares: `db.internal:5432`, `*.example.com`, `*`. */
+  readonly declared: readonly string[]
+}
+
+/** An open tunnel waits this long for the socket that asked for it. */
+const TAKEN_MS = 10_000
+/** Names that have an address in the sandbox. */
+const MAX_NAMES = 65_536
+
+type Address = (error: NodeJS.ErrnoException | null, address?: string, family?: number) => void
+
+/**
+ * Connects sockets of this process with the hosts that its plugin declares, so that client libraries work as their manuals say: `net.connect`, `tls.connect`
+ * and what builds on them ask the host's proxy for a tunnel (`CONNECT host:port`), and `dns.lookup` answers declared names with an address of the sandbox that
+ * stands for them. This is a convenience and no wall: the sandbox has no network, and the proxy checks what it is asked for.
+ */
+export async function openTunnels(options: TunnelOptions, refuse: Refuse): Promise<void> {
+  const waiting = new Map<string, Socket>()
+  const addresses = createSequence(1, 128)
+  const door = createServer({ allowHalfOpen: true, pauseOnConnect: true }, near => {
+    const far = waiting.get(near.localAddress!)
+    waiting.delete(near.localAddress!)
+    if (!far) return void near.destroy()
+    pipeline(near, far, near, () => {})
+    near.resume()
+  })
+  await once(door.listen({ host: '0.0.0.0', port: 0 }), 'listening')
+  door.unref()
+  const { port } = door.address() as { readonly port: number }
+  const names = createNames(options.declared)
+
+  /** Answers with the address of the loopback at which the tunnel waits. */
+  const tunnel = (host: string, to: number, done: Address) =>
+    ask(options.socket, host, to, (error, far) => {
+      if (!far) return done(error)
+      const address = addresses.next()
+      const late = setTimeout(() => waiting.delete(address) && far.destroy(), TAKEN_MS)
+      late.unref()
+      far.once('close', () => clearTimeout(late))
+      waiting.set(address, far)
+      done(null, address, 4)
+    })
+  const isOwn = (host: string, to: number) =>
+    isLoopback(host) && (to === port || to === options.port || !names.declares(host, to))
+  routeSockets({ port, isOwn, hostOf: host => names.hostAt(host) ?? host, tunnel, refuse })
+  answerLookups(names, refuse)
+  reportDatagrams(refuse)
+  syncBuiltinESMExports()
+}
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+/** Addresses `127.<first>.0.1` to `127.<end - 1>.255.254`, one after the other, then from the beginning. */
+function createSequence(first: number, end: number): { next(): string } {
+  const size = (end - first) * 65_536
+  let last = 0
+  return {
+    next() {
+      last = (last + 1) % size
+      // the last byte is never 0 or 255: some clients refuse such addresses
+      const tail = last & 255
+      if (tail === 0 || tail === 255) return this.next()
+      return `127.${first + (last >> 16)}.${(last >> 8) & 255}.${tail}`
+    },
+  }
+}
+
+// --- names ---
+
+interface Names {
+  /** Whether a host is declared; without a port: for any port. */
+  declares(host: string, port?: number): boolean
+  /** The address that stands for a name in this process; undefined where there are too many. */
+  addressOf(host: string): string | undefined
+  /** The name that an address stands for. */
+  hostAt(address: string): string | undefined
+}
+
+function createNames(declared: readonly string[]): Names {
+  const entries = declared.map(written => {
+    const [, bracketed, plain = written, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d{1,5}))?$/.exec(written) ?? []
+    return { host: (bracketed ?? plain).toLowerCase(), port: port === undefined ? undefined : Number(port) }
+  })
+  const sequence = createSequence(128, 255)
+  const byHost = new Map<string, string>()
+  const byAddress = new Map<string, string>()
+  return {
+    declares: (host, port) =>
+      entries.some(
+        one =>
+          (port === undefined || one.port === undefined || one.port === port) &&
+          (one.host === '*'
+            ? !isLoopback(host)
+            : one.host.startsWith('*.')
+              ? host.endsWith(one.host.slice(1))
+              : one.host === host)
+      ),
+    addressOf(host) {
+      const known = byHost.get(host)
+      if (known !== undefined || byHost.size >= MAX_NAMES) return known
+      const address = sequence.next()
+      byHost.set(host, address)
+      byAddress.set(address, host)
+      return address
+    },
+    hostAt: address => byAddress.get(address),
+  }
+}
+
+// --- tunnels ---
+
+/** The error of a proxy (RFC 9209, `Proxy-Status: svc; error=…`) as Node reports it for a socket. */
+const CODES: Readonly<Record<string, string>> = {
+  dns_error: 'ENOTFOUND',
+  connection_refused: 'ECONNREFUSED',
+  connection_timeout: 'ETIMEDOUT',
+  destination_ip_prohibited: 'EACCES',
+  http_request_denied: 'EACCES',
+  connection_limit_reached: 'EMFILE',
+}
+
+/** Asks the proxy for a tunnel. */
+function ask(socketPath: string, host: string, port: number, done: (error: NodeJS.ErrnoException | null, far?: Socket) => void) {
+  const path = isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
+  const fail = (code: string, why: string) =>
+    done(Object.assign(new Error(`connect ${code} ${path}: ${why}`), { code, errno: 0, syscall: 'connect', address: host, port }))
+  const createConnection = () => open({ path: socketPath, allowHalfOpen: true })
+  http()
+    .request({ createConnection, method: 'CONNECT', path, headers: { host: path } })
+    .once('connect', (answer, far, head) => {
+      if (answer.statusCode === 200) {
+        far.on('error', () => {})
+        if (head.length > 0) far.unshift(head)
+        return done(null, far as Socket)
+      }
+      far.destroy()
+      const [, error = ''] = /\berror=(\w+)/.exec(String(answer.headers['proxy-status'] ?? '')) ?? []
+      fail(CODES[error] ?? 'ECONNREFUSED', head.toString() || 'the host cannot be reached')
+    })
+    .once('error', error => fail('ECONNREFUSED', error.message))
+    .end()
+}
+
+interface Routes {
+  /** The port of this process behind which the tunnels wait. */
+  readonly port: number
+  readonly isOwn: (host: string, port: number) => boolean
+  readonly hostOf: (address: string) => string
+  readonly tunnel: (host: string, port: number, done: Address) => void
+  readonly refuse: Refuse
+}
+
+type Listener = () => void
+
+/** The public method that every way of connecting ends at; what it is given is all that changes. */
+function routeSockets({ port, isOwn, hostOf, tunnel, refuse }: Routes): void {
+  // oxlint-disable-next-line typescript/unbound-method -- bound at each call
+  const { connect } = Socket.prototype
+  const routed = function (this: Socket, ...args: unknown[]) {
+    const [options, listener] = connectArguments(args)
+    const host = hostOf(String(options.host ?? 'localhost').toLowerCase())
+    const to = Number(options.port)
+    if (options.path !== undefined) return Reflect.apply(connect, this, args) as Socket
+    if (isOwn(host, to)) {
+      ;(this as EventEmitter).once(errorMonitor, () => refuse('network', `${host}:${to}`))
+      return Reflect.apply(connect, this, args) as Socket
+    }
+    const { family: _, localAddress: __, localPort: ___, ...rest } = options
+    const lookup = (_name: string, _options: object, done: Address) => tunnel(host, to, done)
+    // a name, so that the socket asks `lookup`
+    const asked = { ...rest, host: isIP(host) === 0 ? host : 'address.invalid', port, lookup, autoSelectFamily: false }
+    return Reflect.apply(connect, this, listener ? [asked, listener] : [asked]) as Socket
+  }
+  Socket.prototype.connect = routed as typeof connect
+}
+
+type ConnectOptions = Partial<TcpSocketConnectOpts> & { readonly path?: string }
+
+/** What `connect` takes: `(options)`, `(port, host)`, `(path)`, each with a listener, or a list of options and listener from within Node. */
+function connectArguments(args: readonly unknown[]): readonly [ConnectOptions, Listener | undefined] {
+  const [first, second] = args
+  if (Array.isArray(first)) return [first[0] as ConnectOptions, (first[1] as Listener | null) ?? undefined]
+  const last = args.at(-1)
+  const listener = typeof last === 'function' ? (last as Listener) : undefined
+  if (typeof first === 'object' && first !== null) return [first as ConnectOptions, listener]
+  if (typeof first === 'string' && !(Number(first) >= 0)) return [{ path: first }, listener]
+  return [{ port: Number(first), ...(typeof second === 'string' && { host: second }) }, listener]
+}
+
+// --- lookups ---
+
+interface LookupAsked {
+  readonly all?: boolean
+  readonly ttl?: boolean
+}
+type Back = (error: NodeJS.ErrnoException | null, ...found: unknown[]) => void
+type Call = (...args: unknown[]) => unknown
+
+/** What only a name server can answer. */
+const QUESTIONS =
+  `resolve6 resolveAny resolveCaa resolveCname resolveMx resolveNaptr resolveNs resolvePtr resolveSoa resolveSrv resolveTxt reverse`.split(
+    ' '
+  )
+
+/** Answers for declared names; there is no name server in the sandbox. */
+function answerLookups(names: Names, refuse: Refuse): void {
+  const found = (call: string, host: string): string => {
+    if (isLoopback(host)) return names.declares(host) ? names.addressOf(host)! : '127.0.0.1'
+    const address = names.declares(host) ? names.addressOf(host) : undefined
+    if (address !== undefined) return address
+    refuse('network', host)
+    throw Object.assign(new Error(`${call} ENOTFOUND ${host}: it is not declared in the manifest of this plugin`), {
+      code: 'ENOTFOUND',
+      syscall: call,
+      hostname: host,
+    })
+  }
+  const lookup = (host: string, asked: LookupAsked) => {
+    const address = found('getaddrinfo', host.toLowerCase())
+    return asked.all ? [{ address, family: 4 }] : { address, family: 4 }
+  }
+  const resolve4 = (host: string, { ttl = false }: LookupAsked) => {
+    const address = found('queryA', host.toLowerCase())
+    return [ttl ? { address, ttl: 0 } : address]
+  }
+  const optionsIn = (given: unknown): LookupAsked => (typeof given === 'object' && given !== null ? given : {})
+  const isName = (host: unknown): host is string => typeof host === 'string' && host !== '' && isIP(host) === 0
+
+  replace(dns.promises, 'lookup', original => async (host, asked) => {
+    if (!isName(host)) return original(host, asked)
+    return lookup(host, optionsIn(asked))
+  })
+  replace(dns, 'lookup', original => (host, ...rest) => {
+    const back = rest.at(-1)
+    if (!isName(host) || typeof back !== 'function') return original(host, ...rest)
+    const asked = optionsIn(rest[0])
+    answer(back as Back, () => {
+      const one = lookup(host, asked)
+      return Array.isArray(one) ? [one] : [one.address, one.family]
+    })
+    return {}
+  })
+  for (const module of [dns, dns.promises])
+    for (const name of QUESTIONS)
+      replace(module, name, original => (host, ...rest) => {
+        refuse('network', `dns:${String(host)}`)
+        return original(host, ...rest)
+      })
+  const isForA = (type: unknown) => type === undefined || typeof type === 'function' || type === 'A'
+  for (const name of ['resolve4', 'resolve'] as const) {
+    replace(dns.promises, name, original => async (host, asked) => {
+      if (!isName(host) || (name === 'resolve' && !isForA(asked))) return original(host, asked)
+      return resolve4(host, name === 'resolve4' ? optionsIn(asked) : {})
+    })
+    replace(dns, name, original => (host, ...rest) => {
+      const back = rest.at(-1)
+      if (!isName(host) || typeof back !== 'function' || (name === 'resolve' && !isForA(rest[0]))) return original(host, ...rest)
+      answer(back as Back, () => [resolve4(host, name === 'resolve4' ? optionsIn(rest[0]) : {})])
+      return {}
+    })
+  }
+}
+
+function answer(back: Back, find: () => readonly unknown[]): void {
+  let failure: NodeJS.ErrnoException | null = null
+  let found: readonly unknown[] = []
+  try {
+    found = find()
+  } catch (error) {
+    failure = error as NodeJS.ErrnoException
+  }
+  process.nextTick(() => back(failure, ...found))
+}
+
+/** A function of a module of Node, with the properties that the one before had (`util.promisify` reads one). */
+function replace(module: object, name: string, by: (original: Call) => Call): void {
+  const original = Reflect.get(module, name) as Call
+  const now = by((...args) => Reflect.apply(original, module, args))
+  for (const key of Reflect.ownKeys(original))
+    if (!['length', 'name', 'prototype'].includes(key as string))
+      Object.defineProperty(now, key, Reflect.getOwnPropertyDescriptor(original, key)!)
+  Reflect.set(module, name, now)
+}
+
+// --- datagrams ---
+
+/** Reports datagrams by name: they find no network, whatever the manifest declares. */
+function reportDatagrams(refuse: Refuse): void {
+  // oxlint-disable-next-line typescript/unbound-method -- bound at each call
+  const { send } = dgram.Socket.prototype
+  const reported = function (this: dgram.Socket, ...args: unknown[]) {
+    const at = args.findLastIndex(one => typeof one === 'number')
+    const host = args[at + 1]
+    if (typeof host === 'string' && !isLoopback(host)) refuse('network', `udp:${host}:${String(args[at])}`)
+    return Reflect.apply(send, this, args) as void
+  }
+  dgram.Socket.prototype.send = reported as typeof send
+}
