@@ -14,6 +14,8 @@ import { type Service, startService } from '../support/service.ts'
 import { describeWith } from '../support/needs.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/plugins/', import.meta.url))
+/** Examples with a test of their own. */
+const APART = ['curated-build', 'pgquery']
 const SECRET = 'a secret that only this test knows'
 const KEY = 'the-key-of-this-test-and-no-other'
 const WORKFLOW = `name: names
@@ -48,9 +50,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     await mkdir(join(folder, 'workflows'))
     await writeFile(join(folder, 'workflows', 'names.yaml'), WORKFLOW)
     await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ ...CONFIG, cabinet: { file: join(folder, 'cabinet.db') } }))
-    const names = (await readdir(EXAMPLES, { withFileTypes: true })).filter(
-      one => one.isDirectory() && one.name !== 'curated-build'
-    )
+    const names = (await readdir(EXAMPLES, { withFileTypes: true })).filter(one => one.isDirectory() && !APART.includes(one.name))
     const { code, out, err } = await svc('plugins', 'install', ...names.map(one => join(EXAMPLES, one.name)), '--yes', '--trust')
     expect(code, `${out}\n${err}`).to.equal(0)
     service = await startService({ home, cwd: folder, env })

@@ -1,0 +1,72 @@
+import process from 'node:process'
+import { definePlugin, schema } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+import pg from 'pg'
+
+/** @type {import('@svc/core').Schema<{ server: string, database: string, user: string, max_rows: number }>} */
+const config = schema({
+  type: 'object',
+  additionalProperties: false,
+  required: ['server', 'database', 'user'],
+  properties: {
+    server: {
+      type: 'string',
+      pattern: '^[^:/]+:\\d+$',
+      description: 'Host and port of the server, for example db.internal:5432',
+    },
+    database: { type: 'string', description: 'Name of the database' },
+    user: { type: 'string', description: 'User with read access; the password is in PGQUERY_PASSWORD' },
+    max_rows: { type: 'integer', minimum: 1, maximum: 1000, default: 100, description: 'Maximum rows in an answer' },
+  },
+})
+
+/** @type {(pool: pg.Pool, maxRows: number) => import('@svc/core/contracts').Tool} */
+const queryDatabase = (pool, maxRows) => ({
+  description: 'Runs one SQL query in the database, in a transaction that cannot write, and answers its rows.',
+  category: 'database',
+  effects: ['network', 'read'],
+  parameters: {
+    type: 'object',
+    properties: {
+      sql: { type: 'string', description: 'One SELECT, with $1, $2 … for values' },
+      values: { type: 'array', items: { type: ['string', 'number', 'boolean', 'null'] }, description: 'The values' },
+    },
+    required: ['sql'],
+    additionalProperties: false,
+  },
+  async call({ sql, values = [] }, { signal }) {
+    signal.throwIfAborted()
+    const client = await pool.connect()
+    // ends the query at once; the pool replaces the connection
+    const abort = () => client.release(true)
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      await client.query('BEGIN READ ONLY')
+      const { rows } = await client.query(String(sql), /** @type {unknown[]} */ (values))
+      await client.query('ROLLBACK')
+      const shown = JSON.parse(JSON.stringify(rows.slice(0, maxRows)))
+      const text = rows.length > maxRows ? `the first ${maxRows} of ${rows.length} rows` : `${rows.length} rows`
+      return { content: [{ type: 'text', text: `${text}:\n${JSON.stringify(shown)}` }], structured: { rows: shown } }
+    } catch (error) {
+      if (!signal.aborted) await client.query('ROLLBACK').catch(() => {})
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abort)
+      if (!signal.aborted) client.release()
+    }
+  },
+})
+
+export default definePlugin({
+  section: 'tools.pgquery',
+  config,
+  setup({ config: { server, database, user, max_rows: maxRows }, add, defer, log }) {
+    const [host, port] = server.split(':')
+    const password = process.env.PGQUERY_PASSWORD
+    const pool = new pg.Pool({ host, port: Number(port), database, user, password, max: 10, statement_timeout: 30_000 })
+    // of a connection that breaks while it is idle: the pool opens another
+    pool.on('error', err => log.warn({ err }, 'a connection to the database broke'))
+    defer(() => pool.end())
+    add(Tools, 'query_database', queryDatabase(pool, maxRows))
+  },
+})

@@ -1,0 +1,99 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { makeCertificate } from '@svc/testing'
+import { expect } from 'chai'
+import { create } from 'tar'
+import { startPostgres, type TestServer } from '../../plugins/sandbox/isolation/test/support/servers.ts'
+import { createClient } from '../support/client.ts'
+import { runSvc } from '../support/command.ts'
+import { describeWith, lacking, skipBecause } from '../support/needs.ts'
+import { type PackageJson, type Registry, startRegistry } from '../support/registry.ts'
+import { startService } from '../support/service.ts'
+
+const EXAMPLE = fileURLToPath(new URL('../../examples/plugins/pgquery/', import.meta.url))
+const ROOT = createRequire(import.meta.url)
+
+/** Publishes an installed package and all that it depends on. */
+async function publishInstalled(registry: Registry, work: string, name: string, done: Set<string>): Promise<void> {
+  if (done.has(name)) return
+  done.add(name)
+  const file = ROOT.resolve.paths(name)!.map(folder => join(folder, name, 'package.json'))
+  const path = (
+    await Promise.all(
+      file.map(one =>
+        readFile(one).then(
+          () => one,
+          () => undefined
+        )
+      )
+    )
+  ).find(Boolean)!
+  const pkg = JSON.parse(await readFile(path, 'utf8')) as PackageJson & { readonly dependencies?: Record<string, string> }
+  const folder = await mkdtemp(join(work, 'pack-'))
+  await cp(dirname(path), join(folder, 'package'), { recursive: true })
+  const tarball = join(folder, 'package.tgz')
+  await create({ file: tarball, cwd: folder, gzip: true, portable: true }, ['package'])
+  await registry.publish(tarball, pkg)
+  for (const one of Object.keys(pkg.dependencies ?? {})) await publishInstalled(registry, work, one, done)
+}
+
+/** As a person would: the package, its dependency from a registry, a real database, a process of its own. */
+describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
+  this.timeout(180_000)
+  const stack = new AsyncDisposableStack()
+  let folder: string
+  let postgres: TestServer
+  let env: Record<string, string>
+  const svc = (...args: string[]) => runSvc(args, { home: join(folder, 'home'), cwd: folder, env })
+
+  before(async function () {
+    skipBecause(this, lacking('postgres'))
+    folder = await mkdtemp(join(tmpdir(), 'svc-pgquery-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    postgres = stack.use(await startPostgres(makeCertificate()))
+    const registry = stack.use(await startRegistry())
+    await publishInstalled(registry, folder, 'pg', new Set())
+    env = { PGQUERY_PASSWORD: 'secret', npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
+    const pgquery = { server: `localhost:${postgres.port}`, database: 'postgres', user: 'svc', max_rows: 5 }
+    await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ tools: { pgquery } }))
+    const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')
+    expect(code, `${out}\n${err}`).to.equal(0)
+    expect(out).to.include('runs      in a process of its own')
+  })
+  after(() => stack.disposeAsync())
+
+  it('answers rows of the database to a command', async () => {
+    const { out, err } = await svc('tools', 'call', 'query_database', '{"sql": "SELECT $1::int + 1 AS n", "values": [41]}')
+    expect(out, err).to.include('[{"n":42}]')
+  })
+
+  it('cannot write', async () => {
+    const { code, err } = await svc('tools', 'call', 'query_database', '{"sql": "CREATE TABLE x (a int)"}')
+    expect(code).to.equal(1)
+    expect(err).to.include('cannot execute CREATE TABLE in a read-only transaction')
+  })
+
+  it('answers many at once, and goes on when the database has cut its connections', async () => {
+    await using service = await startService({ home: join(folder, 'home'), cwd: folder, env })
+    const client = createClient(service.url)
+    const query = (sql: string) =>
+      client.send({
+        method: 'POST',
+        path: '/api/v1/chat',
+        body: { provider: 'local', message: `/tool query_database ${JSON.stringify({ sql })}` },
+      })
+    try {
+      const all = await Promise.all(Array.from({ length: 100 }, (_, n) => query(`SELECT ${n} AS n, pg_sleep(0.01)`)))
+      for (const [n, { text }] of all.entries()) expect(text).to.include(`\\"n\\":${n},`)
+      await query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = current_user'
+      )
+      expect((await query('SELECT 7 AS n')).text).to.include('\\"n\\":7')
+    } finally {
+      client.close()
+    }
+  })
+})
