@@ -34,7 +34,8 @@ const queryDatabase = (pool, maxRows) => ({
     required: ['sql'],
     additionalProperties: false,
   },
-  async call({ sql, values = [] }, { signal }) {
+  async call(args, { signal }) {
+    const { sql, values = [] } = /** @type {{ sql: string, values?: unknown[] }} */ (args)
     signal.throwIfAborted()
     const client = await pool.connect()
     // ends the query at once; the pool replaces the connection
@@ -42,7 +43,7 @@ const queryDatabase = (pool, maxRows) => ({
     signal.addEventListener('abort', abort, { once: true })
     try {
       await client.query('BEGIN READ ONLY')
-      const { rows } = await client.query(String(sql), /** @type {unknown[]} */ (values))
+      const { rows } = await client.query(sql, values)
       await client.query('ROLLBACK')
       const shown = JSON.parse(JSON.stringify(rows.slice(0, maxRows)))
       const text = rows.length > maxRows ? `the first ${maxRows} of ${rows.length} rows` : `${rows.length} rows`
@@ -60,13 +61,14 @@ const queryDatabase = (pool, maxRows) => ({
 export default definePlugin({
   section: 'tools.pgquery',
   config,
-  setup({ config: { server, database, user, max_rows: maxRows }, add, defer, log }) {
+  setup(scope) {
+    const { server, database, user, max_rows: maxRows } = scope.config
     const [host, port] = server.split(':')
     const password = process.env.PGQUERY_PASSWORD
     const pool = new pg.Pool({ host, port: Number(port), database, user, password, max: 10, statement_timeout: 30_000 })
     // of a connection that breaks while it is idle: the pool opens another
-    pool.on('error', err => log.warn({ err }, 'a connection to the database broke'))
-    defer(() => pool.end())
-    add(Tools, 'query_database', queryDatabase(pool, maxRows))
+    pool.on('error', err => scope.log.warn({ err }, 'a connection to the database broke'))
+    scope.defer(() => pool.end())
+    scope.add(Tools, 'query_database', queryDatabase(pool, maxRows))
   },
 })
