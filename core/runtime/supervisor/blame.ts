@@ -68,7 +68,7 @@ export function createBlame(
       const quarantined = times.length >= OFFENCES
       if (quarantined) out.set(key, { generation, plugin })
       report({ event: 'blamed', worker: infoOf(member), how, offence: { ...plugin, offences: times.length, quarantined } })
-      if (quarantined) hub.announce({ topic: QUARANTINE, message: keptOut(generation) }, generation)
+      if (quarantined) hub.announce({ topic: QUARANTINE, message: keptOut(generation).map(one => ({ ...one })) }, generation)
       return plugin.plugin
     },
     keptOut,
