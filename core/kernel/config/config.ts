@@ -111,7 +111,7 @@ function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'probl
   const placed = new Map<unknown, Pick<PluginEntry, 'use'>>()
   for (const layer of layers)
     for (const [at, ref] of listIn(layer, problems).entries()) {
-      const full = takeEntry(ref, () => placeIn(layer, ['plugins', String(at)]), problems)
+      const full = readEntry(ref, () => placeIn(layer, ['plugins', String(at)]), problems)
       if (full === undefined) continue
       const entry = { ...(layer.file ? { from: layer.file } : {}), ...full }
       // two plugins of the program's own that have no name are still two
@@ -134,17 +134,17 @@ function listIn(layer: Layer, problems: SvcError[]): readonly PluginRef[] {
 }
 
 /** An entry with a strange key is still an entry: what its plugin owns must not seem unknown. */
-function takeEntry(ref: PluginRef, where: () => string, problems: SvcError[]): PluginEntry | undefined {
+function readEntry(ref: PluginRef, where: () => string, problems: SvcError[]): PluginEntry | undefined {
   try {
     return entryOf(ref, where)
   } catch (error) {
     problems.push(asSvcError(error, 'CONFIG_INVALID'))
-    return isTree(ref) && 'use' in ref ? (knownOf(ref) as unknown as PluginEntry) : undefined
+    return isTree(ref) && 'use' in ref ? (withoutUnknownKeys(ref) as unknown as PluginEntry) : undefined
   }
 }
 
 /** What of it is as it must be: its fault is told once. */
-const knownOf = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
+const withoutUnknownKeys = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
   ...Object.fromEntries(ENTRY_KEYS.filter(key => Object.hasOwn(entry, key)).map(key => [key, entry[key]])),
   ...(ISOLATIONS.includes(isolation) ? { isolation } : {}),
 })

@@ -38,7 +38,7 @@ export const configAmbiguous = (files: readonly string[]) =>
   })
 
 /** An unknown name that may well be known to what could not be loaded. */
-export const doubted = (error: SvcError, lost: readonly string[]): SvcError =>
+export const withLostHint = (error: SvcError, lost: readonly string[]): SvcError =>
   Object.assign(error, { hint: `${error.hint} (or it belongs to ${lost.join(', ')}, which could not be loaded)` })
 
 export const slotUnknown = (plugin: string, slot: string, known: readonly string[], where: string) =>
@@ -64,7 +64,7 @@ export const commandTaken = (plugin: string, command: string, by: string, where:
     hint: `rename it in svc.contributes.commands: by habit a plugin's commands begin with a word of its own`,
   })
 
-export const reservedAsked = (path: string, what: string, where: string | undefined, hint: string) =>
+export const reservedNeedsPlugin = (path: string, what: string, where: string | undefined, hint: string) =>
   svcError('CONFIG_UNOWNED', `${path} asks for ${what}, which no loaded plugin does`, {
     ...(where ? { where } : {}),
     details: { path },

@@ -1,10 +1,10 @@
-import { resolve } from 'node:path'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { asSvcError, type SvcError } from '../src/svc-error.ts'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
 import { configAmbiguous } from './errors.ts'
-import { shownPath } from './home.ts'
-import { type Conditions, loadFile, NAMED, type Show } from './load-file.ts'
-import { configFilesIn, nearestConfig } from './search.ts'
-import { asSvcError, type SvcError } from '../src/svc-error.ts'
+import { shownPath, userHome } from './home.ts'
+import { type FileChecks, loadFile, type ShowPath, UNCHECKED } from './load-file.ts'
 
 /** Where to look for configuration. */
 export interface FindOptions {
@@ -44,7 +44,7 @@ export async function findConfig(options: FindOptions): Promise<Config> {
 
 /** The file that is named, else the nearest upward; the home's own file is read already. */
 async function projectFile(reader: Reader, { home, cwd, file, onlyNamed, env }: FindOptions): Promise<Layer | undefined> {
-  if (file) return reader.read(resolve(cwd, file), NAMED)
+  if (file) return reader.read(resolve(cwd, file), UNCHECKED)
   const folder = onlyNamed ? undefined : nearestConfig(cwd)
   if (folder === undefined || folder === home) return undefined
   return reader.inFolder(folder, { owned: true, ...(trustsAll(env) ? {} : { allowedIn: home }) })
@@ -55,14 +55,14 @@ export const trustsAll = (env: FindOptions['env']): boolean => env?.SVC_TRUST_CO
 
 interface Reader {
   readonly problems: readonly SvcError[]
-  read(file: string, conditions: Conditions): Promise<Layer | undefined>
+  read(file: string, conditions: FileChecks): Promise<Layer | undefined>
   /** The file of a folder; two of them in one would make one silently win, here another than there. */
-  inFolder(folder: string, conditions: Conditions): Promise<Layer | undefined>
+  inFolder(folder: string, conditions: FileChecks): Promise<Layer | undefined>
 }
 
-function createReader(show: Show): Reader {
+function createReader(show: ShowPath): Reader {
   const problems: SvcError[] = []
-  const read = async (file: string, conditions: Conditions) => {
+  const read = async (file: string, conditions: FileChecks) => {
     try {
       return await loadFile(file, show, conditions)
     } catch (error) {
@@ -70,7 +70,7 @@ function createReader(show: Show): Reader {
       return undefined
     }
   }
-  const inFolder = async (folder: string, conditions: Conditions): Promise<Layer | undefined> => {
+  const inFolder = async (folder: string, conditions: FileChecks): Promise<Layer | undefined> => {
     const [first, ...others] = configFilesIn(folder)
     if (others.length > 0) problems.push(configAmbiguous([first!, ...others].map(show)))
     return first === undefined ? undefined : read(first, conditions)
@@ -113,4 +113,37 @@ export function put(tree: ConfigTree, keys: readonly string[], value: unknown) {
     return void Object.defineProperty(tree, first, { value, enumerable: true, writable: true, configurable: true })
   if (!Object.hasOwn(tree, first) || !isTree(tree[first])) put(tree, [first], {})
   put(tree[first] as ConfigTree, rest, value)
+}
+
+/** The files a folder may keep its configuration in: one of them. */
+export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
+
+/** Those of them that a folder has. A folder of that name is none: a sandbox puts one where no file may be made. */
+export const configFilesIn = (folder: string): string[] =>
+  CONFIG_FILES.map(name => join(folder, name)).filter(file => statSync(file, { throwIfNoEntry: false })?.isDirectory() === false)
+
+/** The nearest folder upward that has configuration (load-file.ts says why cosmiconfig does not search). The search ends with the root of a repository, the user's home folder, or the root of a file system. */
+export function nearestConfig(from: string): string | undefined {
+  if (configFilesIn(from).length > 0) return from
+  return isLast(from) ? undefined : nearestConfig(dirname(from))
+}
+
+const isLast = (folder: string): boolean =>
+  dirname(folder) === folder ||
+  isRepository(folder) ||
+  realOf(folder) === realOf(userHome()) ||
+  deviceOf(folder) !== deviceOf(dirname(folder))
+
+/** An empty `.git` is none, for git as well: a sandbox puts one where nothing may be made. */
+const isRepository = (folder: string) =>
+  existsSync(join(folder, '.git', 'HEAD')) || statSync(join(folder, '.git'), { throwIfNoEntry: false })?.isFile() === true
+
+const deviceOf = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.dev
+
+function realOf(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
 }

@@ -1,5 +1,7 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { registerHooks, type ResolveHookSync } from 'node:module'
 import { dirname, join, resolve, sep } from 'node:path'
+import { codeOf } from '../src/svc-error.ts'
 
 /** Extensions of configuration that is code. */
 export const CODE = /\.[cm]?[jt]s$/
@@ -16,7 +18,7 @@ export function importedBy(file: string): string[] {
 }
 
 /** A module and all that it imports by relative names, one through the other, by their real paths. */
-export function withImported(file: string): string[] {
+export function withImports(file: string): string[] {
   const files = new Set([realpathSync(file)])
   // a set that grows is walked to its end
   for (const one of files) if (CODE.test(one)) for (const next of importedBy(one)) files.add(realpathSync(next))
@@ -38,7 +40,7 @@ function decoded(name: string): string {
  * folders in which packages are looked up. Whoever could write one of them could change what runs. Nothing runs, and not all of them need be there.
  */
 export function pathsOfCode(files: readonly string[]): string[] {
-  const all = files.filter(isFile).flatMap(file => withImported(file))
+  const all = files.filter(isFile).flatMap(file => withImports(file))
   const folders = new Set([...files, ...all].flatMap(file => foldersAround(file)))
   return [...new Set([...all, ...manifestsOf(all), ...[...folders].map(folder => join(folder, 'node_modules'))])]
 }
@@ -70,3 +72,44 @@ export function packagesAround(file: string): string | undefined {
   const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
   return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
 }
+
+const HOST_PACKAGE = /^@svc\/(core|cli|storage-kit|testing)(\/|$)/
+
+/**
+ * Runs an import during which `@svc/core` (and `@svc/storage-kit`, of which stores are made) is this very copy of it wherever none is installed: a plugin or a
+ * configuration in a folder of its own needs nothing installed beside it.
+ */
+export async function withHostPackages<T>(load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (error) {
+    if (!lacksHostPackage(error)) throw error
+  }
+  hooks ??= registerHooks({ resolve: resolveHere })
+  loading++
+  try {
+    return await load()
+  } finally {
+    if (--loading === 0) {
+      hooks?.deregister()
+      hooks = undefined
+    }
+  }
+}
+
+// one hook for all who load at once: a hundred of them would ask each other
+let hooks: ReturnType<typeof registerHooks> | undefined
+let loading = 0
+
+const resolveHere: ResolveHookSync = (specifier, context, next) => {
+  if (!HOST_PACKAGE.test(specifier)) return next(specifier, context)
+  try {
+    return next(specifier, context)
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
+    return next(specifier, { ...context, parentURL: import.meta.url })
+  }
+}
+
+const lacksHostPackage = (error: unknown) =>
+  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && /package '@svc\/(core|cli|storage-kit|testing)'/.test((error as Error).message)

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 
 /** A file of YAML or JSON with the line of every value and key. */
-export interface Lines {
+export interface ParsedText {
   readonly value: unknown
   /** Faults of the syntax, with their lines. */
   readonly errors: { message: string; line: number }[]
@@ -11,9 +11,9 @@ export interface Lines {
 }
 
 /** Reads YAML (a JSON file is YAML) and keeps the lines. Duplicate keys are errors. */
-export function readLines(text: string): Lines {
+export function parseText(text: string): ParsedText {
   const quick = readJson(text)
-  let read: Lines | undefined
+  let read: ParsedText | undefined
   return quick ? { ...quick, errors: [], line: keys => (read ??= readYaml(text)).line(keys) } : readYaml(text)
 }
 
@@ -38,7 +38,7 @@ function keysIn(value: unknown): number {
 
 const yaml = () => createRequire(import.meta.url)('yaml') as typeof Yaml
 
-function readYaml(text: string): Lines {
+function readYaml(text: string): ParsedText {
   const { LineCounter, parseDocument, visit } = yaml()
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter })
@@ -64,7 +64,7 @@ function readYaml(text: string): Lines {
 }
 
 /** The line of a key in a text of JSON or YAML. */
-export const lineOf = (text: string, keys: readonly string[]) => readLines(text).line(keys)
+export const lineOf = (text: string, keys: readonly string[]) => parseText(text).line(keys)
 
 function offsetOf(document: Yaml.Document, keys: readonly string[]): number | undefined {
   const { isMap, isPair, isScalar } = yaml()

@@ -6,17 +6,15 @@ import { codeOf, messageOf } from '../src/svc-error.ts'
 import { isTree, type Layer } from './config.ts'
 import { configForeign, configNotTrusted, configUnreadable } from './errors.ts'
 import { shownPath } from './home.ts'
-import { withHostPackages } from './host-packages.ts'
-import { CODE, withImported } from './imported.ts'
-import { readLines } from './lines.ts'
-import { foreignReason, reasonOf } from './owner.ts'
-import { configCode, isTrusted } from './trust.ts'
+import { CODE, withHostPackages, withImports } from './imported.ts'
+import { parseText } from './lines.ts'
+import { configCode, foreignReason, isTrusted, reasonOf } from './trust.ts'
 
 /** How a file is named to a person. */
-export type Show = (file: string) => string
+export type ShowPath = (file: string) => string
 
 /** What must hold of a file before it is read: nothing of one that the user named, more of one that was found. */
-export interface Conditions {
+export interface FileChecks {
   /** No other user may have written it. */
   readonly owned: boolean
   /** Code must have been allowed, in this svc home. */
@@ -24,23 +22,23 @@ export interface Conditions {
 }
 
 /** A file that the user named, as with `--config`. */
-export const NAMED: Conditions = { owned: false }
+export const UNCHECKED: FileChecks = { owned: false }
 
 const FORMS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml']
 
 /** Reads a file of configuration. Throws CONFIG_UNREADABLE, CONFIG_FOREIGN, CONFIG_NOT_TRUSTED. */
-export async function loadFile(file: string, show: Show, conditions: Conditions): Promise<Layer> {
+export async function loadFile(file: string, show: ShowPath, conditions: FileChecks): Promise<Layer> {
   if (!existsSync(file)) throw configUnreadable('this file does not exist', show(file))
   if (!FORMS.includes(extname(file))) throw configUnreadable(`this is none of the forms ${FORMS.join(', ')}`, show(file))
   if (!statSync(file).isFile()) throw configUnreadable('this is not a file', show(file))
   const isCode = CODE.test(file)
-  if (conditions.owned) refuseForeign(isCode ? [file, ...withImported(file)] : [file], show)
+  if (conditions.owned) refuseForeign(isCode ? [file, ...withImports(file)] : [file], show)
   if (!isCode) return textLayer(file, await textOf(file, show, conditions), show(file))
   if (conditions.allowedIn !== undefined && !isTrusted(conditions.allowedIn, configCode(file))) throw configNotTrusted(show(file))
   return moduleLayer(file, show(file))
 }
 
-function refuseForeign(files: readonly string[], show: Show) {
+function refuseForeign(files: readonly string[], show: ShowPath) {
   for (const file of files) {
     const reason = foreignReason(file)
     if (reason !== undefined) throw configForeign(reason, show(file))
@@ -48,7 +46,7 @@ function refuseForeign(files: readonly string[], show: Show) {
 }
 
 /** What is checked is what is read: the open file, whatever has taken its name meanwhile. */
-async function textOf(file: string, show: Show, { owned }: Conditions): Promise<string> {
+async function textOf(file: string, show: ShowPath, { owned }: FileChecks): Promise<string> {
   await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   const stats = await handle.stat()
   const reason = owned ? reasonOf(stats, 'it') : undefined
@@ -59,7 +57,7 @@ async function textOf(file: string, show: Show, { owned }: Conditions): Promise<
 
 /** The value is read by the loaders of cosmiconfig, and the place of each key by the parser that keeps lines. */
 async function textLayer(file: string, content: string, name: string): Promise<Layer> {
-  const lines = readLines(content)
+  const lines = parseText(content)
   const [error] = lines.errors
   if (error) throw configUnreadable(error.message, `${name}:${error.line}`)
   // an empty file is a configuration without keys
@@ -124,5 +122,5 @@ function whereInStack(error: unknown, file: string, name: string): string {
 
 /** A project's own text, with the line of each key: for other files that people write (profiles). Throws CONFIG_UNREADABLE. */
 export async function readConfigFile(file: string): Promise<Layer> {
-  return textLayer(file, await textOf(file, shownPath, NAMED), shownPath(file))
+  return textLayer(file, await textOf(file, shownPath, UNCHECKED), shownPath(file))
 }

@@ -1,9 +1,9 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
-import { compileSchema, type How, type JsonSchema, precompiledOf, publishSchema } from './validator.ts'
+import { compileSchema, type SchemaOptions, type JsonSchema, precompiledOf, publishSchema } from './validator.ts'
 
 /** One thing wrong with a value, in the terms of whoever wrote it. */
-export interface Fault {
+export interface SchemaProblem {
   /** Where, with dots and indexes: `tools[2].name`; empty for the value itself. */
   path: string
   /** The same as keys. */
@@ -22,7 +22,7 @@ export interface Fault {
 export interface Schema<T = unknown> {
   readonly json: JsonSchema
   /** All faults of `value`, none when it fits. Fills in defaults in place. */
-  check(value: unknown): Fault[]
+  check(value: unknown): SchemaProblem[]
   readonly '~type'?: T
 }
 
@@ -30,7 +30,7 @@ export interface Schema<T = unknown> {
  * Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million.
  * `regExp` compiles its patterns, for a schema that strangers wrote: JavaScript's own engine may take for ever.
  */
-export function schema<T>(json: JsonSchema, how: How = {}): Schema<T> {
+export function schema<T>(json: JsonSchema, how: SchemaOptions = {}): Schema<T> {
   let fits: ReturnType<typeof precompiledOf>
   let validate: ValidateFunction | undefined
   publishSchema(json, how)
@@ -48,7 +48,7 @@ export function schema<T>(json: JsonSchema, how: How = {}): Schema<T> {
 // if/oneOf/anyOf report their branches as well as themselves: the branches say more.
 const WRAPPERS = new Set(['if', 'not'])
 
-function faultsOf(errors: ErrorObject[]): Fault[] {
+function faultsOf(errors: ErrorObject[]): SchemaProblem[] {
   const faults = errors.filter(e => !WRAPPERS.has(e.keyword)).map(faultOf)
   const seen = new Set<string>()
   return faults.filter(f => !seen.has(f.path + f.message) && seen.add(f.path + f.message))
@@ -62,7 +62,7 @@ const HOLDERS = new Set(['args', 'env', 'headers'])
 
 const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties'])
 
-function faultOf(error: ErrorObject): Fault {
+function faultOf(error: ErrorObject): SchemaProblem {
   const params = error.params as Record<string, unknown>
   const keys = keysOf(error.instancePath)
   if (error.keyword === 'required')
@@ -74,7 +74,7 @@ function faultOf(error: ErrorObject): Fault {
   return { ...placed(keys), keyword: error.keyword, message, ...(secret ? {} : { value: error.data }), ...allowed }
 }
 
-function unknownKey(keys: string[], error: ErrorObject, params: Record<string, unknown>): Fault {
+function unknownKey(keys: string[], error: ErrorObject, params: Record<string, unknown>): SchemaProblem {
   const key = String(params.additionalProperty ?? params.unevaluatedProperty)
   const known = Object.keys((error.parentSchema?.properties as object | undefined) ?? {})
   const near = nearest(key, known)

@@ -1,10 +1,9 @@
-import { type Config, type ConfigTree, get, isTree } from './config.ts'
-import { configInvalid, configUnknownKey, reservedAsked } from './errors.ts'
-import type { SvcError } from '../src/svc-error.ts'
 import type { Plugin } from '../src/plugin.ts'
-import { KERNEL_SCHEMA, type KernelConfig } from './kernel.ts'
+import type { SvcError } from '../src/svc-error.ts'
+import { type Config, type ConfigTree, get, isTree, type PluginRef } from './config.ts'
+import { configInvalid, configUnknownKey, reservedNeedsPlugin } from './errors.ts'
 import { nearest } from './nearest.ts'
-import { type Fault, pathOf, schema, type Schema, show } from './schema.ts'
+import { pathOf, schema, type Schema, type SchemaProblem, show } from './schema.ts'
 import type { JsonSchema } from './validator.ts'
 
 /** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
@@ -50,17 +49,17 @@ export interface Sections {
 }
 
 /** Cuts the configuration into the sections that plugins own, the longest owner first, and checks each; all faults at once. */
-export function cutSections(
+export function splitSections(
   config: Config,
   plugins: readonly { name: string; plugin: Plugin }[],
   reserved: readonly ReservedSection[] = []
 ): Sections {
   const owners = ownersOf(plugins, reserved)
-  const kernel = cut({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
+  const kernel = extractSection({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
   const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, owners, undefined, [], fault))
   return {
     kernel: kernel as unknown as KernelConfig,
-    plannedPlugins: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
+    plannedPlugins: plugins.flatMap(one => planEntries(config, one.name, one.plugin, owners)),
     problems: [...kernelFaults, ...reservedProblems(config, owners)],
     unowned: [...unknownKeys(config, owners), ...unknownTypes(config, plugins)],
   }
@@ -76,24 +75,30 @@ function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved
 }
 
 /** The value of a section without what deeper owners own, as a copy that checks may fill in. */
-function cut(value: unknown, keys: readonly string[], owners: readonly Owner[]): unknown {
-  if (!isTree(value)) return Array.isArray(value) ? value.map((inner, at) => cut(inner, [...keys, String(at)], owners)) : value
+function extractSection(value: unknown, keys: readonly string[], owners: readonly Owner[]): unknown {
+  if (!isTree(value))
+    return Array.isArray(value) ? value.map((inner, at) => extractSection(inner, [...keys, String(at)], owners)) : value
   const tree: ConfigTree = {}
   for (const [key, inner] of Object.entries(value)) {
     const path = [...keys, key]
     if (keys.length > 0 && owners.some(owner => owner.path === path.join('.'))) continue
     if (inner !== undefined)
-      Object.defineProperty(tree, key, { value: cut(inner, path, owners), enumerable: true, writable: true, configurable: true })
+      Object.defineProperty(tree, key, {
+        value: extractSection(inner, path, owners),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      })
   }
   return tree
 }
 
-function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): PlannedPlugin[] {
+function planEntries(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): PlannedPlugin[] {
   if (plugin.instances === undefined)
-    return [plannedPluginOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
+    return [planEntry(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
   const keys = keysOf(plugin.instances)
   const places = entriesIn(config, plugin.instances).map(([entry]) => entry)
-  const plannedPlugin = (entry: string) => plannedPluginOf(config, name, plugin, [...keys, entry], owners)
+  const plannedPlugin = (entry: string) => planEntry(config, name, plugin, [...keys, entry], owners)
   const mine = entriesOf(config, plugin.instances, plugin.type)
   return mine.map(entry => ({ ...plannedPlugin(entry), instance: entry, place: places.indexOf(entry) }))
 }
@@ -115,14 +120,14 @@ function typeOf(entry: string, value: unknown): string {
   return type === undefined ? entry : typeof type === 'string' ? type : show(type)
 }
 
-function plannedPluginOf(
+function planEntry(
   config: Config,
   name: string,
   plugin: Plugin,
   keys: readonly string[],
   owners: readonly Owner[]
 ): PlannedPlugin {
-  const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
+  const found = keys.length === 0 ? {} : extractSection(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
   const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
   const faults = plugin.config ? plugin.config.check(value) : noConfig(value)
   return {
@@ -142,7 +147,7 @@ const defaultOf = ({ config }: Plugin): unknown => (typeof config?.json === 'obj
 /** The keys of an entry that say whose it is, and are no part of that plugin's schema. */
 const ENTRY_KEYS = ['type', 'enabled']
 
-const inEntry = (fault: Fault): Fault =>
+const inEntry = (fault: SchemaProblem): SchemaProblem =>
   fault.keyword === 'unknown' && fault.keys.length === 1
     ? { ...fault, allowed: [...(fault.allowed ?? []), ...ENTRY_KEYS] }
     : fault
@@ -166,7 +171,7 @@ function faultError(
   owners: readonly Owner[],
   plugin: string | undefined,
   keys: readonly string[],
-  fault: Fault
+  fault: SchemaProblem
 ): SvcError {
   const path = [...keys, ...fault.keys]
   const where = config.where(path)
@@ -238,14 +243,92 @@ function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] 
   return owners.flatMap(({ reserved, path }) => {
     const value = reserved && get(config.value, keysOf(path))
     if (!reserved || value === undefined) return []
-    const faults = schema(reserved.json).check(cut(value, keysOf(path), owners))
+    const faults = schema(reserved.json).check(extractSection(value, keysOf(path), owners))
     const asked = (reserved.asks ?? []).filter(ask => ask.when(ask.key === '' ? value : get(value, keysOf(ask.key))))
     return [
       ...faults.map(fault => faultError(config, owners, undefined, keysOf(path), fault)),
       ...asked.map(ask => {
         const keys = [...keysOf(path), ...(ask.key === '' ? [] : keysOf(ask.key))]
-        return reservedAsked(keys.join('.'), ask.what, config.where(keys), ask.hint)
+        return reservedNeedsPlugin(keys.join('.'), ask.what, config.where(keys), ask.hint)
       }),
     ]
   })
+}
+
+/** The parts of the configuration that the kernel itself owns. */
+export interface KernelConfig {
+  host: { setup_timeout_ms: number; tap_timeout_ms: number; slow_tap_ms: number; close_timeout_ms: number; accounting: boolean }
+  log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
+}
+const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
+export const KERNEL_SCHEMA = schema<KernelConfig>({
+  type: 'object',
+  properties: {
+    host: {
+      type: 'object',
+      default: {},
+      additionalProperties: false,
+      properties: {
+        setup_timeout_ms: ms(10_000, 'Milliseconds that the setup of a plugin may take.'),
+        tap_timeout_ms: ms(5_000, 'Milliseconds that a tap of a hook may take, unless it asked for a limit of its own.'),
+        slow_tap_ms: ms(
+          500,
+          'Milliseconds after which a tap of a hook is named in the log as slow; one with a limit of its own, when half of that is over.'
+        ),
+        close_timeout_ms: ms(10_000, 'Milliseconds that each undo of a plugin may take at close.'),
+        accounting: {
+          type: 'boolean',
+          default: true,
+          description:
+            'Whether calls, errors and times of each plugin are counted, hook by hook. Without it a tap costs about half, and no slow one is named.',
+        },
+      },
+    },
+    log: {
+      type: 'object',
+      default: {},
+      additionalProperties: false,
+      properties: {
+        level: {
+          enum: ['debug', 'info', 'warn', 'error', 'silent'],
+          default: 'info',
+          description: 'The least level that is written to the log.',
+        },
+      },
+    },
+  },
+})
+
+type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T
+type Nest<Path extends string, T> = Path extends `${infer Head}.${infer Rest}`
+  ? { [K in Head]?: Nest<Rest, T> }
+  : { [K in Path]?: T }
+type ModulePlugin<M> = M extends { default: infer P } ? P : M
+// A plugin without a section says nothing of the configuration: `never` would make the whole of it impossible.
+type SectionOf<P> =
+  P extends Plugin<infer S, infer C, string, string> ? ([S] extends [never] ? object : Nest<S, DeepPartial<C>>) : object
+type SectionsOf<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest]
+  ? SectionOf<ModulePlugin<First>> & SectionsOf<Rest>
+  : object
+
+type PathOf<P> = P extends Plugin<string, unknown, infer I, string> ? I : never
+type EntryOf<P, Path> =
+  P extends Plugin<string, infer C, infer I, infer T>
+    ? [I] extends [never]
+      ? never
+      : I extends Path
+        ? { type?: T; enabled?: boolean } & DeepPartial<C>
+        : never
+    : never
+/** Sections of instances: each entry is one of the plugins that share the section. */
+type Instances<P> = { [Path in PathOf<P>]?: Record<string, EntryOf<P, Path>> }
+
+/** The configuration of a host with the plugins `M`: `defineConfig<[typeof import('svc-plugin-weather')]>({ tools: { weather: { … } } })`. */
+export type ConfigFor<M extends readonly unknown[]> = { plugins?: readonly PluginRef[] } & DeepPartial<KernelConfig> &
+  SectionsOf<M> &
+  Instances<ModulePlugin<M[number]>>
+
+/** Types a `svc.config.ts`; returns what it is given. */
+export function defineConfig<M extends readonly unknown[] = []>(config: ConfigFor<M>): ConfigTree {
+  return config as ConfigTree
 }

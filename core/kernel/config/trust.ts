@@ -1,8 +1,7 @@
 import type { Hash } from 'node:crypto'
-import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, type Stats, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { withImported } from './imported.ts'
-import { foreignReason } from './owner.ts'
+import { withImports } from './imported.ts'
 
 /** Configuration that is code: its file and what it and its relative imports contain. */
 export interface ConfigCode {
@@ -16,7 +15,7 @@ export const TRUSTED = 'trusted-config'
 /** Reads what a configuration in code contains. Nothing of it runs. */
 export function configCode(file: string): ConfigCode {
   const hash = sha256()
-  for (const one of withImported(file)) {
+  for (const one of withImports(file)) {
     const bytes = readFileSync(one)
     hash.update(`${one}\0${bytes.length}\0`).update(bytes)
   }
@@ -25,11 +24,11 @@ export function configCode(file: string): ConfigCode {
 
 /** Whether the user has allowed this very code to run. */
 export function isTrusted(home: string, { file, hash }: ConfigCode): boolean {
-  return hashBefore(home, file) === hash
+  return trustedHash(home, file) === hash
 }
 
 /** The hash that the user has allowed for a file; `undefined` for none. */
-export function hashBefore(home: string, file: string): string | undefined {
+export function trustedHash(home: string, file: string): string | undefined {
   const entry = entryOf(home, file)
   try {
     return foreignReason(entry) === undefined ? readFileSync(entry, 'utf8').trim() : undefined
@@ -51,3 +50,40 @@ const entryOf = (home: string, file: string) => join(home, TRUSTED, sha256().upd
 
 /** Loaded where it is used: most starts have no configuration in code. */
 const sha256 = (): Hash => process.getBuiltinModule('node:crypto').createHash('sha256')
+
+const WORLD_WRITABLE = 0o002
+const GROUP_WRITABLE = 0o020
+const STICKY = 0o1000
+const ROOT = 0
+
+/**
+ * Says why a user other than this one and root may have written a file: its owner, its mode, or those of the folder that holds it. Of a symbolic link the link
+ * and its target count. `undefined` where nobody else can. Systems without user ids have no such reason.
+ */
+export function foreignReason(file: string): string | undefined {
+  const real = realpathSync(file)
+  const link = lstatSync(file)
+  // the mode of a link means nothing: its folder decides who replaces it
+  const reasons = [
+    link.isSymbolicLink() ? ownerReason(link, 'the link') : undefined,
+    reasonOf(lstatSync(real), 'it'),
+    ...[...new Set([dirname(file), dirname(real)])].map(folder => reasonOf(lstatSync(realpathSync(folder)), 'its folder')),
+  ]
+  return reasons.find(reason => reason !== undefined)
+}
+
+/** The same of one file or folder alone, by what the system says of it. */
+export const reasonOf = (stats: Stats, what: string): string | undefined => ownerReason(stats, what) ?? modeReason(stats, what)
+
+function ownerReason({ uid }: Stats, what: string): string | undefined {
+  const own = process.getuid?.()
+  return own === undefined || uid === own || uid === ROOT ? undefined : `${what} belongs to another user (uid ${uid})`
+}
+
+function modeReason(stats: Stats, what: string): string | undefined {
+  // in a folder like /tmp only the owner of a file can replace it
+  if (process.getgid === undefined || (stats.isDirectory() && (stats.mode & STICKY) !== 0)) return undefined
+  if ((stats.mode & WORLD_WRITABLE) !== 0) return `every user of this machine can write ${what}`
+  const isForeignGroup = (stats.mode & GROUP_WRITABLE) !== 0 && stats.gid !== process.getgid()
+  return isForeignGroup ? `the group ${stats.gid} can write ${what}` : undefined
+}

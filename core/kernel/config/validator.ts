@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url)
 export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
 
 /** How a schema is checked; the engine for its patterns is as ajv takes it. */
-export interface How {
+export interface SchemaOptions {
   readonly faults?: 'all' | 'first'
   readonly regExp?: NonNullable<Options['code']>['regExp']
 }
@@ -18,15 +18,15 @@ export interface How {
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 
 /** Compiles a schema with ajv. */
-export function compileSchema(json: JsonSchema, { faults = 'all', regExp }: How): ValidateFunction {
+export function compileSchema(json: JsonSchema, { faults = 'all', regExp }: SchemaOptions): ValidateFunction {
   const ajv = regExp
-    ? makeAjv({ ...WORDY, allErrors: faults === 'all', code: { regExp } })
-    : (ajvs[faults] ??= makeAjv({ ...WORDY, allErrors: faults === 'all' }))
+    ? makeAjv({ ...VERBOSE, allErrors: faults === 'all', code: { regExp } })
+    : (ajvs[faults] ??= makeAjv({ ...VERBOSE, allErrors: faults === 'all' }))
   return ajv.compile(json as object)
 }
 
 /** For errors in the terms of whoever wrote the value. */
-const WORDY: Options = { verbose: true }
+const VERBOSE: Options = { verbose: true }
 
 function makeAjv(options: Options): Ajv {
   const loaded = require('ajv') as typeof import('ajv')
@@ -86,7 +86,7 @@ export function usePrecompiled(path: string | undefined): void {
 }
 
 /** What the build has compiled of a schema. It says only whether a value fits: of one that does not, `compileSchema` says why. */
-export function precompiledOf(json: JsonSchema, { regExp }: How): Fits | undefined {
+export function precompiledOf(json: JsonSchema, { regExp }: SchemaOptions): Fits | undefined {
   if (file === undefined || regExp) return undefined
   table ??= (require(file) as Precompiled)(id => (id === UNIQUE ? isUnique : require(id)), {})
   return table[digestOf(json)]
@@ -106,6 +106,6 @@ export function precompile(schemas: readonly JsonSchema[]): string {
 }
 
 /** Publishes on Node's diagnostics channel `svc:schema` that a schema was made: the build compiles those that modules make when they are loaded. */
-export function publishSchema(json: JsonSchema, { regExp }: How): void {
+export function publishSchema(json: JsonSchema, { regExp }: SchemaOptions): void {
   if (hasSubscribers('svc:schema') && !regExp) channel('svc:schema').publish(json)
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { defineService, defineSlot, type JsonSchema, type Series, type CallContext } from '@svc/core'
+import type { Socket } from 'node:net'
+import { type CallContext, defineService, defineSlot, type JsonSchema, type Series } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { Json } from './store.ts'
 
@@ -197,3 +198,48 @@ export const Http = defineService<Http, HttpHooks>('http', {
   methods: { address: 'call', metrics: 'call', explain: 'call', codes: 'call' },
   hooks: { done: 'series' },
 })
+
+/** How a counted request stands. */
+export interface Allowance {
+  /** False: it is one too many, and has not been counted. */
+  readonly allowed: boolean
+  /** The window that is counted down; of a refused request the one that refused it. Seconds. */
+  readonly limit: number
+  readonly window: number
+  readonly remaining: number
+  /** Unix seconds at which the window ends. */
+  readonly reset: number
+  /** Whole seconds until it may be tried again; 0 where allowed. */
+  readonly retryAfter: number
+  /** How the shortest window stands: that is what headers show. Absent: it is the one above. */
+  readonly shown?: Pick<Allowance, 'limit' | 'remaining' | 'reset'>
+}
+
+/** Counts requests by `ctx.principal` (its address or its id, as configured), exactly, for all workers. Without a provider nothing is limited. */
+export interface Limits {
+  /** Counts one request, unless it is too many. Throws UNAVAILABLE when it cannot count. */
+  take(ctx: CallContext): Promise<Allowance>
+  /** Whether anything is limited at all; fixed once the host is ready. False: `take` need not be asked, and no header tells of limits. */
+  isActive(ctx: CallContext): Promise<boolean>
+}
+export const Limits = defineService<Limits>('limits', { api: 1, methods: { take: 'call', isActive: 'call' } })
+
+/** An address of this machine; port 0 stands for any that is free. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Listens in place of this process, in process only: a supervisor whose workers share a port. An `http.Server` takes what it hands over by
+ * `server.emit('connection', connection)`.
+ */
+export interface Listener {
+  /**
+   * For a tap of `Host.hooks.ready`. Answers the port; connections come when this process is ready, until it drains. Throws what the system reports, such as
+   * EADDRINUSE.
+   */
+  listen(address: ListenAddress, take: (connection: Socket) => void, ctx: CallContext): Promise<number>
+}
+/** What listens in place of this process, where something does; else a plugin listens itself. */
+export const Listeners = defineSlot<Listener>('listeners', { api: 1, methods: { listen: 'call' }, local: true })

@@ -1,4 +1,5 @@
-import { defineService, defineTopic, type Series, type CallContext } from '@svc/core'
+import type { Readable, Writable } from 'node:stream'
+import { type CallContext, defineService, defineSlot, defineTopic, type Series } from '@svc/core'
 import type { Json } from './store.ts'
 import type { Effect, ToolDialog, ToolStep } from './tool.ts'
 
@@ -153,3 +154,10 @@ export const McpToolError = defineTopic<McpToolErrorEvent>('TOOL', 'mcp_tool_err
 export const McpServerConnected = defineTopic<McpServerEvent>('TOOL', 'mcp_server_connected')
 /** A connection was lost or closed; `duration` is how long it had lasted. */
 export const McpServerDisconnected = defineTopic<McpServerEvent>('TOOL', 'mcp_server_disconnected')
+
+/** A conversation over two byte streams, in process only: standard input and output. It ends with the input, or with the signal. */
+export interface Pipe {
+  serve(input: Readable, output: Writable, ctx: CallContext): Promise<void>
+}
+/** Conversations by the name of what is spoken. */
+export const Pipes = defineSlot<Pipe>('pipes', { api: 1, methods: { serve: 'call' }, local: true })

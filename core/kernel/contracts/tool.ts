@@ -1,4 +1,4 @@
-import { defineSlot, type JsonSchema, type CallContext } from '@svc/core'
+import { type CallContext, defineService, defineSlot, type JsonSchema } from '@svc/core'
 import type { Json } from './store.ts'
 
 /** What a tool does to the world: modes allow and deny by it. */
@@ -83,3 +83,27 @@ export interface Tool {
 
 /** Tools by the name a model calls them by. */
 export const Tools = defineSlot<Tool>('tools', { api: 1, methods: { call: 'call', run: 'stream' } })
+
+/**
+ * Paths that one owner protects: configuration, definitions, code that svc imports. File tools, git tools, sandboxed commands and sandboxed tool servers
+ * can read them where their own rules allow it, and can neither write, replace, rename, link nor delete them, nor anything in them. All data.
+ */
+export interface ProtectedPaths {
+  /** Absolute paths of files and folders. One that does not exist yet cannot be created. */
+  readonly paths: readonly string[]
+  /** What they are, as the end of the sentence "it belongs to …": `the configuration of svc`. */
+  readonly owner: string
+  /** What the operator can do about it, where there is something, in the imperative: `set workflows.writable_by_tools to true`. */
+  readonly hint?: string
+}
+
+/** Protected paths by the name of what they belong to: `configuration`, `workflows`. */
+export const ProtectedPaths = defineSlot<ProtectedPaths>('protected_paths', { api: 1, methods: {} })
+
+/** Knows the folders that tools work in. Who has no folders of its own in its configuration asks here. */
+export interface Workplace {
+  /** Folders of this machine, absolute. */
+  roots(ctx: CallContext): Promise<readonly string[]>
+}
+
+export const Workplace = defineService<Workplace>('workplace', { api: 1, methods: { roots: 'call' } })

@@ -3,12 +3,12 @@ import { createRequire, findPackageJSON, registerHooks, type ResolveFnOutput } f
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { nameOf, type PluginEntry } from '../config/config.ts'
-import { withHostPackages } from '../config/host-packages.ts'
+import { withHostPackages } from '../config/imported.ts'
 import { importFailed, noIsolation, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { runtimePlugin } from './runtime.ts'
-import { brokenPlace } from './syntax.ts'
+import { syntaxErrorPlace } from './syntax.ts'
 
 /** A plugin that was found: its manifest is read, nothing of it has run. */
 export interface Found {
@@ -151,7 +151,7 @@ export async function importModule(plugin: string, folder: string, { name, place
     return await withHostPackages(() => (url ? import(url) : importFrom(name, place)))
   } catch (error) {
     const entry = async () => url ?? (await urlFrom(name, place))
-    throw importFailed(plugin, error, await brokenPlace(error, entry, folder))
+    throw importFailed(plugin, error, await syntaxErrorPlace(error, entry, folder))
   }
 }
 

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
-import { messageOf, type SvcError } from '../src/errors.ts'
-import { matchesPattern } from '../src/pattern.ts'
 import { lineOf } from '../config/lines.ts'
-import { type Fault, schema } from '../config/schema.ts'
+import { schema, type SchemaProblem } from '../config/schema.ts'
+import { messageOf, type SvcError } from '../src/errors.ts'
+import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 
 /** The plugin api that this host speaks. */
 export const API = 1
@@ -130,7 +129,7 @@ interface PackageJson {
 }
 
 /** Why a plugin of this api cannot run here; what is no number the schema tells. */
-function strangeApi(name: string, api: number, where: () => string): SvcError | undefined {
+function unsupportedApi(name: string, api: number, where: () => string): SvcError | undefined {
   if (!Number.isInteger(api)) return undefined
   if (api > API) return manifestNewer(name, api, API, where())
   return api < OLDEST_API ? manifestOlder(name, api, OLDEST_API, where()) : undefined
@@ -149,11 +148,11 @@ export async function readManifest(file: string): Promise<PackageInfo> {
       basename(file),
       'add "svc": { "api": 1, "kind": "tool" }'
     )
-  const strange = strangeApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
+  const strange = unsupportedApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
   if (strange) throw strange
   const faults = manifestSchema.check(structuredClone(pkg.svc))
-  if (faults.length > 0) throw brokenManifest(name, faults, text, file)
-  const claim = strangeClaim(pkg.svc)
+  if (faults.length > 0) throw schemaProblems(name, faults, text, file)
+  const claim = forbiddenClaim(pkg.svc)
   if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.hint)
   return {
     name,
@@ -167,7 +166,7 @@ export async function readManifest(file: string): Promise<PackageInfo> {
 const OWN_SECTION = /^tools\.[^.]+$/
 
 /** What a plugin may not have whose code shall never run in this process: a command's module is imported, and other sections hold other plugins' keys. */
-function strangeClaim({ runtime, section, contributes }: Manifest) {
+function forbiddenClaim({ runtime, section, contributes }: Manifest) {
   if (runtime === undefined) return undefined
   if (contributes?.commands !== undefined) {
     const what = `it runs in "${runtime}" and adds commands, which would be imported`
@@ -196,7 +195,7 @@ export async function placeIn(folder: string, keys: readonly string[]): Promise<
 
 const placeOf = (file: string, text: string, keys: readonly string[]) => `${basename(file)}:${lineOf(text, keys) ?? 1}`
 
-function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
+function schemaProblems(name: string, faults: SchemaProblem[], text: string, file: string) {
   const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
   const near = faults.map(f => f.nearest).find(Boolean)
   const hint = near ? `did you mean "${near}"?` : 'docs/guides/package-a-plugin.md lists the keys of a manifest'
@@ -222,4 +221,42 @@ export const declares = (manifest: Manifest, slot: string, name: string): boolea
 export function detailsOf({ contributes = {} }: Manifest, slot: string, name: string): Readonly<Record<string, unknown>> {
   const names = contributes[slot] ?? []
   return isList(names) || !Object.hasOwn(names, name) ? {} : { ...names[name] }
+}
+
+/** Whether a name is this pattern: its own characters, and any others where a `*` stands. In one pass: an expression made of many stars, a stranger's, would take for ever. */
+export function matchesPattern(pattern: string, name: string): boolean {
+  const [first = '', ...parts] = pattern.split('*')
+  const last = parts.pop()
+  if (last === undefined) return pattern === name
+  const end = name.length - last.length
+  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = name.indexOf(part, at)
+    if (found < 0 || found + part.length > end) return false
+    at = found + part.length
+  }
+  return true
+}
+
+/** Whether one of these, as a manifest's `network` says them, names a host: `api.example.org`, `api.example.org:8443`, `*.example.org`, `*`. */
+export function matchesHost(declared: readonly string[], host: string): boolean {
+  const bare = host.replace(/:\d+$/, '')
+  return declared.some(
+    one => one === '*' || one === host || one === bare || (one.startsWith('*.') && bare.endsWith(one.slice(1)))
+  )
+}
+
+/** The key of `exports` whose module has the classes of the commands. */
+export const COMMANDS_MODULE = './commands'
+
+/** The commands that a manifest declares, by the words they are called with, `weather now`. */
+export const commandsOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): string[] => {
+  const { commands = [] } = contributes
+  return (Array.isArray(commands) ? (commands as readonly string[]) : []).map(name =>
+    name
+      .trim()
+      .split(/[\s:]+/)
+      .join(' ')
+  )
 }

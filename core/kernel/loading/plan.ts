@@ -1,20 +1,34 @@
 import { pathToFileURL } from 'node:url'
-import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
+import { type Config, configOf, type ConfigTree, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
 import { brokenCommands, type KnownNames, unknownSlots } from '../config/contributions.ts'
-import { manifestInvalid, pluginTwice } from './errors.ts'
-import { asSvcError, checkFailed, type SvcError } from '../src/errors.ts'
-import { doubted } from '../config/errors.ts'
-import { type Found, findPlugin, type Isolate } from './load.ts'
-import type { LogOptions } from '../src/log.ts'
-import { type Order, orderPlugins } from '../src/order.ts'
-import { definePlugin, type Plugin } from '../src/plugin.ts'
+import { withLostHint } from '../config/errors.ts'
+import {
+  entriesOf,
+  type KernelConfig,
+  type PlannedPlugin,
+  type ReservedSection,
+  type Sections,
+  splitSections,
+} from '../config/sections.ts'
+import {
+  asSvcError,
+  checkFailed,
+  contractMismatch,
+  missingService,
+  serviceCycle,
+  serviceTaken,
+  type SvcError,
+} from '../src/errors.ts'
 import { Events } from '../src/events.ts'
+import type { LogOptions } from '../src/log.ts'
+import { definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
+import { withTimeout } from '../src/scheduling.ts'
+import type { PluginBoundary } from '../src/scope.ts'
+import type { AnyService } from '../src/token.ts'
+import { manifestInvalid, pluginTwice } from './errors.ts'
+import { findPlugin, type Found, type Isolate } from './load.ts'
 import { sectionsTaken } from './runtime.ts'
-import type { Crossing } from '../src/scope.ts'
-import { withTimeout } from '../src/with-timeout.ts'
-import type { KernelConfig } from '../config/kernel.ts'
-import { cutSections, entriesOf, type ReservedSection, type PlannedPlugin, type Sections } from '../config/sections.ts'
 
 /** What a host is started with. */
 export interface HostOptions extends KnownNames {
@@ -33,7 +47,7 @@ export interface HostOptions extends KnownNames {
   readonly startedAt?: number
   /** The version that `/health` tells. */
   readonly version?: string
-  readonly crossing?: Crossing
+  readonly boundary?: PluginBoundary
   /** Makes the plugin that runs a package in a process of its own, for entries with `isolation: 'process'`. */
   readonly isolate?: Isolate
   /** Called before modules are loaded; what it returns is called once they are loaded, before any is set up, and says which files have changed meanwhile. */
@@ -68,12 +82,12 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const config = takeConfig(options.config)
   const changedFiles = await options.watchFiles?.()
   const { loaded, lost, failed, problems } = await loadAll(options, config)
-  const cut = cutSections(config, loaded, options.reserved)
+  const cut = splitSections(config, loaded, options.reserved)
   const sections = { ...cut, plannedPlugins: await checkAll(cut) }
   const commands = [...(await brokenCommands(loaded, options)), ...sectionsTaken(loaded)]
   const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
   const gone = [...lost, ...failed.map(one => one.name)]
-  const unowned = gone.length === 0 ? strange : strange.map(one => doubted(one, gone))
+  const unowned = gone.length === 0 ? strange : strange.map(one => withLostHint(one, gone))
   // what an optional plugin owns that could not be loaded, nobody knows: the host goes on without it
   const isFault = failed.length === 0 || lost.length > 0
   const { dropped, kept } = dropOptional(loaded, [
@@ -221,3 +235,84 @@ async function pluginOf(found: Found, config: Config): Promise<Plugin> {
 
 /** What a plugin that was not found is called where others may read it: the end of its path, never the whole. */
 const shortName = (entry: PluginEntry) => nameOf(entry).replace(/^(file:|\.{0,2}[\\/]|[A-Za-z]:).*?([^\\/]+)[\\/]*$/, '$2')
+
+/** A plugin that is to be ordered. */
+interface Orderable {
+  readonly name: string
+  readonly plugin: Plugin
+}
+interface Order<T> {
+  readonly order: T[]
+  readonly problems: SvcError[]
+}
+
+/** Sorts plugins so that each comes after the services it uses, in the order of the list otherwise; pure. */
+function orderPlugins<T extends Orderable>(plugins: readonly T[], given: readonly AnyService[] = []): Order<T> {
+  const problems: SvcError[] = []
+  const kernel = new Map(given.map(token => [token.name, token]))
+  const owners = ownersOf(plugins, kernel, problems)
+  const needs = new Map(plugins.map(one => [one, needsOf(one, owners, kernel, problems)]))
+  const order: T[] = []
+  const path: T[] = []
+  const visit = (one: T) => {
+    if (order.includes(one)) return
+    const at = path.indexOf(one)
+    if (at >= 0) return void problems.push(serviceCycle([...path.slice(at), one].map(p => p.name)))
+    path.push(one)
+    for (const need of needs.get(one) ?? []) visit(need)
+    path.pop()
+    if (!order.includes(one)) order.push(one)
+  }
+  plugins.forEach(visit)
+  return { order, problems }
+}
+
+function ownersOf<T extends Orderable>(
+  plugins: readonly T[],
+  kernel: ReadonlyMap<string, AnyService>,
+  problems: SvcError[]
+): Map<string, T> {
+  const owners = new Map<string, T>()
+  for (const one of plugins) {
+    const service = one.plugin.provides?.name
+    if (service === undefined) continue
+    const other = kernel.has(service) ? 'svc' : owners.get(service)?.name
+    if (other) problems.push(serviceTaken(one.name, service, other))
+    else owners.set(service, one)
+  }
+  return owners
+}
+
+const services = (tokens: Tokens) => Object.values(tokens).filter((token): token is AnyService => token.what === 'service')
+
+function needsOf<T extends Orderable>(
+  one: T,
+  owners: Map<string, T>,
+  kernel: Map<string, AnyService>,
+  problems: SvcError[]
+): T[] {
+  const required = services(one.plugin.requires)
+  for (const token of [...required, ...services(one.plugin.optional)]) {
+    const theirs = owners.get(token.name)?.plugin.provides ?? kernel.get(token.name)
+    const difference = theirs && differenceOf(token, theirs)
+    if (difference) problems.push(contractMismatch(one.name, token.name, difference))
+  }
+  const missing = required.filter(token => !owners.has(token.name) && !kernel.has(token.name))
+  problems.push(...missing.map(token => missingService(one.name, token.name, owners.keys())))
+  return [...required, ...services(one.plugin.optional)].flatMap(token => owners.get(token.name) ?? [])
+}
+
+/** Tokens are known by name and api: what differs under one name, in words. */
+export function differenceOf(
+  mine: Pick<AnyService, 'api' | 'methods'>,
+  theirs: Pick<AnyService, 'api' | 'methods'>
+): string | undefined {
+  if (mine.api !== theirs.api) return `api ${mine.api} against ${theirs.api}`
+  if (mine.methods === theirs.methods) return undefined
+  const words = (table: AnyService['methods']) =>
+    Object.entries(table)
+      .map(([name, kind]) => `${name}: ${kind}`)
+      .sort()
+      .join(', ')
+  return words(mine.methods) === words(theirs.methods) ? undefined : `{${words(mine.methods)}} against {${words(theirs.methods)}}`
+}

@@ -3,11 +3,11 @@ import { createRequire } from 'node:module'
 import { join, sep } from 'node:path'
 import { schema } from '../config/schema.ts'
 import type { JsonSchema } from '../config/validator.ts'
-import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
-import type { SvcError } from '../src/svc-error.ts'
-import type { Manifest, PackageInfo } from './manifest.ts'
 import { definePlugin, type Plugin, type Scope } from '../src/plugin.ts'
-import { type AnySlot, defineService, type ServiceToken, systemContext, type CallContext } from '../src/token.ts'
+import type { SvcError } from '../src/svc-error.ts'
+import { type AnySlot, type CallContext, defineService, type ServiceToken, systemContext } from '../src/token.ts'
+import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
+import type { Manifest, PackageInfo } from './manifest.ts'
 
 /** A plugin's code that this process never runs itself, and what it may have. */
 export interface RuntimeModule {
@@ -131,4 +131,19 @@ async function readEntry(plugin: string, folder: string, main: string | undefine
   const code = await readFile(entry, 'utf8')
   if (code.length > LONGEST) throw runtimeModuleInvalid(plugin, `has more than ${LONGEST} characters`)
   return code
+}
+
+/** Whether a value of plain data is no longer than so many characters, more or less: at most as much of it is looked at, so that a stranger's costs no time. */
+export const isWithinSize = (value: unknown, most: number): boolean => leftAfter(value, most) >= 0
+
+function leftAfter(value: unknown, most: number): number {
+  if (typeof value === 'string') return most - value.length - 2
+  if (typeof value !== 'object' || value === null) return most - 8
+  let left = most - 2
+  // by its keys one after the other: to list them all is what would cost the time
+  for (const key in value) {
+    if (left < 0) return left
+    left = leftAfter(Reflect.get(value, key), left - key.length - 4)
+  }
+  return left
 }

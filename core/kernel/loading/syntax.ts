@@ -14,7 +14,11 @@ export function placeInStack(error: unknown, folder?: string): string | undefine
 }
 
 /** Where a module of a plugin breaks the grammar, below its folder; nothing of other errors. */
-export const brokenPlace = async (error: unknown, entry: () => Promise<string>, folder: string): Promise<string | undefined> =>
+export const syntaxErrorPlace = async (
+  error: unknown,
+  entry: () => Promise<string>,
+  folder: string
+): Promise<string | undefined> =>
   // what cannot be told must not take the place of the error itself
   error instanceof SyntaxError
     ? (placeInStack(error, folder) ??
@@ -24,7 +28,7 @@ export const brokenPlace = async (error: unknown, entry: () => Promise<string>, 
     : undefined
 
 /** The error of an import in a process that may start no other: the place is looked for here, `module` being the URL of what was imported. */
-export async function placed(error: unknown, module: string, folder: string | undefined): Promise<unknown> {
+export async function withSyntaxErrorPlace(error: unknown, module: string, folder: string | undefined): Promise<unknown> {
   const { code, message, where, ...parts } = Object(error) as SvcError
   if (code !== 'PLUGIN_IMPORT_FAILED' || where !== undefined || parts.details.cause !== 'SyntaxError') return error
   const place = await placeInSource(module, folder).catch(() => undefined)

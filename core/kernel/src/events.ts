@@ -69,7 +69,7 @@ class Reader {
     try {
       while (!signal.aborted) {
         const event = this.#waiting.shift()
-        if (event) yield this.#told(event)
+        if (event) yield this.#withLost(event)
         else await new Promise<void>(resolve => (this.#wake = resolve))
       }
     } finally {
@@ -77,7 +77,7 @@ class Reader {
     }
   }
 
-  #told(event: BusEvent): BusEvent {
+  #withLost(event: BusEvent): BusEvent {
     const lost = this.#lost
     this.#lost = 0
     return lost === 0 ? event : { ...event, lost }

@@ -1,5 +1,5 @@
-import { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
-import { type Counts, createCounts } from './counted.ts'
+import { differenceOf, type HostOptions, type Plan, planHost } from '../loading/plan.ts'
+import { type CallCounter, createCallCounter } from './call-stats.ts'
 import {
   asSvcError,
   closeFailed,
@@ -15,15 +15,14 @@ import {
   svcError,
 } from './errors.ts'
 import { createEvents, Events } from './events.ts'
-import { createGiven, type GivenParts, waitedFor } from './given.ts'
+import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { createLog, type Log } from './log.ts'
-import { differenceOf } from './order.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
-import { createScope, type Crossing, type OwnedScope } from './scope.ts'
+import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
 import { createSlot, type Slot } from './slot.ts'
 import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
-import { withTimeout } from './with-timeout.ts'
+import { withTimeout } from './scheduling.ts'
 
 /** A host that runs, as the program that started it holds it: `await using host = await startHost(…)`. */
 export interface RunningHost extends AsyncDisposable {
@@ -60,7 +59,7 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
 }
 
 type OrderedPlugin = Plan['plannedPlugins'][number]
-const DIRECT: Crossing = {
+const DIRECT: PluginBoundary = {
   setup: (_by, work) => work(),
   service: (_token, implementation) => implementation,
   item: (_token, item) => item,
@@ -71,9 +70,9 @@ class HostImpl implements RunningHost {
   readonly log: ReturnType<typeof createLog>
   #options: HostOptions
   #plan: Plan
-  #crossing: Crossing
+  #boundary: PluginBoundary
   #hooks: Hooks
-  #counts: Counts | undefined
+  #counts: CallCounter | undefined
   #slots = new Map<string, Slot>()
   #services = new Map<string, unknown>()
   #set: { plannedPlugin: OrderedPlugin; owned: OwnedScope; setupMs: number }[] = []
@@ -89,24 +88,24 @@ class HostImpl implements RunningHost {
     this.#options = { serverId: crypto.randomUUID(), version: '0.0.0', ...options }
     this.#startedAt = options.startedAt ?? Date.now()
     this.#plan = plan
-    this.#crossing = options.crossing ?? DIRECT
+    this.#boundary = options.boundary ?? DIRECT
     this.#failed = [...plan.failed]
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
     const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
     this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting })
-    this.#counts = accounting ? createCounts() : undefined
-    this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
-    this.#services.set(Events.name, this.#crossing.service(Events, createEvents(), 'svc'))
+    this.#counts = accounting ? createCallCounter() : undefined
+    this.#services.set(Host.name, this.#boundary.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
+    this.#services.set(Events.name, this.#boundary.service(Events, createEvents(), 'svc'))
   }
 
   async setUp(plannedPlugin: OrderedPlugin, order: number): Promise<void> {
     const begun = performance.now()
     const owned = this.#scopeFor(plannedPlugin, order)
     try {
-      this.#needServices(plannedPlugin)
-      const given = createGiven(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
+      this.#checkServices(plannedPlugin)
+      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
       const result = await this.#runSetup(plannedPlugin, owned, given)
       given.settle()
       this.#provide(plannedPlugin, result)
@@ -146,7 +145,7 @@ class HostImpl implements RunningHost {
   close(options: CloseOptions = {}): Promise<void> {
     const isHurried = this.#closing !== undefined && this.#successor && options.successor === false
     this.#successor = !isHurried && (this.#successor || (options.successor ?? false))
-    if (isHurried) void this.#tellClosing(options)
+    if (isHurried) void this.#notifyClosing(options)
     this.#closing ??= this.#closeOnce(options)
     return this.#closing
   }
@@ -180,18 +179,18 @@ class HostImpl implements RunningHost {
       log: this.log.child(instance === undefined ? { plugin: name } : { plugin: name, instance }),
       hooks: this.#hooks,
       ...(this.#counts ? { counts: this.#counts } : {}),
-      crossing: this.#crossing,
+      boundary: this.#boundary,
       closeLimitMs: () => this.#plan.kernel.host.close_timeout_ms,
       slot: token => this.#slot(token, name),
     })
   }
 
-  async #runSetup(plannedPlugin: OrderedPlugin, owned: OwnedScope, given: GivenParts): Promise<unknown> {
+  async #runSetup(plannedPlugin: OrderedPlugin, owned: OwnedScope, given: InjectedDependencies): Promise<unknown> {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
       return await withTimeout(
         limit,
-        () => this.#crossing.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
+        () => this.#boundary.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
         {
           late: () => setupTimeout(plannedPlugin.name, limit, waitedFor(plannedPlugin.plugin, given, owned)),
         }
@@ -207,7 +206,7 @@ class HostImpl implements RunningHost {
   }
 
   /** A service may be missing although its plugin is there: when that one was optional and failed. */
-  #needServices({ name, plugin }: OrderedPlugin) {
+  #checkServices({ name, plugin }: OrderedPlugin) {
     const missing = Object.values(plugin.requires).find(token => token.what === 'service' && !this.#services.has(token.name))
     if (missing) throw missingService(name, missing.name, this.#services.keys())
   }
@@ -218,7 +217,7 @@ class HostImpl implements RunningHost {
     const missing = Object.keys(provides.methods).filter(method => typeof methods[method] !== 'function')
     if (missing.length > 0)
       throw this.#setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
-    this.#services.set(provides.name, this.#crossing.service(provides, result, name))
+    this.#services.set(provides.name, this.#boundary.service(provides, result, name))
   }
 
   async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope, error: SvcError, setupMs: number) {
@@ -231,7 +230,7 @@ class HostImpl implements RunningHost {
     })
   }
 
-  #tellClosing({ limitMs }: CloseOptions) {
+  #notifyClosing({ limitMs }: CloseOptions) {
     const how = { successor: this.#successor, ...(limitMs === undefined ? {} : { limitMs }) }
     return this.#hooks.caller(Host.hooks.closing)(how, this.#ctx)
   }
@@ -239,7 +238,7 @@ class HostImpl implements RunningHost {
   async #closeOnce(options: CloseOptions): Promise<void> {
     const served = this.#state === 'running'
     this.#state = 'closing'
-    if (served) await this.#tellClosing(options)
+    if (served) await this.#notifyClosing(options)
     const problems: SvcError[] = []
     for (const { owned } of this.#set.toReversed()) problems.push(...(await owned.close()))
     this.#ending.abort(svcError('HOST_CLOSED', 'the host was closed'))

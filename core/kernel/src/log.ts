@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import type { DestinationStream, Logger, LoggerOptions, pino } from 'pino'
 import { isSecret } from '../config/secrets.ts'
-import { timestamp } from './timestamp.ts'
 
 /** What a plugin writes its log with: facts first, then a sentence. */
 export interface Log {
@@ -76,4 +75,14 @@ export function createLog(options: LogOptions): Logger {
     timestamp: () => `,"time":"${timestamp()}"`,
   }
   return options.destination ? pino(settings, options.destination) : pino(settings)
+}
+
+let at = 0
+let text = ''
+
+/** The time now as ISO 8601 with milliseconds. One text serves all of a millisecond: to write it takes as long as ten other readings of a clock. */
+export function timestamp(): string {
+  const now = Date.now()
+  if (now !== at) [at, text] = [now, new Date(now).toISOString()]
+  return text
 }

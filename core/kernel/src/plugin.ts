@@ -36,13 +36,15 @@ export interface Scope<C = unknown, H = object> {
 
 export type Tokens = Readonly<Record<string, AnyService | AnySlot>>
 type ServiceTokens = Readonly<Record<string, AnyService>>
-type GivenOf<K> = K extends { readonly what: 'slot'; readonly '~item'?: infer T }
+type DependencyOf<K> = K extends { readonly what: 'slot'; readonly '~item'?: infer T }
   ? SlotView<NonNullable<T>>
   : K extends { readonly what: 'service'; readonly '~service'?: infer T }
     ? NonNullable<T>
     : never
 /** What `setup` receives: exactly what `requires` and `optional` name. */
-export type Given<R, O> = { readonly [K in keyof R]: GivenOf<R[K]> } & { readonly [K in keyof O]: GivenOf<O[K]> | undefined }
+export type Dependencies<R, O> = { readonly [K in keyof R]: DependencyOf<R[K]> } & {
+  readonly [K in keyof O]: DependencyOf<O[K]> | undefined
+}
 type HooksOf<P> = P extends { readonly hooks: { readonly [K in keyof (infer H)]: unknown } } ? HookTypesOf<P, H> : object
 type HookTypesOf<P, H> = { [K in keyof H]: P extends { readonly hooks: Record<K, HookRef<infer T>> } ? T : never }
 type ServiceOf<P> = P extends { readonly '~service'?: infer T } ? NonNullable<T> : void
@@ -77,7 +79,7 @@ export interface PluginDefinition<
   optional?: O
   /** The service it provides: `setup` returns it. */
   provides?: P
-  setup(scope: Scope<C, HooksOf<P>>, given: Given<R, O>): ServiceOf<P> | Promise<ServiceOf<P>>
+  setup(scope: Scope<C, HooksOf<P>>, given: Dependencies<R, O>): ServiceOf<P> | Promise<ServiceOf<P>>
 }
 
 /** A plugin as its module exports it: `S` is its section, `C` the configuration, `I` and `T` the section and type of its instances. */
@@ -92,11 +94,11 @@ export interface Plugin<S extends string = string, C = unknown, I extends string
   readonly provides?: AnyService
   setup(scope: Scope<C>, given: Record<string, unknown>): unknown
   /** Of a plugin in a process of its own: how that stands, for each instance. */
-  standing?(instance?: string): Standing | undefined
+  processStatus?(instance?: string): PluginProcessStatus | undefined
 }
 
 /** How the process of an isolated plugin stands. */
-export interface Standing {
+export interface PluginProcessStatus {
   readonly state: 'running' | 'restarting' | 'quarantined'
   /** By what it is held: the process sandbox, Node's permission model alone, or nothing. */
   readonly hold: 'sandbox' | 'permissions' | 'nothing'

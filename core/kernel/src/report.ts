@@ -1,15 +1,15 @@
-import type { CallStats } from './counted.ts'
+import type { CallStats } from './call-stats.ts'
 import type { SvcError } from './errors.ts'
 import type { HookStats } from './hooks.ts'
 import type { Found } from '../loading/load.ts'
 import { slotsOf } from '../loading/manifest.ts'
-import type { Standing } from './plugin.ts'
+import type { PluginProcessStatus } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
 import type { PlannedPlugin } from '../config/sections.ts'
 import { type Bail, defineService, type Series, type CallContext } from './token.ts'
 
 /** One plugin of a host, as it stands; how its own process stands, where it has one, is some seconds old. */
-export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
+export interface PluginReport extends Partial<Omit<PluginProcessStatus, 'state'>> {
   readonly name: string
   readonly instance?: string
   readonly version: string
@@ -97,7 +97,7 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
 })
 
 function standingOf({ plugin, instance }: PlannedPlugin): Partial<PluginReport> {
-  const standing = plugin.standing?.(instance)
+  const standing = plugin.processStatus?.(instance)
   return standing ? { isolation: 'process', ...standing } : {}
 }
 

@@ -6,18 +6,17 @@ import {
   type SvcError,
   undeclaredContribution,
 } from './errors.ts'
-import type { Counts } from './counted.ts'
+import type { CallCounter } from './call-stats.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
-import { declares, detailsOf, type Manifest } from '../loading/manifest.ts'
-import { matchesPattern } from './pattern.ts'
+import { declares, detailsOf, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
 import type { Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, CallContext } from './token.ts'
-import { withTimeout } from './with-timeout.ts'
+import { withTimeout } from './scheduling.ts'
 
 /** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
-export interface Crossing {
+export interface PluginBoundary {
   /** Runs the setup of a plugin. */
   setup<T>(by: string, work: () => T): T
   service(token: AnyService, implementation: unknown, by: string): unknown
@@ -26,7 +25,7 @@ export interface Crossing {
 }
 
 /** What a scope stands on. */
-export interface ScopeParts {
+export interface ScopeOptions {
   readonly name: string
   readonly instance?: string
   /** Of an instance: the place of its entry in the configuration. */
@@ -40,11 +39,11 @@ export interface ScopeParts {
   readonly provides?: AnyService
   readonly log: Log
   readonly hooks: Hooks
-  readonly crossing: Crossing
+  readonly boundary: PluginBoundary
   readonly closeLimitMs: () => number
   slot(token: AnySlot): Slot
   /** Counts the calls of what is added; absent: nothing is counted. */
-  readonly counts?: Counts
+  readonly counts?: CallCounter
 }
 
 /** A scope as the host holds it. */
@@ -61,7 +60,7 @@ export interface OwnedScope {
 type Undo = () => unknown
 
 /** Makes the hold of one plugin on the host: one ordered set of undos. */
-export function createScope(parts: ScopeParts): OwnedScope {
+export function createScope(parts: ScopeOptions): OwnedScope {
   const { name } = parts
   const undos = new Set<Undo>()
   const added = new Map<string, Set<string>>()
@@ -84,8 +83,8 @@ export function createScope(parts: ScopeParts): OwnedScope {
     hooks: callersOf(parts),
     add(slot, item, value) {
       open(`added ${slot.name}/${item}`)
-      if (parts.declared) holdToManifest(parts, slot, item, value)
-      const crossed = parts.crossing.item(slot, value, name, item)
+      if (parts.declared) checkManifest(parts, slot, item, value)
+      const crossed = parts.boundary.item(slot, value, name, item)
       const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name, parts.place)
       const names = note(added, slot.name, item)
       return owned(() => {
@@ -95,7 +94,7 @@ export function createScope(parts: ScopeParts): OwnedScope {
     },
     tap(ref, run, options?: TapOptions) {
       open(`tapped ${ref.id}`)
-      const crossed = parts.crossing.tap(ref, run as (value: unknown, ctx: CallContext) => unknown, name)
+      const crossed = parts.boundary.tap(ref, run as (value: unknown, ctx: CallContext) => unknown, name)
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
     use(thing) {
@@ -112,8 +111,8 @@ export function createScope(parts: ScopeParts): OwnedScope {
 }
 
 /** Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */
-function holdToManifest(
-  { name, manifest, permissions, ...parts }: ScopeParts,
+function checkManifest(
+  { name, manifest, permissions, ...parts }: ScopeOptions,
   token: AnySlot,
   item: string,
   value: unknown
@@ -154,12 +153,12 @@ function note(added: Map<string, Set<string>>, slot: string, name: string): Set<
   return names
 }
 
-function callersOf(parts: ScopeParts): Scope['hooks'] {
+function callersOf(parts: ScopeOptions): Scope['hooks'] {
   const hooks = Object.entries((parts.provides?.hooks ?? {}) as Record<string, AnyHook>)
   return Object.fromEntries(hooks.map(([hook, ref]) => [hook, parts.hooks.caller(ref, parts.name)])) as Scope['hooks']
 }
 
-async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<Undo>): Promise<SvcError[]> {
+async function closeAll(parts: ScopeOptions, ending: AbortController, undos: Set<Undo>): Promise<SvcError[]> {
   ending.abort(scopeClosed(parts.name, 'closing'))
   const failed: SvcError[] = []
   const limit = parts.closeLimitMs()

@@ -1,10 +1,10 @@
 import { nameTaken } from './errors.ts'
 import type { AnySlot, SlotChange, SlotView } from './token.ts'
 
-interface Held {
+interface SlotEntry {
   readonly item: unknown
   readonly plugin: string
-  readonly place: number
+  readonly position: number
 }
 
 /** One slot of a host. */
@@ -18,15 +18,15 @@ export interface Slot {
 }
 
 /** Makes a slot; `tell` hears of changes, gathered to one event a turn of the loop. */
-export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise<unknown>): Slot {
-  const held = new Map<string, Held>()
+export function createSlot(token: AnySlot, notify: (change: SlotChange) => Promise<unknown>): Slot {
+  const held = new Map<string, SlotEntry>()
   let version = 0
   let pending: { added: Set<string>; removed: Set<string> } | undefined
   const flush = async () => {
     if (!pending) return
     const { added, removed } = pending
     pending = undefined
-    await tell({ slot: token.name, added: [...added], removed: [...removed], version })
+    await notify({ slot: token.name, added: [...added], removed: [...removed], version })
   }
   const changed = (name: string, to: 'added' | 'removed') => {
     version++
@@ -43,8 +43,8 @@ export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise
     add(name, item, plugin, place = Number.MAX_SAFE_INTEGER) {
       const other = held.get(name)
       if (other) throw nameTaken(plugin, token.name, name, other.plugin)
-      const mine: Held = { item, plugin, place }
-      const later = [...held].filter(([, one]) => one.place > place)
+      const mine: SlotEntry = { item, plugin, position: place }
+      const later = [...held].filter(([, one]) => one.position > place)
       for (const [next] of later) held.delete(next)
       for (const [next, one] of [[name, mine] as const, ...later]) held.set(next, one)
       changed(name, 'added')
@@ -64,7 +64,7 @@ function noteChange(pending: { added: Set<string>; removed: Set<string> }, name:
   if (!unseen) pending.removed.add(name)
 }
 
-function viewOf(held: Map<string, Held>, version: () => number): SlotView<unknown> {
+function viewOf(held: Map<string, SlotEntry>, version: () => number): SlotView<unknown> {
   return Object.freeze({
     get version() {
       return version()

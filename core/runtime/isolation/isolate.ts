@@ -9,7 +9,7 @@ import {
   type CallContext,
 } from '@svc/core'
 import { Isolation } from '@svc/core/contracts'
-import { contractMismatch, differenceOf, isSmall, placed } from '@svc/core/internal'
+import { contractMismatch, differenceOf, isWithinSize, withSyntaxErrorPlace } from '@svc/core/internal'
 import { type Description, Shell } from './contract.ts'
 import { declaresInvalid, notIsolable } from './errors.ts'
 import { heldConfig } from './held-config.ts'
@@ -61,7 +61,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
       lives.set(scope.instance, life)
       return life.setUp()
     },
-    standing: (instance?: string) => lives.get(instance)?.standing(),
+    processStatus: (instance?: string) => lives.get(instance)?.processStatus(),
   })
 }
 
@@ -101,7 +101,7 @@ export async function describeIsolated(
     const said = await running.channel.reach('shell', Shell).describe({ ...ctx, deadline: Date.now() + startLimitMs })
     return descriptionOf(ref.name, said)
   } catch (error) {
-    throw await placed(error, ref.module, ref.held?.folder)
+    throw await withSyntaxErrorPlace(error, ref.module, ref.held?.folder)
   } finally {
     await running.end()
   }
@@ -141,7 +141,7 @@ const form = schema<Description>({
 
 /** What an isolated plugin says that it declares: a stranger's word, on which the start of the host hangs. Throws PLUGIN_INVALID. */
 function descriptionOf(plugin: string, said: unknown): Description {
-  if (!isSmall(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
+  if (!isWithinSize(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
   const [fault] = form.check(said)
   if (fault) throw declaresInvalid(plugin, `${fault.path} ${fault.message}`.trim())
   return said as Description

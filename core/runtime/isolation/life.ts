@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type MethodKind, type Scope, type Standing, systemContext } from '@svc/core'
+import { codeOf, messageOf, type MethodKind, type Scope, type PluginProcessStatus, systemContext } from '@svc/core'
 import type { Isolation, IsolationUsage, IsolationRequest, PreparedProcess, RefusalKind } from '@svc/core/contracts'
 import { contractMismatch } from '@svc/core/internal'
 import { createBackoff } from '../processes/backoff.ts'
@@ -36,8 +36,8 @@ export class Life {
   #deaths: number[] = []
   #restarts = 0
   #cpuBefore = 0
-  #state: Standing['state'] = 'running'
-  #hold: Standing['hold'] = 'nothing'
+  #state: PluginProcessStatus['state'] = 'running'
+  #hold: PluginProcessStatus['hold'] = 'nothing'
   #metrics = NONE
   #timer: NodeJS.Timeout | undefined
   #running: IsolatedProcess | undefined
@@ -68,7 +68,7 @@ export class Life {
     return this.#plugin.provides && Object.fromEntries(methods.map(name => [name, stub(name)]))
   }
 
-  standing(): Standing {
+  processStatus(): PluginProcessStatus {
     const { cpuMs, memoryBytes, refusals } = this.#metrics
     return {
       state: this.#state,

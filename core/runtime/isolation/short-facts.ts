@@ -1,4 +1,4 @@
-import { isSmall } from '@svc/core/internal'
+import { isWithinSize } from '@svc/core/internal'
 
 /** Of a line of the log, and of the facts of one. */
 export const LONGEST_LINE = 8192
@@ -11,7 +11,7 @@ const OURS = ['level', 'time', 'plugin', 'instance', 'msg', 'pid', 'hostname']
 /** The facts of a line of a plugin's log: cut where they are long, and apart where they would take the place of what the log says itself. */
 export function shortFacts(facts: unknown): object {
   if (typeof facts !== 'object' || facts === null) return {}
-  const short = isSmall(facts, LONGEST_LINE) ? facts : cut(facts)
+  const short = isWithinSize(facts, LONGEST_LINE) ? facts : cut(facts)
   return OURS.some(key => Object.hasOwn(short, key)) ? { said: short } : short
 }
 

@@ -1,5 +1,5 @@
 import { codeOf, messageOf, svcError, type SvcError } from '@svc/core'
-import { isSmall } from '@svc/core/internal'
+import { isWithinSize } from '@svc/core/internal'
 
 const GONE_HINT = 'the log tells why it ended; what it offered is back once it runs again'
 export const pluginGone = (plugin: string, why: string) =>
@@ -140,7 +140,7 @@ export function fromWire(wire: WireError): SvcError {
   const parts = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, readable(text)]))
   return svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', typeof message === 'string' ? readable(message) : '', {
     ...parts,
-    details: isSmall(details, LONGEST_DETAILS) ? details : shortened(details),
+    details: isWithinSize(details, LONGEST_DETAILS) ? details : shortened(details),
   })
 }
 
@@ -148,7 +148,7 @@ export function fromWire(wire: WireError): SvcError {
 function shortened(details: Record<string, unknown>): Record<string, unknown> {
   const short = Object.entries(details)
     .slice(0, 50)
-    .filter(one => isSmall(one, LONGEST_TEXT))
+    .filter(one => isWithinSize(one, LONGEST_TEXT))
   return { ...Object.fromEntries(short), cut: true }
 }
 

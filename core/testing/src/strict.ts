@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type AnySlot, type Crossing, type MethodKind, type SvcError, svcError, type CallContext } from '@svc/core'
+import { type AnySlot, type PluginBoundary, type MethodKind, type SvcError, svcError, type CallContext } from '@svc/core'
 import { copyPlain, findUnplain, fromWire, plainContext, toWire } from '@svc/runtime'
 
 type Run = <T>(plugin: string, work: () => T) => T
@@ -8,7 +8,7 @@ type Run = <T>(plugin: string, work: () => T) => T
  * Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place.
  * `run` hears whose work runs.
  */
-export function createStrict(run: Run): Crossing {
+export function createStrict(run: Run): PluginBoundary {
   return {
     setup: run,
     service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by, run),

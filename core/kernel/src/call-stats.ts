@@ -13,14 +13,14 @@ export interface CallStats {
 type Stats = { calls: number; errors: number; ms: number }
 type Method = (...args: unknown[]) => unknown
 
-export interface Counts {
+export interface CallCounter {
   /** An item like the given one, whose calls are counted. */
   item(token: AnySlot, item: unknown, plugin: string): unknown
   stats(): CallStats[]
 }
 
 /** Counts what plugins do in slots, as the hooks count what they do there. */
-export function createCounts(): Counts {
+export function createCallCounter(): CallCounter {
   const all = new Map<string, CallStats & Stats>()
   const statsOf = (plugin: string, slot: string, method: string) => {
     const key = `${plugin} ${slot}.${method}`
@@ -37,14 +37,14 @@ export function createCounts(): Counts {
         const method: unknown = Reflect.get(item, word)
         if (typeof method !== 'function') return []
         const stats = statsOf(plugin, name, word)
-        return [[word, kind === 'call' ? timed(item, method as Method, stats) : begun(item, method as Method, stats)]]
+        return [[word, kind === 'call' ? timedCall(item, method as Method, stats) : countedStream(item, method as Method, stats)]]
       })
       return Object.freeze({ ...item, ...Object.fromEntries(counted) })
     },
   }
 }
 
-function timed(item: object, method: Method, stats: Stats): Method {
+function timedCall(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
     const start = performance.now()
     const ended = () => void (stats.ms += performance.now() - start)
@@ -67,7 +67,7 @@ function timed(item: object, method: Method, stats: Stats): Method {
 }
 
 /** A stream: a look at each of its items would cost more than most of them. */
-function begun(item: object, method: Method, stats: Stats): Method {
+function countedStream(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
     stats.calls++
     return Reflect.apply(method, item, args)
