@@ -1,4 +1,4 @@
-// What a program needs to find its configuration, without the rest of the kernel
+// For programs that need to find their configuration without the rest of the kernel
 export { get } from './config.ts'
 export { findConfig, type FindOptions, put, trustsAll } from './find.ts'
 export { readConfigFile } from './load-file.ts'

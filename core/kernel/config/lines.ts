@@ -1,23 +1,23 @@
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 
-/** A file of YAML or JSON with the line of every value and key. */
+/** Parsed YAML or JSON with the line of every value and key. */
 export interface ParsedText {
   readonly value: unknown
-  /** Faults of the syntax, with their lines. */
+  /** Syntax errors with their lines. */
   readonly errors: { message: string; line: number }[]
-  /** The line of the value at `keys`, or of the nearest thing around it. */
+  /** The line of the value at `keys`, or of the nearest value around it. */
   line(keys: readonly string[]): number | undefined
 }
 
-/** Reads YAML (a JSON file is YAML) and keeps the lines. Duplicate keys are errors. */
+/** Parses YAML (a JSON file is YAML) and keeps the lines. Duplicate keys are errors. */
 export function parseText(text: string): ParsedText {
   const quick = readJson(text)
   let read: ParsedText | undefined
   return quick ? { ...quick, errors: [], line: keys => (read ??= readYaml(text)).line(keys) } : readYaml(text)
 }
 
-/** What is surely JSON without duplicate keys: a start with a good file does without the parser of YAML. */
+/** Returns the value of JSON without duplicate keys. So a start with a valid JSON file does not load the YAML parser. */
 function readJson(text: string): { value: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -27,7 +27,7 @@ function readJson(text: string): { value: unknown } | undefined {
   }
 }
 
-/** In JSON a string is a key where a colon follows. */
+/** In JSON, a string that a colon follows is a key. */
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g
 
 function keysIn(value: unknown): number {
@@ -47,7 +47,7 @@ function readYaml(text: string): ParsedText {
     Alias(_key, node) {
       const line = counter.linePos(node.range?.[0] ?? 0).line
       if (!node.resolve(document))
-        errors.push({ message: `*${node.source} is an alias of nothing: put text that begins with * into quotes`, line })
+        errors.push({ message: `the alias *${node.source} has no anchor: quote text that begins with *`, line })
     },
   })
   return {
@@ -63,7 +63,7 @@ function readYaml(text: string): ParsedText {
   }
 }
 
-/** The line of a key in a text of JSON or YAML. */
+/** The line of a key in JSON or YAML text. */
 export const lineOf = (text: string, keys: readonly string[]) => parseText(text).line(keys)
 
 function offsetOf(document: Yaml.Document, keys: readonly string[]): number | undefined {

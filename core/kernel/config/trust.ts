@@ -3,16 +3,16 @@ import { lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, type Stat
 import { dirname, join } from 'node:path'
 import { withImports } from './imported.ts'
 
-/** Configuration that is code: its file and what it and its relative imports contain. */
+/** Configuration that is code: its file, and the hash of it and its relative imports. */
 export interface ConfigCode {
   readonly file: string
   readonly hash: string
 }
 
-/** The folder of the svc home that keeps which code may run: a file for each configuration. */
+/** The folder of the svc home that records the allowed code: one file per configuration. */
 export const TRUSTED = 'trusted-config'
 
-/** Reads what a configuration in code contains. Nothing of it runs. */
+/** Hashes a configuration in code. Nothing of it runs. */
 export function configCode(file: string): ConfigCode {
   const hash = sha256()
   for (const one of withImports(file)) {
@@ -22,22 +22,22 @@ export function configCode(file: string): ConfigCode {
   return { file: realpathSync(file), hash: hash.digest('hex') }
 }
 
-/** Whether the user has allowed this very code to run. */
+/** Whether the user has allowed exactly this code to run. */
 export function isTrusted(home: string, { file, hash }: ConfigCode): boolean {
   return trustedHash(home, file) === hash
 }
 
-/** The hash that the user has allowed for a file; `undefined` for none. */
+/** The hash that the user has allowed for a file, if any. */
 export function trustedHash(home: string, file: string): string | undefined {
   const entry = entryOf(home, file)
   try {
     return foreignReason(entry) === undefined ? readFileSync(entry, 'utf8').trim() : undefined
   } catch {
-    return undefined // there is none, so the code is not trusted
+    return undefined // no record: the code is not trusted
   }
 }
 
-/** Remembers that this code may run, in place of what the file contained before. */
+/** Allows this code to run, in place of an earlier version of the file. */
 export function trustCode(home: string, { file, hash }: ConfigCode): void {
   const entry = entryOf(home, file)
   mkdirSync(dirname(entry), { recursive: true, mode: 0o700 })
@@ -48,7 +48,7 @@ export function trustCode(home: string, { file, hash }: ConfigCode): void {
 
 const entryOf = (home: string, file: string) => join(home, TRUSTED, sha256().update(file).digest('hex'))
 
-/** Loaded where it is used: most starts have no configuration in code. */
+/** Loaded on first use: most starts have no configuration in code. */
 const sha256 = (): Hash => process.getBuiltinModule('node:crypto').createHash('sha256')
 
 const WORLD_WRITABLE = 0o002
@@ -57,22 +57,23 @@ const STICKY = 0o1000
 const ROOT = 0
 
 /**
- * Says why a user other than this one and root may have written a file: its owner, its mode, or those of the folder that holds it. Of a symbolic link the link
- * and its target count. `undefined` where nobody else can. Systems without user ids have no such reason.
+ * Returns why a user other than this one and root can have written a file: its owner, its mode, or those of the folder that
+ * contains it. For a symbolic link, the link and its target are checked. Returns `undefined` when no other user can, and on
+ * systems without user ids.
  */
 export function foreignReason(file: string): string | undefined {
   const real = realpathSync(file)
   const link = lstatSync(file)
-  // the mode of a link means nothing: its folder decides who replaces it
+  // The mode of a link has no meaning: its folder decides who can replace it.
   const reasons = [
     link.isSymbolicLink() ? ownerReason(link, 'the link') : undefined,
-    reasonOf(lstatSync(real), 'it'),
+    reasonOf(lstatSync(real), 'the file'),
     ...[...new Set([dirname(file), dirname(real)])].map(folder => reasonOf(lstatSync(realpathSync(folder)), 'its folder')),
   ]
   return reasons.find(reason => reason !== undefined)
 }
 
-/** The same of one file or folder alone, by what the system says of it. */
+/** The same for one file or folder alone, by its stats. */
 export const reasonOf = (stats: Stats, what: string): string | undefined => ownerReason(stats, what) ?? modeReason(stats, what)
 
 function ownerReason({ uid }: Stats, what: string): string | undefined {
@@ -81,9 +82,9 @@ function ownerReason({ uid }: Stats, what: string): string | undefined {
 }
 
 function modeReason(stats: Stats, what: string): string | undefined {
-  // in a folder like /tmp only the owner of a file can replace it
+  // In a folder with the sticky bit, such as /tmp, only the owner can replace a file.
   if (process.getgid === undefined || (stats.isDirectory() && (stats.mode & STICKY) !== 0)) return undefined
-  if ((stats.mode & WORLD_WRITABLE) !== 0) return `every user of this machine can write ${what}`
+  if ((stats.mode & WORLD_WRITABLE) !== 0) return `all users of this machine can write ${what}`
   const isForeignGroup = (stats.mode & GROUP_WRITABLE) !== 0 && stats.gid !== process.getgid()
   return isForeignGroup ? `the group ${stats.gid} can write ${what}` : undefined
 }

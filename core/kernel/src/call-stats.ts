@@ -1,25 +1,25 @@
 import type { AnySlot } from './token.ts'
 
-/** What the calls of one plugin's contributions to a slot have cost, method by method. */
+/** Statistics of the calls to one plugin's contributions to a slot, by method. */
 export interface CallStats {
   readonly plugin: string
   readonly slot: string
   readonly method: string
   readonly calls: number
   readonly errors: number
-  /** Of calls; how long a stream takes is its reader's matter. */
+  /** Total duration of calls in milliseconds. Streams are not timed: their duration depends on the reader. */
   readonly ms: number
 }
 type Stats = { calls: number; errors: number; ms: number }
 type Method = (...args: unknown[]) => unknown
 
 export interface CallCounter {
-  /** An item like the given one, whose calls are counted. */
+  /** Returns a copy of the item whose calls are counted. */
   item(token: AnySlot, item: unknown, plugin: string): unknown
   stats(): CallStats[]
 }
 
-/** Counts what plugins do in slots, as the hooks count what they do there. */
+/** Counts calls of slot items, as the hooks count calls of taps. */
 export function createCallCounter(): CallCounter {
   const all = new Map<string, CallStats & Stats>()
   const statsOf = (plugin: string, slot: string, method: string) => {
@@ -31,7 +31,7 @@ export function createCallCounter(): CallCounter {
   return {
     stats: () => [...all.values()].map(one => ({ ...one })),
     item({ name, methods, local }, item, plugin) {
-      // what is handed over raw may be told by identity
+      // A local item is passed on unchanged, because its consumer can compare it by identity.
       if (local || typeof item !== 'object' || item === null) return item
       const counted = Object.entries(methods).flatMap(([word, kind]): [string, Method][] => {
         const method: unknown = Reflect.get(item, word)
@@ -55,7 +55,7 @@ function timedCall(item: object, method: Method, stats: Stats): Method {
     stats.calls++
     try {
       const answer = Reflect.apply(method, item, args)
-      // beside the caller's own way: what waits for the answer waits no longer for being counted
+      // Counts on a separate branch of the promise, so that the caller does not wait for the counting.
       if (answer instanceof Promise) answer.then(ended, failed)
       else ended()
       return answer
@@ -66,7 +66,7 @@ function timedCall(item: object, method: Method, stats: Stats): Method {
   }
 }
 
-/** A stream: a look at each of its items would cost more than most of them. */
+/** Counts only the start of a stream: a check of each item would cost more than most items. */
 function countedStream(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
     stats.calls++

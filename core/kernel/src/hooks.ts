@@ -5,7 +5,7 @@ import type { Log } from './log.ts'
 import type { TapOptions } from './plugin.ts'
 import type { AnyHook, CallContext, HookKind } from './token.ts'
 
-/** What the taps of one plugin on one hook have cost. */
+/** Statistics of one plugin's taps on one hook. */
 export interface HookStats {
   readonly plugin: string
   readonly hook: string
@@ -15,7 +15,7 @@ export interface HookStats {
 }
 
 type AnyTap = Tap['run']
-/** One hook: its taps, and tapable's hook of them, made again when they change (tapable has no untap). */
+/** One hook: its taps, and the tapable hook compiled from them. tapable cannot remove a tap, so a change compiles a new one. */
 interface HookPoint {
   readonly kind: HookKind
   taps: Tap[]
@@ -23,27 +23,30 @@ interface HookPoint {
 }
 
 export interface Hooks {
-  /** Joins a hook; `order` is the plugin's place in the start order. */
+  /** Adds a tap and returns its removal. `order` is the plugin's position in the start order. */
   tap(ref: AnyHook, plugin: string, order: number, run: AnyTap, options?: TapOptions): () => void
-  /** How the owner calls one hook. */
+  /** Returns the function with which the owner calls one hook. */
   caller(ref: AnyHook, by?: string): Call
   stats(): HookStats[]
-  /** Hooks that still have taps. */
+  /** Ids of hooks that still have taps. */
   tapped(): string[]
   [Symbol.dispose](): void
 }
 
 export interface HookOptions {
   readonly log: Log
-  /** Milliseconds that a tap may take unless it asked for a limit of its own. */
+  /** Time limit of a tap in milliseconds, unless the tap sets its own. */
   readonly limitMs: number
-  /** Milliseconds after which a tap is told as slow; one that asked for a limit of its own, when half of that is over. */
+  /**
+   * Milliseconds after which a tap is logged as slow. A tap with its own limit is slow when half of that has passed, if that is
+   * later.
+   */
   readonly slowMs: number
-  /** Whether calls, errors and times are counted. */
+  /** Whether to count calls, errors and durations. */
   readonly accounting: boolean
 }
 
-/** Makes all hooks of a host: whoever taps first makes the point, before or after the owner's setup. */
+/** Creates the hooks of a host. The first tap or caller creates the hook, before or after the setup of its owner. */
 export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): Hooks {
   const points = new Map<string, HookPoint>()
   const stats = new Map<string, HookStats & Tap['stats']>()
@@ -51,7 +54,7 @@ export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): 
   const ways: HookRunOptions = { log, watch, accounting }
   const pointOf = ({ id, kind }: AnyHook, by: string) => {
     const point = points.get(id) ?? made(points, id, { kind, taps: [], call: undefined })
-    if (point.kind !== kind) throw contractMismatch(by, id, `${kind} against ${point.kind}`)
+    if (point.kind !== kind) throw contractMismatch(by, id, `${kind} instead of ${point.kind}`)
     return point
   }
   return {
@@ -106,23 +109,23 @@ interface Tap {
   readonly order: number
   readonly stage: number
   readonly limitMs: number
-  /** From then on it is logged as slow. */
+  /** Milliseconds after which the tap is logged as slow. */
   readonly slowMs: number
   readonly run: (value: unknown, ctx: CallContext) => unknown
   readonly stats: { calls: number; errors: number; ms: number }
 }
 type Call = (value: unknown, ctx: CallContext) => Promise<unknown>
 
-/** How taps are run. */
+/** Settings of running taps. */
 interface HookRunOptions {
-  /** Takes slow taps, and the failures of those that only look on. */
+  /** Receives slow taps, and failures of taps of series hooks. */
   readonly log: Log
   readonly watch: TapWatchdog
-  /** Whether calls, errors and times are counted. */
+  /** Whether to count calls, errors and durations. */
   readonly accounting: boolean
 }
 
-/** What our taps carry in tapable's options. */
+/** The property that our taps carry in the options of tapable. */
 interface TapableOptions {
   readonly tap: Tap
 }
@@ -134,24 +137,24 @@ const KINDS = {
   waterfall: () => new (tapable().AsyncSeriesWaterfallHook)<Arguments, unknown, TapableOptions>(['value', 'use']),
 } as const
 
-/** Loaded with the first hook: most processes and threads that import this package make none. */
+/** Loaded with the first hook: most processes and threads that import this package create none. */
 const tapable = () => createRequire(import.meta.url)('tapable') as typeof Tapable
 
-/** A hook of tapable's own kind with these taps, each of them limited and counted by a wrapper round it. */
+/** Compiles a tapable hook whose taps are wrapped, to limit and count each of them. */
 function compileHook(kind: HookKind, taps: readonly Tap[], ways: HookRunOptions): Call {
   const hook = KINDS[kind]()
   hook.intercept({ register: info => ({ ...info, fn: wrapped(info.tap, kind, ways) }) })
-  // tapAsync and not tapPromise: so a tap that answers at once costs no promise
+  // tapAsync, not tapPromise: a tap that returns at once then costs no promise.
   for (const tap of taps) hook.tapAsync({ name: tap.plugin, tap }, tap.run)
   return (value, ctx) => hook.promise(value, ctx)
 }
 
-/** How tapable is answered. */
+/** The callback with which tapable takes the result of a tap. */
 type TapableCallback = (error?: Error | null, answer?: unknown) => void
 
 /**
- * When the tap before ended, for the one that tapable begins in answer to that: the end of one is the beginning of the next, as reading the clock is half of
- * what counting costs. Zero outside of such an answer.
+ * The time at which the previous tap ended, for the tap that tapable starts from its callback: the end of one is the start of
+ * the next. Reading the clock once instead of twice halves the cost of counting. Zero outside of such a callback.
  */
 let previousEnd = 0
 
@@ -175,7 +178,7 @@ function wrapped(tap: Tap, kind: HookKind, ways: HookRunOptions) {
   }
 }
 
-/** What is looked at while it waits. It is linked with the others that wait, which costs a third of adding it to a Set and deleting it there. */
+/** A tap that is under way, in a linked list of all of them. Linking costs a third of adding to a Set and deleting from it. */
 abstract class PendingTap {
   until = 0
   previous: PendingTap = this
@@ -189,7 +192,7 @@ class ListHead extends PendingTap {
 }
 
 interface TapWatchdog {
-  /** Calls `late` of `one` when it has waited for so many milliseconds, to the nearest twentieth of a second. */
+  /** Calls `expire` of the tap when `limitMs` have passed, to the nearest 50 ms. */
   until(one: PendingTap, limitMs: number): void
   leave(one: PendingTap): void
   stop(): void
@@ -197,7 +200,7 @@ interface TapWatchdog {
 
 const CHECK_MS = 50
 
-/** One coarse timer and clock for all taps that are under way: a timer a tap would cost more than most taps. */
+/** Creates one coarse timer and clock for all taps that are under way. A timer for each tap would cost more than most taps. */
 function createTapWatchdog(): TapWatchdog {
   const first = new ListHead()
   let timer: NodeJS.Timeout | undefined
@@ -221,7 +224,7 @@ function createTapWatchdog(): TapWatchdog {
     stop,
     until(one, limitMs) {
       if (timer === undefined) start()
-      // the clock may be one look old
+      // The clock can be one interval old.
       one.until = now + limitMs + CHECK_MS
       one.previous = first.previous
       one.next = first
@@ -236,7 +239,7 @@ function createTapWatchdog(): TapWatchdog {
   }
 }
 
-/** A tap that is being called. It answers tapable once, whatever comes later. */
+/** A tap that is under way. It calls tapable back exactly once. */
 class RunningTap extends PendingTap {
   readonly #tap: Tap
   readonly #kind: HookKind
@@ -270,7 +273,7 @@ class RunningTap extends PendingTap {
     previousEnd = 0
   }
 
-  /** A tap that only looks on may fail without breaking the work; tapable alone would stop at it. */
+  /** A failing tap of a series hook is logged and does not stop the work; tapable alone would stop. */
   fail(error: unknown) {
     if (this.#isOver) return
     this.#end()
@@ -300,6 +303,6 @@ class RunningTap extends PendingTap {
     previousEnd = performance.now()
     const ms = previousEnd - this.#began
     stats.ms += ms
-    if (ms > slowMs) this.#ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap was slow')
+    if (ms > slowMs) this.#ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap is slow')
   }
 }

@@ -24,26 +24,32 @@ import { createSlot, type Slot } from './slot.ts'
 import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
-/** A host that runs, as the program that started it holds it: `await using host = await startHost(…)`. */
+/** A running host, for the program that started it: `await using host = await startHost(…)`. */
 export interface RunningHost extends AsyncDisposable {
   readonly log: Log
-  /** A service by its token. Throws SERVICE_MISSING. */
+  /** Returns a service by its token. Throws SERVICE_MISSING. */
   service<T, H>(token: ServiceToken<T, H>): T
   slot<T>(token: SlotToken<T>): SlotView<T>
   report(): HostReport
-  /** Drains and undoes everything; a second call waits for the first, but may say that no successor takes over after all. Throws CLOSE_FAILED when an undo failed. */
+  /**
+   * Drains the host and undoes everything. A second call waits for the first, but can withdraw the `successor`. Throws
+   * CLOSE_FAILED when an undo failed.
+   */
   close(options?: CloseOptions): Promise<void>
 }
 
-/** How a host ends. */
+/** Options of closing a host. */
 export interface CloseOptions {
-  /** Another process takes the new work meanwhile: open connections are left to their own end. */
+  /** Another process takes the new work, so open connections end on their own. */
   readonly successor?: boolean
-  /** Milliseconds that what runs has to end; else each plugin's own limit. */
+  /** Milliseconds that running work has to end. Default: the limit of each plugin. */
   readonly limitMs?: number
 }
 
-/** Starts a host: plan, set up one by one, `ready`. A failing start undoes what it built and throws START_FAILED with every problem. */
+/**
+ * Starts a host: plans, sets up the plugins one by one, then calls `ready`. A failing start undoes what was set up and throws
+ * START_FAILED with all problems.
+ */
 export async function startHost(options: HostOptions = {}): Promise<RunningHost> {
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
@@ -52,7 +58,7 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
     for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) await host.setUp(plannedPlugin, order)
     await host.ready()
   } catch (error) {
-    await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'undoing a failed start left something'))
+    await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'cleanup after a failed start was incomplete'))
     throw new StartFailed([asSvcError(error, 'SETUP_FAILED')])
   }
   return host
@@ -119,9 +125,9 @@ class HostImpl implements RunningHost {
     for (const one of this.#slots.values()) await one.flush()
     this.#state = 'running'
     await this.#hooks.caller(Host.hooks.ready)({}, this.#ctx)
-    // no warning: what a plugin adds may hang on its configuration
+    // Not a warning: the contributions of a plugin can depend on its configuration.
     for (const { name, absent } of this.report().plugins)
-      if (absent) this.log.debug({ plugin: name, absent }, 'declares names in its manifest that it has not added')
+      if (absent) this.log.debug({ plugin: name, absent }, 'a plugin declares names in its manifest that it has not added')
   }
 
   service<T, H>(token: ServiceToken<T, H>): T {
@@ -196,7 +202,7 @@ class HostImpl implements RunningHost {
         }
       )
     } catch (error) {
-      // what the kernel says of this very plugin needs no second word
+      // An error of the kernel about this plugin needs no wrapper.
       throw isSvcShaped(error) && error.plugin === plannedPlugin.name ? error : this.#setupFailed(plannedPlugin.name, error)
     }
   }
@@ -205,7 +211,7 @@ class HostImpl implements RunningHost {
     return setupFailed(plugin, cause, this.#options.without?.(plugin))
   }
 
-  /** A service may be missing although its plugin is there: when that one was optional and failed. */
+  /** A required service can be missing although its plugin is installed: when that plugin is optional and failed. */
   #checkServices({ name, plugin }: OrderedPlugin) {
     const missing = Object.values(plugin.requires).find(token => token.what === 'service' && !this.#services.has(token.name))
     if (missing) throw missingService(name, missing.name, this.#services.keys())
@@ -221,7 +227,7 @@ class HostImpl implements RunningHost {
   }
 
   async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope, error: SvcError, setupMs: number) {
-    for (const left of await owned.close()) this.log.warn({ err: left }, 'undoing a failed setup left something')
+    for (const left of await owned.close()) this.log.warn({ err: left }, 'cleanup after a failed setup was incomplete')
     if (!plannedPlugin.found.optional) throw error
     this.log.error({ plugin: plannedPlugin.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
     this.#failed.push({
@@ -251,7 +257,7 @@ class HostImpl implements RunningHost {
   }
 }
 
-/** What is still in the slots and on the hooks of a host whose plugins have all been undone. */
+/** Lists slot items and taps that remain after all plugins were undone. */
 function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
   const items = [...slots].flatMap(([slot, { view }]) =>
     view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))

@@ -1,4 +1,4 @@
-// For plugin writers
+// For plugin authors
 export {
   definePlugin,
   type Dependencies,

@@ -1,19 +1,19 @@
-/** What bounds a piece of work besides its time. */
+/** Options of `withTimeout`. */
 export interface TimeoutOptions {
-  /** Ends the wait as well: what it aborted with is thrown. */
+  /** Also ends the wait. The returned promise rejects with the abort reason. */
   readonly signal?: AbortSignal
-  /** The error that says it took too long. */
+  /** Creates the error for the time-out. */
   readonly late?: () => Error
 }
 
 /**
- * Does `work` for at most so many milliseconds: its signal is aborted then, and whether or not it listens, the answer comes in time. Throws what `late` says,
- * and what `signal` aborted with.
+ * Runs `work` for at most `ms` milliseconds, then aborts its signal and rejects, whether or not the work listens. Rejects with
+ * the error of `late`, or with the abort reason of `signal`.
  */
 export function withTimeout<T>(
   ms: number,
   work: (signal: AbortSignal) => T | Promise<T>,
-  { signal, late = () => new Error(`it did not end within ${ms} ms`) }: TimeoutOptions = {}
+  { signal, late = () => new Error(`the work did not end within ${ms} ms`) }: TimeoutOptions = {}
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()
@@ -32,18 +32,19 @@ export function withTimeout<T>(
     const onAbort = () => end(signal?.reason)
     const timer = setTimeout(() => end(late()), ms)
     signal?.addEventListener('abort', onAbort, { once: true })
-    const working = async () => await work(ending.signal) // what it throws at once is a rejection too
+    const working = async () => await work(ending.signal) // a synchronous throw becomes a rejection
     working().then(over(resolve), over(reject))
   })
 }
 
-/** Takes a step of one piece of work among many. The step must not throw. */
+/** Runs a step now or with other steps of the same event loop turn. The step must not throw. */
 export type StepBatcher = (step: () => void) => void
 
 /**
- * Steps that come within one turn of the loop are done together at its end; where the turn before had but one, nobody waits. Many at a time cost less: the
- * same step of another request finds its code in the processor's caches (a chat takes a third less so), and a write that finds its reader awake half of one
- * that must wake it. For where many wait at the same time: a body that is read, an upstream's answer, the end of a reply.
+ * Creates a batcher. It runs the steps that arrive within one turn of the event loop together at the end of that turn. When the
+ * previous turn had only one step, it runs a step at once. Batches are cheaper: the code is still in the processor's caches (a
+ * chat takes a third less), and a write that finds its reader awake costs half. Use it where many callers wait at the same
+ * time: body reads, upstream responses, ends of responses.
  */
 export function createStepBatcher(): StepBatcher {
   let ready: (() => void)[] = []

@@ -15,7 +15,7 @@ import type { Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, CallContext } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
-/** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
+/** Defines how values pass between plugins: directly, or (strict) through a channel that clones and checks them. */
 export interface PluginBoundary {
   /** Runs the setup of a plugin. */
   setup<T>(by: string, work: () => T): T
@@ -24,15 +24,15 @@ export interface PluginBoundary {
   tap(ref: AnyHook, tap: (value: unknown, ctx: CallContext) => unknown, by: string): (value: unknown, ctx: CallContext) => unknown
 }
 
-/** What a scope stands on. */
+/** Options of a scope. */
 export interface ScopeOptions {
   readonly name: string
   readonly instance?: string
-  /** Of an instance: the place of its entry in the configuration. */
+  /** For an instance: the position of its entry in the configuration. */
   readonly place?: number
   readonly config: unknown
   readonly manifest: Manifest
-  /** What was accepted of it. */
+  /** The accepted permissions of the manifest. */
   readonly permissions: NonNullable<Manifest['permissions']>
   readonly declared: boolean
   readonly order: number
@@ -42,30 +42,30 @@ export interface ScopeOptions {
   readonly boundary: PluginBoundary
   readonly closeLimitMs: () => number
   slot(token: AnySlot): Slot
-  /** Counts the calls of what is added; absent: nothing is counted. */
+  /** Counts the calls of added items. Absent: nothing is counted. */
   readonly counts?: CallCounter
 }
 
-/** A scope as the host holds it. */
+/** A scope with the parts that only the host uses. */
 export interface OwnedScope {
   readonly scope: Scope
-  /** What was added, by slot. */
+  /** The added names, by slot. */
   readonly added: Map<string, Set<string>>
-  /** The last thing the plugin did with its scope, in words. */
+  /** Describes the last operation of the plugin on its scope. */
   lastStep(): string
-  /** Undoes everything, in reverse; returns what failed. */
+  /** Undoes everything in reverse order and returns the failures. */
   close(): Promise<SvcError[]>
 }
 
 type Undo = () => unknown
 
-/** Makes the hold of one plugin on the host: one ordered set of undos. */
+/** Creates the scope of one plugin: an ordered set of undo functions. */
 export function createScope(parts: ScopeOptions): OwnedScope {
   const { name } = parts
   const undos = new Set<Undo>()
   const added = new Map<string, Set<string>>()
   const ending = new AbortController()
-  let step = 'nothing was added yet'
+  let step = 'nothing added yet'
   const open = (what: string) => {
     if (ending.signal.aborted) throw scopeClosed(name, what)
     step = what
@@ -98,26 +98,26 @@ export function createScope(parts: ScopeOptions): OwnedScope {
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
     use(thing) {
-      open('took charge of a disposable')
+      open('took ownership of a disposable')
       owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))
       return thing
     },
     defer(undo) {
-      open('deferred an undo')
+      open('deferred an undo function')
       owned(undo)
     },
   }
   return { scope, added, lastStep: () => step, close: () => closeAll(parts, ending, undos) }
 }
 
-/** Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */
+/** Compares an added item with the manifest. Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */
 function checkManifest(
   { name, manifest, permissions, ...parts }: ScopeOptions,
   token: AnySlot,
   item: string,
   value: unknown
 ): void {
-  // a copy of the token that is older than the host's does not say it
+  // An older copy of the token can lack these members.
   const { name: slot, declared, permission } = { ...parts.slot(token).token, ...token }
   const data = Object(value) as Readonly<Record<string, unknown>>
   const added = declared && picked(data, declared)
@@ -132,7 +132,7 @@ function checkManifest(
     if (!names.some(word => matchesPattern(word, wanted))) throw permissionMissing(name, slot, item, wanted, permission)
 }
 
-/** What the permission has to name. */
+/** The values that the permission has to list. */
 function wantedBy(
   permission: NonNullable<AnySlot['permission']>,
   item: string,
@@ -143,7 +143,7 @@ function wantedBy(
   return Array.isArray(list) ? permission.values.filter(value => list.includes(value)) : []
 }
 
-/** These members, those that are there. */
+/** Picks the given members, as far as they exist. */
 const picked = (data: Readonly<Record<string, unknown>>, keys: readonly string[]): Readonly<Record<string, unknown>> =>
   Object.fromEntries(keys.flatMap(key => (data[key] === undefined ? [] : [[key, data[key]]])))
 
@@ -167,7 +167,7 @@ async function closeAll(parts: ScopeOptions, ending: AbortController, undos: Set
     try {
       await withTimeout(limit, () => undo())
     } catch (error) {
-      failed.push(closeFailed(parts.name, 'an undo failed', error))
+      failed.push(closeFailed(parts.name, 'an undo function failed', error))
     }
   }
   return failed

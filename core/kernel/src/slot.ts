@@ -11,13 +11,16 @@ interface SlotEntry {
 export interface Slot {
   readonly token: AnySlot
   readonly view: SlotView<unknown>
-  /** Adds; returns the removal. What has a `place` in the configuration stands there whenever it comes, before what has none. Throws NAME_TAKEN. */
+  /**
+   * Adds an item and returns its removal. Items with a `position` in the configuration come first, in that order, whenever they
+   * are added. Throws NAME_TAKEN.
+   */
   add(name: string, item: unknown, plugin: string, place?: number): () => void
-  /** Tells pending changes now. */
+  /** Reports pending changes now. */
   flush(): Promise<void>
 }
 
-/** Makes a slot; `tell` hears of changes, gathered to one event a turn of the loop. */
+/** Creates a slot. `notify` receives changes, gathered to one event per turn of the event loop. */
 export function createSlot(token: AnySlot, notify: (change: SlotChange) => Promise<unknown>): Slot {
   const held = new Map<string, SlotEntry>()
   let version = 0
@@ -57,7 +60,8 @@ export function createSlot(token: AnySlot, notify: (change: SlotChange) => Promi
   }
 }
 
-// What came and went between two events was never seen; what went and came again has changed, so both tell it.
+// An item that was added and removed between two events is not reported. One that was removed and added again is reported as
+// both.
 function noteChange(pending: { added: Set<string>; removed: Set<string> }, name: string, to: 'added' | 'removed') {
   if (to === 'added') return void pending.added.add(name)
   const unseen = pending.added.delete(name) && !pending.removed.has(name)
