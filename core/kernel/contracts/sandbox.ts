@@ -1,54 +1,60 @@
 import { type CallContext, defineService, type Runtime } from '@svc/core'
 import type { Json } from './store.ts'
 
-/** What a process in the sandbox may have. */
+/** Limits of a process in the sandbox. */
 export interface ProcessLimits {
-  /** Bytes of memory for the process and all that it starts. Refused where this machine can hold no such limit. */
+  /** Memory of the process and its children in bytes. Rejected when this machine cannot enforce it. */
   readonly memoryBytes?: number
-  /** How many processes and threads there may be at once; Node alone has a dozen. Refused where this machine can hold no such limit; absent: 256 where it can. */
+  /**
+   * Maximum number of processes and threads; Node alone needs a dozen. Rejected when this machine cannot enforce it. Absent:
+   * 256 where it can.
+   */
   readonly pids?: number
-  /** False: a network of its own with nothing in it. True: the network of this machine, its loopback included. */
+  /** False: an empty network. True: the network of this machine, including loopback. */
   readonly networkAccess: boolean
-  /** False: the folders that are visible for this process alone (`cwd`, `readPaths`) may be written too. The system never can. */
+  /** False: folders that are visible only to this process (`cwd`, `readPaths`) are also writable. System folders never are. */
   readonly filesystemReadonly: boolean
-  /** Files and folders that may be written; links are followed first. */
+  /** Writable files and folders, after links are resolved. */
   readonly allowedPaths: readonly string[]
-  /** Files and folders that may be read besides the system and the program's own. */
+  /** Readable files and folders, besides those of the system and the program. */
   readonly readPaths?: readonly string[]
 }
 
-/** A process to be run. */
+/** A process to run. */
 export interface ProcessRequest {
-  /** A name that is looked up in `env.PATH` (else in the host's), or a path. */
+  /** A name to look up in `env.PATH` (else that of the host), or a path. */
   readonly command: string
   readonly args: readonly string[]
-  /** Its only variables, but for `PATH`, `HOME` and `TMPDIR`, which have a sensible value where they are absent. */
+  /** Its only variables. `PATH`, `HOME` and `TMPDIR` have defaults. */
   readonly env: { readonly [name: string]: string }
-  /** A folder that it may read; absent: its private `/tmp`. */
+  /** The working folder, which is readable. Absent: its private `/tmp`. */
   readonly cwd?: string
   readonly limits: ProcessLimits
-  /** Whether it is a Node program, which gets Node's permission model as a second fence; absent: where the command is `node`. */
+  /** Whether it is a Node program, which also runs under Node's permission model. Absent: true when the command is `node`. */
   readonly node?: boolean
   /**
-   * Whether it runs for as long as the server does. Then a writable folder is refused in which a protected path is missing or is a file, because the
-   * protection of these does not outlast what a person does with them, and git folders are read-only as a whole.
+   * Whether it runs as long as the server. Then a writable folder is rejected if a protected path in it is missing or is a
+   * file, because later changes by people would end its protection. Git folders are read-only as a whole.
    */
   readonly lasting?: boolean
 }
 
-/** By what a limit is held: a control group (version 2 or 1), a scope of systemd, or the limits of each single process. */
+/** The mechanism of a limit: a control group (version 2 or 1), a systemd scope, or limits of each single process. */
 export type LimitHolder = 'cgroup2' | 'cgroup1' | 'systemd' | 'rlimit'
 
-/** What is in force for one process; null: nothing was asked, and nothing is held. */
+/** The enforced limits of one process. null: not requested and not enforced. */
 export interface Enforced {
   readonly memory: LimitHolder | null
   readonly pids: LimitHolder | null
   readonly network: 'none' | 'host'
-  /** Whether Node's permission model is on as well. */
+  /** Whether Node's permission model is on. */
   readonly nodePermission: boolean
 }
 
-/** A command line that enforces what was asked. Start it with these variables and no others; its end is the end of all that runs in it. */
+/**
+ * A command line that enforces the request. Start it with exactly these variables. When it exits, all processes in it have
+ * ended.
+ */
 export interface WrappedProcess {
   readonly file: string
   readonly args: readonly string[]
@@ -58,36 +64,36 @@ export interface WrappedProcess {
   readonly enforced: Enforced
 }
 
-/** Which limits a process ran into. */
+/** Limits that a process has reached. */
 export interface Released {
   readonly outOfMemory: boolean
   readonly outOfPids: boolean
 }
 
-/** What this machine can hold. */
+/** Capabilities of this machine. */
 export interface SandboxAbility {
-  /** Whether anything can be run at all: bubblewrap is there and may make its namespaces. */
+  /** Whether processes can run: bubblewrap is installed and can create its namespaces. */
   readonly ready: boolean
   /** Its version. */
   readonly bubblewrap: string | null
   readonly memory: LimitHolder | null
   readonly pids: LimitHolder | null
-  /** What is missing, and what fixes it. */
+  /** The missing part and how to fix it. */
   readonly reason?: string
   readonly hint?: string
 }
 
-/** Runs programs of strangers. What this machine cannot hold is refused, never run open. */
+/** Runs untrusted programs. A request that this machine cannot enforce is rejected, never run without limits. */
 export interface ProcessSandbox {
   /**
-   * The command line for a process. Starts nothing, but makes what holds its limits: call `release` when it has ended, or was never started. Throws
-   * SANDBOX_UNAVAILABLE where this machine cannot hold what is asked, SANDBOX_PATH for a path that may not be shown, SANDBOX_COMMAND for a program that is
-   * not there.
+   * Prepares a process and returns its command line. It starts nothing, but creates its limits: call `release` when the process
+   * has exited or was not started. Throws SANDBOX_UNAVAILABLE when this machine cannot enforce the request, SANDBOX_PATH for a
+   * path that must not be exposed, SANDBOX_COMMAND for a missing program.
    */
   wrap(request: ProcessRequest, ctx: CallContext): Promise<WrappedProcess>
-  /** Ends what still runs in it, removes what was made for it, and tells which limits it ran into. An unknown id is none. */
+  /** Kills remaining processes, removes the sandbox and returns the limits that were reached. Unknown ids are ignored. */
   release(id: string, ctx: CallContext): Promise<Released>
-  /** What this machine can hold: known by doing it, once; a machine that cannot is asked again. */
+  /** Tests the capabilities of this machine. A positive result is cached. */
   probe(ctx: CallContext): Promise<SandboxAbility>
 }
 
@@ -96,24 +102,24 @@ export const ProcessSandbox = defineService<ProcessSandbox>('process_sandbox', {
   methods: { wrap: 'call', release: 'call', probe: 'call' },
 })
 
-/** What a script may do and take; what is absent is as the sandbox is configured, or not allowed. */
+/** Limits of a script. Absent values are those of the sandbox configuration, or not allowed. */
 export interface ScriptLimits {
-  /** Milliseconds from its beginning to its end, waiting included. */
+  /** Total time limit in milliseconds, waiting included. */
   readonly timeoutMs?: number
-  /** Bytes of memory, the engine's own included. */
+  /** Memory in bytes, including the engine. */
   readonly memoryBytes?: number
-  /** Hosts that `fetch` may ask; `*` is every public one. Without a host there is no `fetch`. */
+  /** Hosts that `fetch` can reach; `*` means all public hosts. Without hosts, `fetch` does not exist. */
   readonly network?: readonly string[]
-  /** Folders in which `files` may read and write. Without one there is no `files`. */
+  /** Folders that `files` can read and write. Without folders, `files` does not exist. */
   readonly paths?: readonly string[]
 }
 
-/** JavaScript that nobody vouches for. */
+/** Untrusted JavaScript. */
 export interface Script {
   readonly code: string
-  /** What the code sees as `input`; default null. */
+  /** The value of `input` in the code. Default null. */
   readonly input?: Json
-  /** Whose code it is: no two tenants ever share an engine. Default: the principal that asks. */
+  /** The owner of the code. Tenants never share an engine. Default: the principal of the context. */
   readonly tenant?: string
   readonly limits?: ScriptLimits
 }
@@ -125,16 +131,17 @@ export interface ConsoleLine {
 }
 
 export interface ScriptResult {
-  /** The value of the last expression, a promise awaited, as JSON; `undefined` is null. */
+  /** The value of the last expression as JSON. Promises are awaited; `undefined` becomes null. */
   readonly value: Json
-  /** The first lines that it wrote to its console. */
+  /** The first lines of its console output. */
   readonly console: readonly ConsoleLine[]
 }
 
 /**
- * Runs JavaScript of strangers. Throws SANDBOX_TIMEOUT, SANDBOX_MEMORY_LIMIT, SANDBOX_BLOCKED (it reached for what it may not have), SANDBOX_FAILED (an
- * exception of its own, and a result that is no JSON), each with `details.reason`; SANDBOX_BUSY; INVALID_VALUE for limits that cannot be held.
- * As the runtime "quickjs" it also runs plugins' plain JavaScript (`open` and `call`).
+ * Runs untrusted JavaScript. Throws SANDBOX_TIMEOUT, SANDBOX_MEMORY_LIMIT, SANDBOX_BLOCKED (a forbidden access) and
+ * SANDBOX_FAILED (an exception of the script, or a result that is not valid JSON), each with `details.reason`. Throws
+ * SANDBOX_BUSY, and INVALID_VALUE for limits that it cannot enforce. As the runtime "quickjs" it also runs the plain JavaScript
+ * of plugins (`open` and `call`).
  */
 export interface ScriptSandbox extends Runtime {
   run(script: Script, ctx: CallContext): Promise<ScriptResult>
