@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 /** Options of `withTimeout`. */
 export interface TimeoutOptions {
   /** Also ends the wait. The returned promise rejects with the abort reason. */
@@ -60,3 +62,32 @@ export function createStepBatcher(): StepBatcher {
     else step()
   }
 }
+
+/** Lets other work run during a long loop: `if (yielder.isDue()) await yielder.take()`. */
+export interface Yielder {
+  /** Whether the loop has run for long enough. Ask once per step. */
+  isDue(): boolean
+  /** Waits for a turn of the event loop. Throws the abort reason of the signal. */
+  take(): Promise<void>
+}
+
+const SLICE_MS = 4
+
+/** Creates a yielder that is due after 4 ms, or after `steps` calls of `isDue`, whichever is first. */
+export function createYielder(signal: AbortSignal, { steps = Number.POSITIVE_INFINITY }: { steps?: number } = {}): Yielder {
+  let since = performance.now()
+  let count = 0
+  return {
+    isDue: () => ++count >= steps || performance.now() - since > SLICE_MS,
+    async take() {
+      await nextTurn()
+      signal.throwIfAborted()
+      since = performance.now()
+      count = 0
+    },
+  }
+}
+
+/** Returns the delay before the next attempt: none after the first failure, then `firstMs`, doubled for each further failure up to `maxMs`. */
+export const backoffDelay = (failures: number, firstMs = 200, maxMs = 10_000): number =>
+  failures <= 1 ? 0 : Math.min(maxMs, firstMs * 2 ** (failures - 2))

@@ -36,10 +36,10 @@ export const methodUnknown = (plugin: string, path: string, method: string) =>
     hint: TABLE_HINT,
   })
 
-export const useMissing = (where: string) =>
+export const contextMissing = (where: string) =>
   svcError('USE_MISSING', `${where} was called without its last argument, use`, { where, hint: 'hand on the use you were given' })
 
-export const deadlineOver = (where: string) =>
+export const deadlineExceeded = (where: string) =>
   svcError('TIMEOUT', `${where} did not answer before its deadline`, {
     where,
     hint: 'raise the limit of the caller, or look at what is slow',
@@ -60,12 +60,12 @@ export const frameOverBudget = (bytes: number, why: string) =>
   })
 
 /** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
-export interface HeldLimits {
+export interface CallLimits {
   readonly calls: number
   readonly bytes: number
 }
 
-export const askedTooMuch = (plugin: string, { calls, bytes }: HeldLimits) =>
+export const askedTooMuch = (plugin: string, { calls, bytes }: CallLimits) =>
   svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {
     plugin,
     details: { calls, bytes },
@@ -98,7 +98,7 @@ export const serverAmbiguous = (where: string, ports: readonly number[]) =>
     hint: `say which: --port ${ports[0]}`,
   })
 
-export const useForged = (plugin: string, principal: string, requestId: string) =>
+export const contextForged = (plugin: string, principal: string, requestId: string) =>
   svcError(
     'USE_FORGED',
     `asks in the name of "${principal.slice(0, 100)}" (request ${requestId.slice(0, 100)}), who is not waiting for it`,

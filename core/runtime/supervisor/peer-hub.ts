@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { codeOf, systemContext, type CallContext } from '@svc/core'
 import type { PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
-import { notTaken, peerGone } from './errors.ts'
+import { broadcastTimeout, peerGone } from './errors.ts'
 import { type FinalMetrics, PeerEnd, type PeerMetrics, PeerHub, type Snapshot } from './peer-contract.ts'
 
 /** Pause between two rounds of reclaim requests, so that a thousand refusals do not cost a thousand rounds. */
@@ -211,7 +211,7 @@ async function notifyPeer(peer: PeerConnection, message: PeerMessage, requestId:
   try {
     await inTime(taken, NOTIFY_MS)
   } catch (error) {
-    if (error === LATE) throw notTaken(peer.pid, message.topic, NOTIFY_MS)
+    if (error === LATE) throw broadcastTimeout(peer.pid, message.topic, NOTIFY_MS)
     if (codeOf(error) !== 'PLUGIN_GONE') throw error
   }
 }

@@ -1,7 +1,7 @@
 import type { Channel } from '../processes/channel.ts'
 import { systemContext, type CallContext } from '@svc/core'
 import type { PeerMessage } from '@svc/core/contracts'
-import { leaving } from './errors.ts'
+import { workerLeaving } from './errors.ts'
 import { type FinalMetrics, PeerHub, PeerEnd, type PeerMetrics, type Snapshot } from './peer-contract.ts'
 
 /** Handles what arrives from other workers. */
@@ -142,7 +142,7 @@ class WorkerPeerLink implements PeerLink {
   }
 
   async #inherit({ id, metrics }: FinalMetrics): Promise<Snapshot> {
-    if (this.#left) throw leaving()
+    if (this.#left) throw workerLeaving()
     await this.#inTurn(async () => {
       await this.#handlers?.inherit(metrics, this.#ctx)
       this.#took.push(id)

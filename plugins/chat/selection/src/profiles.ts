@@ -164,8 +164,8 @@ async function begin(file: string): Promise<void> {
     await rm(next)
   }
   const stats = await handle.stat()
-  const { begunFiles } = await import('@svc/runtime')
-  begunFiles.set(file, stats)
+  const { createdFiles } = await import('@svc/runtime')
+  createdFiles.set(file, stats)
 }
 
 function hintOf(fault: SchemaProblem): string {

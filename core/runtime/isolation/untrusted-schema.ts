@@ -2,7 +2,7 @@ import { runInNewContext } from 'node:vm'
 import { type SchemaProblem, type JsonSchema, type Schema, schema } from '@svc/core'
 
 /** The configuration of an isolated plugin: its schema is a stranger's. */
-export interface HeldConfig extends Schema {
+export interface UntrustedSchema extends Schema {
   /** What the configuration itself says of a checked value, without the defaults that the plugin's schema has filled in. */
   written(value: unknown): unknown
 }
@@ -18,7 +18,7 @@ const TOO_LONG: SchemaProblem = {
 }
 
 /** A schema whose patterns and references may take for ever: the check is ended then, and that is the fault. */
-export function heldConfig(json: JsonSchema): HeldConfig {
+export function untrustedSchema(json: JsonSchema): UntrustedSchema {
   const own = schema(json)
   const before = new WeakMap<object, unknown>()
   return {
