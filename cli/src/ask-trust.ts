@@ -5,11 +5,11 @@ import {
   configCode,
   configFilesIn,
   foreignReason,
-  hashBefore,
+  trustedHash,
   nearestConfig,
   trustCode,
   trustsAll,
-  withImported,
+  withImports,
 } from '@svc/core/config'
 import { ensureHome } from '@svc/runtime'
 import { here } from './settings.ts'
@@ -20,15 +20,10 @@ export async function askForTrust(): Promise<void> {
   const folder = nearestConfig(cwd)
   const file = folder === undefined || folder === home ? undefined : configFilesIn(folder)[0]
   // what cannot be taken at all is reported by the command itself
-  if (
-    file === undefined ||
-    trustsAll(env) ||
-    !CODE.test(file) ||
-    withImported(file).some(one => foreignReason(one) !== undefined)
-  )
+  if (file === undefined || trustsAll(env) || !CODE.test(file) || withImports(file).some(one => foreignReason(one) !== undefined))
     return
   const code = configCode(file)
-  const before = hashBefore(home, code.file)
+  const before = trustedHash(home, code.file)
   if (before === code.hash) return
   if (await isAllowed(code, before !== undefined)) trustCode(ensureHome(home), code)
 }

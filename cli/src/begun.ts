@@ -1,5 +1,5 @@
 import { statSync, type Stats } from 'node:fs'
-import { begunFiles } from '@svc/runtime'
+import { createdFiles } from '@svc/runtime'
 
 /** Files that svc itself has begun, each with its stamp at that moment. */
 export type Begun = Readonly<Record<string, string>>
@@ -8,7 +8,7 @@ export type Begun = Readonly<Record<string, string>>
 const stampOf = ({ ino, size, ctimeMs }: Stats) => `${ino} ${size} ${ctimeMs}`
 
 /** Those of this process. */
-export const begunHere = (): Begun => Object.fromEntries([...begunFiles].map(([file, stats]) => [file, stampOf(stats)]))
+export const begunHere = (): Begun => Object.fromEntries([...createdFiles].map(([file, stats]) => [file, stampOf(stats)]))
 
 /** Whether nobody has written it since. */
 export function isAsBegun(file: string, begun: Begun): boolean {

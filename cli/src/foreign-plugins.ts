@@ -8,7 +8,7 @@ import {
   type PluginEntry,
   shownPath,
   type SvcError,
-  withImported,
+  withImports,
 } from '@svc/core'
 import { pluginForeign } from './errors.ts'
 import { placed } from './plugin-places.ts'
@@ -31,6 +31,6 @@ function ownPath(entry: PluginEntry): string | undefined {
 }
 
 function modulesOf(path: string): string[] {
-  if (!statSync(path).isDirectory()) return withImported(path)
+  if (!statSync(path).isDirectory()) return withImports(path)
   return [join(path, 'package.json'), ...modulesIn(path)].filter(file => existsSync(file))
 }

@@ -13,7 +13,7 @@ import {
   type SvcError,
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
-import { findUnplain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
+import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
 import { type Begun, begunHere } from './begun.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
@@ -170,7 +170,7 @@ async function reportOf(
 /** A plugin written into `svc.config.ts` is code: nobody can hand it on. */
 function plainLayers(config: Config): Layer[] | undefined {
   const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
-  return findUnplain(layers, 'layers') === undefined ? layers : undefined
+  return findNonPlain(layers, 'layers') === undefined ? layers : undefined
 }
 
 const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)

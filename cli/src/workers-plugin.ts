@@ -1,14 +1,5 @@
 import { definePlugin, Host, type SlotView, type CallContext, withTimeout, type SvcError, svcError } from '@svc/core'
-import {
-  type WorkerMetrics,
-  type Json,
-  Listeners,
-  type PeerAnswer,
-  PeerAnswers,
-  Peers,
-  type PeerMessage,
-  Store,
-} from '@svc/core/contracts'
+import { type WorkerMetrics, type Json, Listeners, type PeerAnswer, PeerAnswers, Peers, Store } from '@svc/core/contracts'
 import type { WorkerLink } from '@svc/runtime'
 
 /** Before the http plugin listens: who serves has taken all news. */
@@ -18,7 +9,7 @@ const AFTER_SERVING = 1_000
 const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
-/** The service `Peers` of a worker of `svc serve`, over its line to the supervisor; and the listener that the supervisor is. */
+/** Provides `Peers` in a worker of `svc serve` over its channel to the supervisor, and the listener whose ports the supervisor opens. */
 export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' | 'listen'>, serverId: string, workers: number) =>
   definePlugin({
     requires: { answers: PeerAnswers },
@@ -29,18 +20,20 @@ export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' 
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
-          .catch((err: unknown) => log.warn({ err, holder }, 'its leases are free only when they run out'))
+          .catch((err: unknown) =>
+            log.warn({ err, holder }, 'failed to release the leases of an exited worker; they expire on their own')
+          )
       const join = () =>
         line.join({
-          told: (news, ctx) => hooks.told(news as PeerMessage, ctx),
+          message: (message, ctx) => hooks.message(message, ctx),
           metrics: ctx => hooks.metrics({}, ctx),
           inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),
-          wanted: (name, ctx) => hooks.wanted({ name }, ctx),
+          reclaim: (name, ctx) => hooks.reclaim({ name }, ctx),
           answer: (topic, message, ctx) => answerOf(answers, topic).answer(message as Json, ctx),
-          async gone(pid, ctx) {
+          async workerExit(pid, ctx) {
             const holder = `${serverId}/${pid}/`
             await release(holder, ctx)
-            await hooks.gone({ holder }, ctx)
+            await hooks.workerExit({ holder }, ctx)
           },
         })
       const ready = async (ctx: CallContext) => {
@@ -52,13 +45,13 @@ export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' 
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return {
-        async tell(topic, message, ctx) {
-          await hooks.told({ topic, message }, ctx)
-          await line.tell({ topic, message }, ctx)
+        async broadcast(topic, message, ctx) {
+          await hooks.message({ topic, message }, ctx)
+          await line.broadcast({ topic, message }, ctx)
         },
         metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
-        enter: (name, limit, ctx) => line.enter(name, limit, ctx),
-        leave: (name, ctx) => line.vacate(name, ctx),
+        acquire: (name, limit, ctx) => line.acquire(name, limit, ctx),
+        release: (name, ctx) => line.release(name, ctx),
         self: () => line.self(),
         ask: (worker, topic, message, ctx) => line.ask(worker, topic, message, ctx) as AsyncIterable<Json>,
       }

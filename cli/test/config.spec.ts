@@ -225,7 +225,7 @@ describe('svc config check', () => {
     await place.write('svc.config.json', '{}')
     const { code, err } = await place.svc(['config', 'check'])
     expect(code).to.equal(1)
-    expect(err).to.match(/^CONFIG_AMBIGUOUS\n {2}svc\.config\.json and svc\.config\.yaml lie in one folder/)
+    expect(err).to.match(/^CONFIG_AMBIGUOUS\n {2}svc\.config\.json and svc\.config\.yaml are in one folder/)
   })
 
   it('names a plugin that cannot be found', async () => {

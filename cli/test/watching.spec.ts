@@ -2,7 +2,7 @@ import { mkdtempSync, statSync } from 'node:fs'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { begunFiles } from '@svc/runtime'
+import { createdFiles } from '@svc/runtime'
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { until } from '../../test/support/breath.ts'
@@ -148,9 +148,9 @@ describe('what is watched', () => {
     const [own, other] = ['profiles.yaml', 'svc.config.yaml'].map(name => join(folder, name)) as [string, string]
     await writeFile(own, 'default: default\n')
     await writeFile(other, 'chat: {}\n')
-    for (const file of [own, other]) begunFiles.set(file, statSync(file))
+    for (const file of [own, other]) createdFiles.set(file, statSync(file))
     const begun = begunHere()
-    for (const file of [own, other]) begunFiles.delete(file)
+    for (const file of [own, other]) createdFiles.delete(file)
     await write('svc.config.yaml')
     using watching = createWatching(tell)
     const first = next()

@@ -36,7 +36,7 @@ const SPARSE = Buffer.from([255, 15, 97, 255, 255, 255, 255, 15, 64, 0, 255, 255
 const use = { principal: { id: 'x', scopes: [] }, requestId: 'x', aborted: { message: { toString: 1, valueOf: 1 } } }
 const FRAMES = {
   'a sparse list': () => SPARSE,
-  'an abort that has no words': () => serialize([[1, 1_000_000, 'outside', 'log', ['info', {}, 'x'], use]]),
+  'an abort that has no words': () => serialize([[1, 1_000_000, 'host_bridge', 'log', ['info', {}, 'x'], use]]),
 }
 let next
 const write = Socket.prototype.write

@@ -35,7 +35,7 @@ describe('code that a configuration names and other users can write', () => {
     await writeFile(project.at('flows/x.js'), project.code)
     await chmod(project.at('flows/x.js'), 0o666)
     const { out } = await runSvc(['workflows', 'validate', 'x'], { home: project.home, cwd: project.folder })
-    expect([project.ran(), out.includes('every user of this machine can write it')], out).to.deep.equal([false, true])
+    expect([project.ran(), out.includes('all users of this machine can write the file')], out).to.deep.equal([false, true])
     await rm(project.at('flows'), { recursive: true })
   })
 })

@@ -7,10 +7,10 @@ import { openChannel, socketTransport } from '@svc/runtime'
 import { HostBridge } from '../../core/runtime/isolation/contract.ts'
 import { createContributions } from '../../core/runtime/isolation/contributions.ts'
 import type { Isolated } from '../../core/runtime/isolation/isolated-ref.ts'
-import { STRANGERS_CALLS, STRANGERS_LINE } from '../../core/runtime/isolation/isolated-process.ts'
+import { UNTRUSTED_CALLS, UNTRUSTED_TRANSPORT } from '../../core/runtime/isolation/isolated-process.ts'
 import { createBorrowedContexts } from '../../core/runtime/isolation/borrowed-contexts.ts'
-import { createLineBudget } from '../../core/runtime/isolation/line-budget.ts'
-import { hostBridgeOf } from '../../core/runtime/isolation/host-bridge.ts'
+import { createOutputLimiter } from '../../core/runtime/isolation/output-limiter.ts'
+import { createHostBridge } from '../../core/runtime/isolation/host-bridge.ts'
 import type { TargetReport } from './channel-fuzz.ts'
 
 interface Echo {
@@ -32,16 +32,16 @@ const name = 'fuzz'
 let breaches = 0
 
 function serve(socket: Socket, scope: Scope): void {
-  const channel = openChannel(socketTransport(socket, STRANGERS_LINE), {
+  const channel = openChannel(socketTransport(socket, UNTRUSTED_TRANSPORT), {
     name,
     self: 'svc',
-    held: STRANGERS_CALLS,
+    held: UNTRUSTED_CALLS,
     graceMs: 50,
     onBreach: () => void breaches++,
   })
   const uses = createBorrowedContexts(name)
   const contributions = createContributions(name)
-  const budget = createLineBudget(() => {})
+  const budget = createOutputLimiter(() => {})
   channel.signal.addEventListener('abort', () => {
     contributions.removeAll()
     budget[Symbol.dispose]()
@@ -56,9 +56,9 @@ function serve(socket: Socket, scope: Scope): void {
     own: token => (token.name === Tools.name ? (Tools as typeof token) : token),
   }
   channel.offer(
-    'outside',
+    'host_bridge',
     HostBridge,
-    hostBridgeOf(plugin, scope, { channel, uses, contributions, budget, refused: async () => {} })
+    createHostBridge(plugin, scope, { channel, uses, contributions, budget, refused: async () => {} })
   )
   channel.offer<unknown>('given.echo', Echo, uses.guard(Echo, echo))
   void ask(channel.reach('far', Echo), systemContext(channel.signal))

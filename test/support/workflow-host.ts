@@ -46,7 +46,7 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
   })
   const peers = definePlugin({
     provides: Peers,
-    setup: scope => onlyWorker(message => scope.hooks.told(message, systemContext(scope.signal, 'test'))),
+    setup: scope => onlyWorker(message => scope.hooks.message(message, systemContext(scope.signal, 'test'))),
   })
   const parts = definePlugin({
     setup(scope) {
@@ -67,11 +67,11 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
 }
 
 /** A worker that is the only one of its server. */
-const onlyWorker = (told: (message: { topic: string; message: never }) => Promise<unknown>) => ({
-  tell: async (topic: string, message: unknown) => void (await told({ topic, message: message as never })),
+const onlyWorker = (notify: (message: { topic: string; message: never }) => Promise<unknown>) => ({
+  broadcast: async (topic: string, message: unknown) => void (await notify({ topic, message: message as never })),
   metrics: async () => [],
-  enter: async () => true,
-  leave: async () => {},
+  acquire: async () => true,
+  release: async () => {},
   self: async () => 'only',
   async *ask(): AsyncGenerator<never, void> {},
 })

@@ -3,12 +3,12 @@ import { configUnknownKey, configUnreadable } from './errors.ts'
 import type { Plugin } from '../src/plugin.ts'
 import type { Manifest } from '../loading/manifest.ts'
 
-/** A tree of configuration values, as files hold it. */
+/** A tree of configuration values, as in files. */
 export type ConfigTree = { [key: string]: unknown }
 
-/** One place that configuration came from. `line` finds a key in its file. */
+/** One source of configuration. `line` returns the line of a key in its file. */
 export interface Layer {
-  /** `defaults`, `environment`, `flags`, or the path of the file as a person finds it. */
+  /** `defaults`, `environment`, `flags`, or the path of the file as shown to people. */
   readonly name: string
   readonly file?: string
   readonly value: ConfigTree
@@ -20,45 +20,48 @@ export interface Layer {
 /** A plugin to load: its package, folder or file, or the plugin itself. */
 export interface PluginEntry {
   readonly use: string | URL | Plugin
-  /** Needed where `use` is a plugin: what its errors and log lines call it. */
+  /** The name in errors and log lines. Required where `use` is a plugin. */
   readonly name?: string
-  /** What an inline plugin may add; absent: anything. */
+  /** What an inline plugin can add. Absent: anything. */
   readonly manifest?: Manifest
-  /** Its failure leaves the host running. */
+  /** When it fails, the host keeps running. */
   readonly optional?: boolean
   readonly enabled?: boolean
-  /** Where `use` is resolved from: a file or folder URL. */
+  /** A file or folder URL from which `use` is resolved. */
   readonly from?: string
-  /** Where its code runs: in the host's process (as a rule), or in one of its own. */
+  /** Where its code runs: in the host process (the default) or in its own. */
   readonly isolation?: 'in-process' | 'process'
-  /** What it may have in a process of its own, where that is not what its manifest says. */
+  /** Permissions in its own process, when they differ from its manifest. */
   readonly permissions?: Manifest['permissions']
-  /** What its module is known to declare, so that a start need not run it to learn that. */
+  /** The known declarations of its module, so that a start need not run it to learn them. */
   readonly declares?: unknown
-  /** What help shows of its commands, learnt when it was installed, so that help need not run it. */
+  /** Help texts of its commands, recorded at installation, so that help need not run it. */
   readonly commands?: unknown
-  /** The hash of its files, where it is held to it. */
+  /** The expected hash of its files, when it is verified. */
   readonly files?: string
 }
 export type PluginRef = string | URL | PluginEntry
 
-/** The configuration in force: one tree, and where each value came from. */
+/** The effective configuration: one tree, and the source of each value. */
 export interface Config {
   readonly value: ConfigTree
   readonly plugins: readonly PluginEntry[]
   readonly layers: readonly Layer[]
-  /** What could not be read or taken: a host refuses to start with it, and tells it with all that is wrong besides. */
+  /** Errors in the configuration. A host refuses to start with them and reports them with all other problems. */
   readonly problems: readonly SvcError[]
-  /** The layer that set a key, heaviest first. */
+  /** The layer that set a key, highest priority first. */
   layerOf(keys: readonly string[]): Layer | undefined
-  /** `svc.config.yaml:12`, `environment SVC_A__B`, `flags`; of the nearest key around it where the key itself is absent. */
+  /** `svc.config.yaml:12`, `environment SVC_A__B`, `flags`. For an absent key, the place of the nearest key around it. */
   where(keys: readonly string[]): string | undefined
 }
 
 export const isTree = (value: unknown): value is ConfigTree =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Merges layers, given from light to heavy: trees merge, lists and values are replaced, `plugins` merges by name. Keys of heavier layers come first. */
+/**
+ * Merges layers, given in rising priority: trees merge, lists and values are replaced, `plugins` merges by name. Keys of layers
+ * with higher priority come first.
+ */
 export function mergeConfig(layers: readonly Layer[], unread: readonly SvcError[] = []): Config {
   const value: ConfigTree = {}
   for (const layer of layers.toReversed()) fill(value, layer.value)
@@ -111,15 +114,15 @@ function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'probl
   const placed = new Map<unknown, Pick<PluginEntry, 'use'>>()
   for (const layer of layers)
     for (const [at, ref] of listIn(layer, problems).entries()) {
-      const full = takeEntry(ref, () => placeIn(layer, ['plugins', String(at)]), problems)
+      const full = readEntry(ref, () => placeIn(layer, ['plugins', String(at)]), problems)
       if (full === undefined) continue
       const entry = { ...(layer.file ? { from: layer.file } : {}), ...full }
-      // two plugins of the program's own that have no name are still two
+      // Two inline plugins without a name are separate entries.
       const name = entry.name === undefined && isTree(entry.use) ? entry.use : nameOf(entry)
-      // who says no more than a name means the plugin that a lighter list has placed under it
+      // A reference by name alone means the plugin that a layer with lower priority registered under that name.
       const known = entry.use === name ? placed.get(name) : undefined
       if (entry.name !== undefined) placed.set(name, { use: entry.use })
-      // who names a plugin wants it, whatever a lighter list said
+      // A layer that lists a plugin enables it, whatever a layer with lower priority says.
       merged.set(name, { ...merged.get(name), enabled: true, ...entry, ...known })
     }
   return { plugins: [...merged.values()].filter(entry => entry.enabled !== false), problems }
@@ -133,18 +136,18 @@ function listIn(layer: Layer, problems: SvcError[]): readonly PluginRef[] {
   return []
 }
 
-/** An entry with a strange key is still an entry: what its plugin owns must not seem unknown. */
-function takeEntry(ref: PluginRef, where: () => string, problems: SvcError[]): PluginEntry | undefined {
+/** An entry with an unknown key is kept, so that the keys that its plugin owns do not seem unknown. */
+function readEntry(ref: PluginRef, where: () => string, problems: SvcError[]): PluginEntry | undefined {
   try {
     return entryOf(ref, where)
   } catch (error) {
     problems.push(asSvcError(error, 'CONFIG_INVALID'))
-    return isTree(ref) && 'use' in ref ? (knownOf(ref) as unknown as PluginEntry) : undefined
+    return isTree(ref) && 'use' in ref ? (withoutUnknownKeys(ref) as unknown as PluginEntry) : undefined
   }
 }
 
-/** What of it is as it must be: its fault is told once. */
-const knownOf = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
+/** Drops the invalid members, so that each problem is reported once. */
+const withoutUnknownKeys = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
   ...Object.fromEntries(ENTRY_KEYS.filter(key => Object.hasOwn(entry, key)).map(key => [key, entry[key]])),
   ...(ISOLATIONS.includes(isolation) ? { isolation } : {}),
 })
@@ -164,13 +167,13 @@ const ENTRY_KEYS = [
 ]
 const ISOLATIONS: readonly unknown[] = [undefined, 'in-process', 'process']
 
-/** A reference in its full form. */
+/** Returns the full form of a reference. */
 export function entryOf(ref: PluginRef, where = () => 'plugins'): PluginEntry {
   if (typeof ref === 'string' || ref instanceof URL) return { use: ref }
   if (!isTree(ref) || !('use' in ref))
     throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', where())
-  const strange = Object.keys(ref).find(key => !ENTRY_KEYS.includes(key))
-  if (strange !== undefined) throw configUnknownKey(`plugins.${strange}`, ENTRY_KEYS, where())
+  const unknown = Object.keys(ref).find(key => !ENTRY_KEYS.includes(key))
+  if (unknown !== undefined) throw configUnknownKey(`plugins.${unknown}`, ENTRY_KEYS, where())
   if (!ISOLATIONS.includes(ref.isolation))
     throw configUnreadable('isolation of an entry of plugins must be "in-process" or "process"', where())
   return ref
@@ -179,7 +182,7 @@ export function entryOf(ref: PluginRef, where = () => 'plugins'): PluginEntry {
 export const nameOf = (entry: PluginEntry): string =>
   entry.name ?? (typeof entry.use === 'string' || entry.use instanceof URL ? String(entry.use) : 'inline')
 
-/** A configuration that a program gives as an object. */
+/** Wraps the configuration that a program passes as an object. */
 export function configOf(value: ConfigTree): Config {
   return mergeConfig([{ name: 'given', value }])
 }

@@ -2,17 +2,19 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Found } from '../loading/load.ts'
-import { COMMANDS_MODULE, commandsOf } from '../loading/commands.ts'
-import { placeIn, slotsOf } from '../loading/manifest.ts'
+import { COMMANDS_MODULE, commandsOf, placeIn, slotsOf } from '../loading/manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
 import type { SvcError } from '../src/svc-error.ts'
 import { commandsMissing, commandTaken, slotUnknown } from './errors.ts'
 
-/** What the program knows besides its plugins. */
+/** Names that the program knows besides its plugins. */
 export interface KnownNames {
-  /** Slots that may be added to although no loaded plugin reads them; absent: manifests may name any. */
+  /** Slots that manifests can name although no loaded plugin reads them. Absent: manifests can name any slot. */
   readonly slots?: readonly string[]
-  /** What commands must not begin with, a word or two, and the one plugin that may; another name where it is the program itself. */
+  /**
+   * Reserved first words of commands (one or two words), and the plugin that can use them, or another name for the program
+   * itself.
+   */
   readonly commands?: Readonly<Record<string, string>>
 }
 interface Declared {
@@ -23,11 +25,11 @@ interface Declared {
 interface Claim {
   readonly one: Declared
   readonly words: string
-  /** Its place in the list. */
+  /** The position in the list. */
   readonly index: number
 }
 
-/** Slots that nobody knows, by manifest. */
+/** Reports unknown slots, by manifest. */
 export async function unknownSlots(plugins: readonly Declared[], { slots }: KnownNames): Promise<SvcError[]> {
   if (slots === undefined) return []
   const read = plugins.flatMap(({ plugin }) => Object.values(plugin.requires).filter(token => token.what === 'slot'))
@@ -38,7 +40,7 @@ export async function unknownSlots(plugins: readonly Declared[], { slots }: Know
   return Promise.all(strange.map(async ({ one, slot }) => slotUnknown(one.name, slot, known, await placeOf(one, slot))))
 }
 
-/** Commands that cannot run: their module is not there, or the name is taken. */
+/** Reports commands that cannot run: the module is missing or the name is taken. */
 export async function brokenCommands(plugins: readonly Declared[], { commands = {} }: KnownNames): Promise<SvcError[]> {
   const claims = plugins.flatMap(one => commandsOf(one.found.manifest).map((words, index): Claim => ({ one, words, index })))
   const taken = claims.map(async ({ one, words, index }, at) => {
@@ -53,7 +55,7 @@ export async function brokenCommands(plugins: readonly Declared[], { commands = 
   return [...(await Promise.all(taken)).flat(), ...(await Promise.all(missing))]
 }
 
-/** Whether the package exports a module of commands that is there. Nothing of it runs. */
+/** Whether the package exports an existing commands module. Nothing of it runs. */
 function hasCommands({ name, folder }: Found): boolean {
   if (folder === undefined) return true
   try {

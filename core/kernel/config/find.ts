@@ -1,33 +1,34 @@
-import { resolve } from 'node:path'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { asSvcError, type SvcError } from '../src/svc-error.ts'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
 import { configAmbiguous } from './errors.ts'
-import { shownPath } from './home.ts'
-import { type Conditions, loadFile, NAMED, type Show } from './load-file.ts'
-import { configFilesIn, nearestConfig } from './search.ts'
-import { asSvcError, type SvcError } from '../src/svc-error.ts'
+import { shownPath, userHome } from './home.ts'
+import { type FileChecks, loadFile, type ShowPath, UNCHECKED } from './load-file.ts'
 
-/** Where to look for configuration. */
+/** Options of the configuration search. */
 export interface FindOptions {
-  /** The svc home: its file weighs less than the project's. */
+  /** The svc home. Its file has lower priority than the project's. */
   home: string
-  /** Where the search upward begins. */
+  /** The folder where the upward search starts. */
   cwd: string
-  /** Replaces the project's file. What the user names is taken as it is: neither owner nor content is checked. */
+  /** Replaces the project's file. A file that the user names is accepted without a check of owner or content. */
   file?: string
-  /** No other file than `file` is read. */
+  /** Reads no file other than `file`. */
   onlyNamed?: boolean
   env?: Readonly<Record<string, string | undefined>>
   flags?: ConfigTree
   defaults?: ConfigTree
-  /** What weighs just more than the defaults, and what is wrong with it. */
+  /** A layer just above the defaults, and its problems. */
   installed?: { readonly layer: Layer; readonly problems: readonly SvcError[] }
 }
 
 /**
- * Finds and merges configuration; growing weight: defaults, what is installed, the home's file, the project's (nearest upward, or `file`), environment, flags.
- * A file that was found must not be writable by other users; code in a project's file runs only where the user has allowed it (`trustCode`), or with
- * `SVC_TRUST_CONFIG=1` in `env`.
- * What cannot be read stands in `problems`, with file and line: a host refuses to start with it.
+ * Finds and merges configuration. Rising priority: defaults, installed plugins, the file of the home, the file of the project
+ * (nearest upward, or `file`), environment, flags.
+ * A file that was found must not be writable by other users. Code in a project file runs only after the user has allowed it
+ * (`trustCode`), or with `SVC_TRUST_CONFIG=1` in `env`.
+ * Errors are in `problems`, with file and line: a host refuses to start with them.
  */
 export async function findConfig(options: FindOptions): Promise<Config> {
   const { home, cwd, onlyNamed, env = {}, flags = {}, defaults = {}, installed } = options
@@ -42,27 +43,27 @@ export async function findConfig(options: FindOptions): Promise<Config> {
   )
 }
 
-/** The file that is named, else the nearest upward; the home's own file is read already. */
+/** Reads the named file, else the nearest one upward. The file of the home is already read. */
 async function projectFile(reader: Reader, { home, cwd, file, onlyNamed, env }: FindOptions): Promise<Layer | undefined> {
-  if (file) return reader.read(resolve(cwd, file), NAMED)
+  if (file) return reader.read(resolve(cwd, file), UNCHECKED)
   const folder = onlyNamed ? undefined : nearestConfig(cwd)
   if (folder === undefined || folder === home) return undefined
   return reader.inFolder(folder, { owned: true, ...(trustsAll(env) ? {} : { allowedIn: home }) })
 }
 
-/** Whether the environment says that code in the project's configuration may run. */
+/** Whether the environment allows code in the project's configuration to run. */
 export const trustsAll = (env: FindOptions['env']): boolean => env?.SVC_TRUST_CONFIG === '1'
 
 interface Reader {
   readonly problems: readonly SvcError[]
-  read(file: string, conditions: Conditions): Promise<Layer | undefined>
-  /** The file of a folder; two of them in one would make one silently win, here another than there. */
-  inFolder(folder: string, conditions: Conditions): Promise<Layer | undefined>
+  read(file: string, conditions: FileChecks): Promise<Layer | undefined>
+  /** Reads the configuration file of a folder. Two files in one folder are an error, because one would silently win. */
+  inFolder(folder: string, conditions: FileChecks): Promise<Layer | undefined>
 }
 
-function createReader(show: Show): Reader {
+function createReader(show: ShowPath): Reader {
   const problems: SvcError[] = []
-  const read = async (file: string, conditions: Conditions) => {
+  const read = async (file: string, conditions: FileChecks) => {
     try {
       return await loadFile(file, show, conditions)
     } catch (error) {
@@ -70,7 +71,7 @@ function createReader(show: Show): Reader {
       return undefined
     }
   }
-  const inFolder = async (folder: string, conditions: Conditions): Promise<Layer | undefined> => {
+  const inFolder = async (folder: string, conditions: FileChecks): Promise<Layer | undefined> => {
     const [first, ...others] = configFilesIn(folder)
     if (others.length > 0) problems.push(configAmbiguous([first!, ...others].map(show)))
     return first === undefined ? undefined : read(first, conditions)
@@ -78,7 +79,7 @@ function createReader(show: Show): Reader {
   return { problems, read, inFolder }
 }
 
-/** `SVC_SERVER__PORT=9000` is `server.port`; only names with `__` count. The value is JSON if it parses, else text. */
+/** Maps `SVC_SERVER__PORT=9000` to `server.port`. Only names with `__` count. The value is parsed as JSON, else taken as text. */
 function envLayer(env: Readonly<Record<string, string | undefined>>): Layer {
   const value: ConfigTree = {}
   const variables = new Map<string, string>()
@@ -92,7 +93,7 @@ function envLayer(env: Readonly<Record<string, string | undefined>>): Layer {
   return { name: 'environment', value, variable: keys => nearVariable(variables, keys.join('.')) }
 }
 
-/** The variable that set a key, something around it or below it. */
+/** Returns the variable that set the key, a parent or a child of it. */
 function nearVariable(variables: ReadonlyMap<string, string>, key: string): string | undefined {
   const near = (one: string) => `${key}.`.startsWith(`${one}.`) || one.startsWith(`${key}.`)
   return variables.get(key) ?? [...variables].find(([one]) => near(one))?.[1]
@@ -106,11 +107,50 @@ function parseValue(text: string): unknown {
   }
 }
 
-/** Sets `keys` in a tree. */
+/** Sets a value at `keys` in a tree. */
 export function put(tree: ConfigTree, keys: readonly string[], value: unknown) {
   const [first, ...rest] = keys as [string, ...string[]]
   if (rest.length === 0)
     return void Object.defineProperty(tree, first, { value, enumerable: true, writable: true, configurable: true })
   if (!Object.hasOwn(tree, first) || !isTree(tree[first])) put(tree, [first], {})
   put(tree[first] as ConfigTree, rest, value)
+}
+
+/** Possible names of the configuration file of a folder. */
+export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
+
+/**
+ * The configuration files in a folder. A directory with such a name does not count: a sandbox creates one to prevent the
+ * creation of a file.
+ */
+export const configFilesIn = (folder: string): string[] =>
+  CONFIG_FILES.map(name => join(folder, name)).filter(file => statSync(file, { throwIfNoEntry: false })?.isDirectory() === false)
+
+/**
+ * Returns the nearest folder upward that has configuration (see `parse` in load-file.ts for why cosmiconfig does not search).
+ * The search ends at the root of a repository, the user's home folder, or the root of a file system.
+ */
+export function nearestConfig(from: string): string | undefined {
+  if (configFilesIn(from).length > 0) return from
+  return isLast(from) ? undefined : nearestConfig(dirname(from))
+}
+
+const isLast = (folder: string): boolean =>
+  dirname(folder) === folder ||
+  isRepository(folder) ||
+  realOf(folder) === realOf(userHome()) ||
+  deviceOf(folder) !== deviceOf(dirname(folder))
+
+/** An empty `.git` folder is not a repository, for git either: a sandbox creates one to prevent the creation of files in it. */
+const isRepository = (folder: string) =>
+  existsSync(join(folder, '.git', 'HEAD')) || statSync(join(folder, '.git'), { throwIfNoEntry: false })?.isFile() === true
+
+const deviceOf = (folder: string) => statSync(folder, { throwIfNoEntry: false })?.dev
+
+function realOf(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
 }

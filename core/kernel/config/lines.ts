@@ -1,23 +1,23 @@
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 
-/** A file of YAML or JSON with the line of every value and key. */
-export interface Lines {
+/** Parsed YAML or JSON with the line of every value and key. */
+export interface ParsedText {
   readonly value: unknown
-  /** Faults of the syntax, with their lines. */
+  /** Syntax errors with their lines. */
   readonly errors: { message: string; line: number }[]
-  /** The line of the value at `keys`, or of the nearest thing around it. */
+  /** The line of the value at `keys`, or of the nearest value around it. */
   line(keys: readonly string[]): number | undefined
 }
 
-/** Reads YAML (a JSON file is YAML) and keeps the lines. Duplicate keys are errors. */
-export function readLines(text: string): Lines {
+/** Parses YAML (a JSON file is YAML) and keeps the lines. Duplicate keys are errors. */
+export function parseText(text: string): ParsedText {
   const quick = readJson(text)
-  let read: Lines | undefined
+  let read: ParsedText | undefined
   return quick ? { ...quick, errors: [], line: keys => (read ??= readYaml(text)).line(keys) } : readYaml(text)
 }
 
-/** What is surely JSON without duplicate keys: a start with a good file does without the parser of YAML. */
+/** Returns the value of JSON without duplicate keys. So a start with a valid JSON file does not load the YAML parser. */
 function readJson(text: string): { value: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -27,7 +27,7 @@ function readJson(text: string): { value: unknown } | undefined {
   }
 }
 
-/** In JSON a string is a key where a colon follows. */
+/** In JSON, a string that a colon follows is a key. */
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g
 
 function keysIn(value: unknown): number {
@@ -38,7 +38,7 @@ function keysIn(value: unknown): number {
 
 const yaml = () => createRequire(import.meta.url)('yaml') as typeof Yaml
 
-function readYaml(text: string): Lines {
+function readYaml(text: string): ParsedText {
   const { LineCounter, parseDocument, visit } = yaml()
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter })
@@ -47,7 +47,7 @@ function readYaml(text: string): Lines {
     Alias(_key, node) {
       const line = counter.linePos(node.range?.[0] ?? 0).line
       if (!node.resolve(document))
-        errors.push({ message: `*${node.source} is an alias of nothing: put text that begins with * into quotes`, line })
+        errors.push({ message: `the alias *${node.source} has no anchor: quote text that begins with *`, line })
     },
   })
   return {
@@ -63,8 +63,8 @@ function readYaml(text: string): Lines {
   }
 }
 
-/** The line of a key in a text of JSON or YAML. */
-export const lineOf = (text: string, keys: readonly string[]) => readLines(text).line(keys)
+/** The line of a key in JSON or YAML text. */
+export const lineOf = (text: string, keys: readonly string[]) => parseText(text).line(keys)
 
 function offsetOf(document: Yaml.Document, keys: readonly string[]): number | undefined {
   const { isMap, isPair, isScalar } = yaml()

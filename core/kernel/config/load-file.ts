@@ -6,74 +6,75 @@ import { codeOf, messageOf } from '../src/svc-error.ts'
 import { isTree, type Layer } from './config.ts'
 import { configForeign, configNotTrusted, configUnreadable } from './errors.ts'
 import { shownPath } from './home.ts'
-import { withHostPackages } from './host-packages.ts'
-import { CODE, withImported } from './imported.ts'
-import { readLines } from './lines.ts'
-import { foreignReason, reasonOf } from './owner.ts'
-import { configCode, isTrusted } from './trust.ts'
+import { CODE, withHostPackages, withImports } from './imported.ts'
+import { parseText } from './lines.ts'
+import { configCode, foreignReason, isTrusted, reasonOf } from './trust.ts'
 
-/** How a file is named to a person. */
-export type Show = (file: string) => string
+/** Formats a path for people. */
+export type ShowPath = (file: string) => string
 
-/** What must hold of a file before it is read: nothing of one that the user named, more of one that was found. */
-export interface Conditions {
-  /** No other user may have written it. */
+/** Checks of a file before it is read: none for a file that the user named, more for one that was found. */
+export interface FileChecks {
+  /** No other user can have written it. */
   readonly owned: boolean
-  /** Code must have been allowed, in this svc home. */
+  /** The svc home in which the user must have allowed the code. */
   readonly allowedIn?: string
 }
 
-/** A file that the user named, as with `--config`. */
-export const NAMED: Conditions = { owned: false }
+/** For a file that the user named, as with `--config`. */
+export const UNCHECKED: FileChecks = { owned: false }
 
 const FORMS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml']
 
-/** Reads a file of configuration. Throws CONFIG_UNREADABLE, CONFIG_FOREIGN, CONFIG_NOT_TRUSTED. */
-export async function loadFile(file: string, show: Show, conditions: Conditions): Promise<Layer> {
-  if (!existsSync(file)) throw configUnreadable('this file does not exist', show(file))
-  if (!FORMS.includes(extname(file))) throw configUnreadable(`this is none of the forms ${FORMS.join(', ')}`, show(file))
-  if (!statSync(file).isFile()) throw configUnreadable('this is not a file', show(file))
+/** Reads a configuration file. Throws CONFIG_UNREADABLE, CONFIG_FOREIGN, CONFIG_NOT_TRUSTED. */
+export async function loadFile(file: string, show: ShowPath, conditions: FileChecks): Promise<Layer> {
+  if (!existsSync(file)) throw configUnreadable('the file does not exist', show(file))
+  if (!FORMS.includes(extname(file))) throw configUnreadable(`the file must end in ${FORMS.join(', ')}`, show(file))
+  if (!statSync(file).isFile()) throw configUnreadable('the path is not a file', show(file))
   const isCode = CODE.test(file)
-  if (conditions.owned) refuseForeign(isCode ? [file, ...withImported(file)] : [file], show)
+  if (conditions.owned) refuseForeign(isCode ? [file, ...withImports(file)] : [file], show)
   if (!isCode) return textLayer(file, await textOf(file, show, conditions), show(file))
   if (conditions.allowedIn !== undefined && !isTrusted(conditions.allowedIn, configCode(file))) throw configNotTrusted(show(file))
   return moduleLayer(file, show(file))
 }
 
-function refuseForeign(files: readonly string[], show: Show) {
+function refuseForeign(files: readonly string[], show: ShowPath) {
   for (const file of files) {
     const reason = foreignReason(file)
     if (reason !== undefined) throw configForeign(reason, show(file))
   }
 }
 
-/** What is checked is what is read: the open file, whatever has taken its name meanwhile. */
-async function textOf(file: string, show: Show, { owned }: Conditions): Promise<string> {
+/** Checks and reads the same open file, even if another file takes its name meanwhile. */
+async function textOf(file: string, show: ShowPath, { owned }: FileChecks): Promise<string> {
   await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   const stats = await handle.stat()
   const reason = owned ? reasonOf(stats, 'it') : undefined
   if (reason !== undefined) throw configForeign(reason, show(file))
-  if (!stats.isFile()) throw configUnreadable('this is not a file', show(file))
+  if (!stats.isFile()) throw configUnreadable('the path is not a file', show(file))
   return await handle.readFile('utf8')
 }
 
-/** The value is read by the loaders of cosmiconfig, and the place of each key by the parser that keeps lines. */
+/** cosmiconfig's loaders read the value; the parser with lines locates each key. */
 async function textLayer(file: string, content: string, name: string): Promise<Layer> {
-  const lines = readLines(content)
+  const lines = parseText(content)
   const [error] = lines.errors
   if (error) throw configUnreadable(error.message, `${name}:${error.line}`)
-  // an empty file is a configuration without keys
+  // An empty file is a configuration without keys.
   const value = lines.value === null || lines.value === undefined ? {} : await parse(file, content, name)
   return layerOf(file, name, value, keys => lines.line(keys))
 }
 
 /**
- * Parses with the loaders that cosmiconfig exports. Its explorer (search, cache) cannot keep the rules of configuration that was found:
- * - To make one, cosmiconfig reads a "meta configuration" (`.config/config.*`, `package.json`) in the working directory, executes it where it is code, and has no
- *   option against that. Only an empty working directory would prevent it, but `process.chdir` moves every thread and every open call with a relative path, and
- *   fails in worker threads; the kernel runs in programs of others.
- * - It follows `$import` in a file to other files, code included, which nothing has checked; a name that was checked may be another file when it reads it.
- * - It takes the first file of a folder where two are an error, has no stop at the root of a repository or of a file system, and its cache keeps what has changed.
+ * Parses with the loaders that cosmiconfig exports. Its explorer (search, cache) cannot enforce the rules for configuration
+ * that was found:
+ * - Its constructor reads a "meta configuration" (`.config/config.*`, `package.json`) in the working directory and executes it
+ *   when it is code. No option prevents that. Only an empty working directory would, but `process.chdir` affects every thread
+ *   and every open call with a relative path, and fails in worker threads. The kernel also runs in programs of others.
+ * - It follows `$import` in a file to other, unchecked files, code included. A file that was checked by name can be another
+ *   file when it is read.
+ * - It takes the first file of a folder where two are an error, does not stop at the root of a repository or of a file system,
+ *   and its cache keeps outdated content.
  */
 async function parse(file: string, content: string, name: string): Promise<unknown> {
   const { defaultLoaders } = await import('cosmiconfig')
@@ -85,7 +86,7 @@ async function parse(file: string, content: string, name: string): Promise<unkno
   }
 }
 
-/** Comments and commas at an end are YAML's, and were always taken in a file of JSON. */
+/** Comments and trailing commas are YAML; JSON files have always accepted them. */
 function isStrictJson(content: string): boolean {
   try {
     JSON.parse(content)
@@ -97,7 +98,7 @@ function isStrictJson(content: string): boolean {
 
 async function moduleLayer(file: string, name: string): Promise<Layer> {
   try {
-    // the module cache would answer with the first version for ever
+    // The module cache would return the first version for ever.
     const url = `${pathToFileURL(file).href}?v=${versionOf(file)}`
     const module = (await withHostPackages(() => import(url))) as { default?: unknown }
     return layerOf(file, name, module.default)
@@ -110,8 +111,8 @@ async function moduleLayer(file: string, name: string): Promise<Layer> {
 const versionOf = (file: string) => `${statSync(file).mtimeMs}-${statSync(file).size}`
 
 function layerOf(file: string, name: string, value: unknown, line?: Layer['line']): Layer {
-  if (!isTree(value)) throw configUnreadable('must hold (or export as default) an object of configuration', name)
-  // by it an editor finds the schema of the file
+  if (!isTree(value)) throw configUnreadable('the file must contain (or export as default) a configuration object', name)
+  // Editors find the schema of the file by this key.
   const { $schema: _schema, ...keys } = value
   return { name, file, value: keys, ...(line ? { line } : {}) }
 }
@@ -122,7 +123,10 @@ function whereInStack(error: unknown, file: string, name: string): string {
   return line ? `${name}:${line}` : name
 }
 
-/** A project's own text, with the line of each key: for other files that people write (profiles). Throws CONFIG_UNREADABLE. */
+/**
+ * Reads a text file of the project with the line of each key, for other files that people write (profiles). Throws
+ * CONFIG_UNREADABLE.
+ */
 export async function readConfigFile(file: string): Promise<Layer> {
-  return textLayer(file, await textOf(file, shownPath, NAMED), shownPath(file))
+  return textLayer(file, await textOf(file, shownPath, UNCHECKED), shownPath(file))
 }

@@ -1,4 +1,4 @@
-/** The known name nearest to a mistyped one (Levenshtein distance at most a third of its length), if any. */
+/** Returns the known name nearest to a mistyped one, if any (Levenshtein distance of at most a third of its length). */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
   let least = Math.max(1, Math.floor(name.length / 3)) + 1
@@ -9,7 +9,7 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best
 }
 
-/** Edits from one word to the other; two neighbours that changed places are one edit. */
+/** Number of edits between two words. A swap of two neighbouring letters is one edit. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -25,7 +25,7 @@ function distance(a: string, b: string): number {
   return row[b.length]!
 }
 
-/** The nearest known name as a hint. */
+/** Formats the nearest known name as a hint. */
 export const didYouMean = (name: string, known: Iterable<string>) => {
   const near = nearest(name, known)
   return near ? `did you mean "${near}"?` : undefined

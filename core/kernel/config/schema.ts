@@ -1,36 +1,37 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
-import { compileSchema, type How, type JsonSchema, precompiledOf, publishSchema } from './validator.ts'
+import { compileSchema, type SchemaOptions, type JsonSchema, precompiledOf, publishSchema } from './validator.ts'
 
-/** One thing wrong with a value, in the terms of whoever wrote it. */
-export interface Fault {
-  /** Where, with dots and indexes: `tools[2].name`; empty for the value itself. */
+/** One problem of a value, described for the author of the value. */
+export interface SchemaProblem {
+  /** The place, with dots and indexes: `tools[2].name`. Empty for the value itself. */
   path: string
-  /** The same as keys. */
+  /** The place as a list of keys. */
   keys: string[]
   keyword: string
-  /** What was expected and what was there: "must be integer, was text". */
+  /** Expected and actual value: "must be integer, was text". */
   message: string
-  /** The words allowed, for an enumeration. */
+  /** The allowed values of an enumeration. */
   allowed?: unknown[]
   /** For an unknown key: the nearest known one. */
   nearest?: string
   value?: unknown
 }
 
-/** A schema with the type it stands for. Compiled at its first check, so that what is never used costs nothing. */
+/** A schema with its TypeScript type. It is compiled at its first check, so an unused schema costs nothing. */
 export interface Schema<T = unknown> {
   readonly json: JsonSchema
-  /** All faults of `value`, none when it fits. Fills in defaults in place. */
-  check(value: unknown): Fault[]
+  /** Returns all problems of `value`, or an empty list. Fills in defaults in place. */
+  check(value: unknown): SchemaProblem[]
   readonly '~type'?: T
 }
 
 /**
- * Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million.
- * `regExp` compiles its patterns, for a schema that strangers wrote: JavaScript's own engine may take for ever.
+ * Creates a schema of the type `T` from a hand-written JSON Schema. `faults: 'first'` stops at the first problem: use it for
+ * untrusted input, where a list can have a million items. `regExp` compiles the patterns of an untrusted schema, because
+ * JavaScript's own engine can take for ever.
  */
-export function schema<T>(json: JsonSchema, how: How = {}): Schema<T> {
+export function schema<T>(json: JsonSchema, how: SchemaOptions = {}): Schema<T> {
   let fits: ReturnType<typeof precompiledOf>
   let validate: ValidateFunction | undefined
   publishSchema(json, how)
@@ -45,10 +46,10 @@ export function schema<T>(json: JsonSchema, how: How = {}): Schema<T> {
   }
 }
 
-// if/oneOf/anyOf report their branches as well as themselves: the branches say more.
+// if/oneOf/anyOf report their branches as well as themselves. The branches are more precise.
 const WRAPPERS = new Set(['if', 'not'])
 
-function faultsOf(errors: ErrorObject[]): Fault[] {
+function faultsOf(errors: ErrorObject[]): SchemaProblem[] {
   const faults = errors.filter(e => !WRAPPERS.has(e.keyword)).map(faultOf)
   const seen = new Set<string>()
   return faults.filter(f => !seen.has(f.path + f.message) && seen.add(f.path + f.message))
@@ -57,12 +58,12 @@ function faultsOf(errors: ErrorObject[]): Fault[] {
 /** Names whose values are never shown. */
 export const SECRET = /(^|[_-])(keys?|token|secrets?|passwords?|authorization|cookies?)$/i
 
-/** Keys that hold secrets under names of other people's choice. */
+/** Keys that hold secrets under arbitrary names. */
 const HOLDERS = new Set(['args', 'env', 'headers'])
 
 const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties'])
 
-function faultOf(error: ErrorObject): Fault {
+function faultOf(error: ErrorObject): SchemaProblem {
   const params = error.params as Record<string, unknown>
   const keys = keysOf(error.instancePath)
   if (error.keyword === 'required')
@@ -74,14 +75,14 @@ function faultOf(error: ErrorObject): Fault {
   return { ...placed(keys), keyword: error.keyword, message, ...(secret ? {} : { value: error.data }), ...allowed }
 }
 
-function unknownKey(keys: string[], error: ErrorObject, params: Record<string, unknown>): Fault {
+function unknownKey(keys: string[], error: ErrorObject, params: Record<string, unknown>): SchemaProblem {
   const key = String(params.additionalProperty ?? params.unevaluatedProperty)
   const known = Object.keys((error.parentSchema?.properties as object | undefined) ?? {})
   const near = nearest(key, known)
   return {
     ...placed([...keys, key]),
     keyword: 'unknown',
-    message: 'is no known key',
+    message: 'is not a known key',
     allowed: known,
     ...(near ? { nearest: near } : {}),
   }
@@ -96,7 +97,7 @@ function expectation(error: ErrorObject, params: Record<string, unknown>): strin
   return error.message ?? 'is invalid'
 }
 
-/** Names the kind of a value, with the value where it is short: `text "abc"`, `list`, `null`. */
+/** Describes the kind of a value, and a short value itself: `text "abc"`, `list`, `null`. */
 export function show(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
@@ -106,7 +107,7 @@ export function show(value: unknown): string {
 
 const placed = (keys: string[]) => ({ keys, path: pathOf(keys) })
 
-/** Keys as a person reads them: `tools[2].name`. */
+/** Formats keys for people: `tools[2].name`. */
 export function pathOf(keys: readonly string[]): string {
   return keys.reduce((path, key) => (/^\d+$/.test(key) && path ? `${path}[${key}]` : path ? `${path}.${key}` : key), '')
 }

@@ -1,11 +1,11 @@
 import { SECRET } from './schema.ts'
 
-/** Names beside those of the configuration, where `tokens` are a count and `credentials` a switch. */
+/** Secret names outside of the configuration, where `tokens` is a count and `credentials` a switch. */
 const SECRET_TOO =
   /(^|[_-])(tokens|credentials?|[aA]pikeys?|passwd|passphrase|jwt)$|[a-z\d](Keys?|Tokens?|Secrets?|Passwords?|Cookies?|Authorization)$/
 const verdicts = new Map<string, boolean>()
 
-/** Whether what stands under a name is never written. Remembered: the same few names stand in every line of a log. */
+/** Whether values of this name must never be written. Cached, because the same few names appear in every log line. */
 export function isSecret(name: string): boolean {
   const known = verdicts.get(name)
   if (known !== undefined) return known
@@ -14,19 +14,19 @@ export function isSecret(name: string): boolean {
   return verdict
 }
 
-/** Names of flags and of variables, which are written together more often than keys: `--authtoken`, `PGPASSWORD`. */
+/** Names of flags and variables, which are often written without a separator: `--authtoken`, `PGPASSWORD`. */
 const SECRET_FLAG = /(token|secret|passw(or)?d|passphrase|api-?key|[_-]pwd)s?$/i
-/** Flags whose value is a credential by custom, besides those whose name says so. */
+/** Flags whose value is a credential by convention. */
 const CREDENTIAL_FLAG = /^--?(u|user|proxy-user|auth|bearer|pass|pwd|pat)$/i
-/** Flags whose value is a pair, the value of which may be a credential: a variable, a header. */
+/** Flags whose value is a pair with a possible credential: a variable, a header. */
 const PAIR_FLAG = /^(-e|-H|--env|--headers?)$/
 /** A name and a value in one argument: `--api-key=x`, `Authorization: x`, `{"apiKey":"x"}`, `?token=x`. */
 const PAIR = /([\w-]+)(["']?\s*[=:]\s*)/g
-/** Credentials that show by their form. */
+/** Credentials with a known format. */
 const FORMS =
   /\b(?:[spr]k[-_][\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}|eyJ[\w-]+\.[\w-]+\.[\w-]*)/g
 
-/** Arguments of a command line in which `mask` stands for each credential that its flag, its name or its form gives away. */
+/** Replaces each credential in command line arguments by `mask`. It recognizes credentials by flag, name or format. */
 export const maskArguments = (args: readonly string[], mask: string): string[] =>
   args.map((arg, at) => maskArgument(arg, args[at - 1] ?? '', mask))
 

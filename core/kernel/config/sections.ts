@@ -1,17 +1,22 @@
-import { type Config, type ConfigTree, get, isTree } from './config.ts'
-import { configInvalid, configUnknownKey, reservedAsked } from './errors.ts'
-import type { SvcError } from '../src/svc-error.ts'
 import type { Plugin } from '../src/plugin.ts'
-import { KERNEL_SCHEMA, type KernelConfig } from './kernel.ts'
+import type { SvcError } from '../src/svc-error.ts'
+import { type Config, type ConfigTree, get, isTree, type PluginRef } from './config.ts'
+import { configInvalid, configUnknownKey, reservedNeedsPlugin } from './errors.ts'
 import { nearest } from './nearest.ts'
-import { type Fault, pathOf, schema, type Schema, show } from './schema.ts'
+import { pathOf, schema, type Schema, type SchemaProblem, show } from './schema.ts'
 import type { JsonSchema } from './validator.ts'
 
-/** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
+/**
+ * A documented section of the configuration that possibly has no owner. It is validated, and rejected where it asks for work
+ * that no plugin does.
+ */
 export interface ReservedSection {
   readonly section: string
   readonly json: JsonSchema
-  /** Values that ask: `{ key: 'enabled', asks: value => value === true, what, hint }`; `key` '' is the section itself. */
+  /**
+   * Values that ask for work: `{ key: 'enabled', when: value => value === true, what, hint }`. An empty `key` means the section
+   * itself.
+   */
   readonly asks?: readonly {
     readonly key: string
     readonly when: (value: unknown) => boolean
@@ -20,12 +25,12 @@ export interface ReservedSection {
   }[]
 }
 
-/** A set-up that is to be made: a plugin, or one entry of the section it has instances of. */
+/** A planned setup: a plugin, or one entry of the section of its instances. */
 export interface PlannedPlugin {
   readonly name: string
   readonly plugin: Plugin
   readonly instance?: string
-  /** The place of an instance's entry in its section. */
+  /** The position of the entry in its section. */
   readonly place: number
   readonly config: unknown
   readonly problems: readonly SvcError[]
@@ -49,18 +54,20 @@ export interface Sections {
   readonly unowned: readonly SvcError[]
 }
 
-/** Cuts the configuration into the sections that plugins own, the longest owner first, and checks each; all faults at once. */
-export function cutSections(
+/**
+ * Splits the configuration into the sections that plugins own, deepest owner first, and validates each. Collects all problems.
+ */
+export function splitSections(
   config: Config,
   plugins: readonly { name: string; plugin: Plugin }[],
   reserved: readonly ReservedSection[] = []
 ): Sections {
   const owners = ownersOf(plugins, reserved)
-  const kernel = cut({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
+  const kernel = extractSection({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
   const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, owners, undefined, [], fault))
   return {
     kernel: kernel as unknown as KernelConfig,
-    plannedPlugins: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
+    plannedPlugins: plugins.flatMap(one => planEntries(config, one.name, one.plugin, owners)),
     problems: [...kernelFaults, ...reservedProblems(config, owners)],
     unowned: [...unknownKeys(config, owners), ...unknownTypes(config, plugins)],
   }
@@ -75,25 +82,31 @@ function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved
   return [{ path: 'host', name: 'svc' }, { path: 'log', name: 'svc' }, ...own, ...free]
 }
 
-/** The value of a section without what deeper owners own, as a copy that checks may fill in. */
-function cut(value: unknown, keys: readonly string[], owners: readonly Owner[]): unknown {
-  if (!isTree(value)) return Array.isArray(value) ? value.map((inner, at) => cut(inner, [...keys, String(at)], owners)) : value
+/** Copies a section without the parts that deeper owners own. Validation can fill in the copy. */
+function extractSection(value: unknown, keys: readonly string[], owners: readonly Owner[]): unknown {
+  if (!isTree(value))
+    return Array.isArray(value) ? value.map((inner, at) => extractSection(inner, [...keys, String(at)], owners)) : value
   const tree: ConfigTree = {}
   for (const [key, inner] of Object.entries(value)) {
     const path = [...keys, key]
     if (keys.length > 0 && owners.some(owner => owner.path === path.join('.'))) continue
     if (inner !== undefined)
-      Object.defineProperty(tree, key, { value: cut(inner, path, owners), enumerable: true, writable: true, configurable: true })
+      Object.defineProperty(tree, key, {
+        value: extractSection(inner, path, owners),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      })
   }
   return tree
 }
 
-function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): PlannedPlugin[] {
+function planEntries(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): PlannedPlugin[] {
   if (plugin.instances === undefined)
-    return [plannedPluginOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
+    return [planEntry(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
   const keys = keysOf(plugin.instances)
   const places = entriesIn(config, plugin.instances).map(([entry]) => entry)
-  const plannedPlugin = (entry: string) => plannedPluginOf(config, name, plugin, [...keys, entry], owners)
+  const plannedPlugin = (entry: string) => planEntry(config, name, plugin, [...keys, entry], owners)
   const mine = entriesOf(config, plugin.instances, plugin.type)
   return mine.map(entry => ({ ...plannedPlugin(entry), instance: entry, place: places.indexOf(entry) }))
 }
@@ -103,26 +116,26 @@ function entriesIn(config: Config, section: string): [string, unknown][] {
   return isTree(entries) ? Object.entries(entries) : []
 }
 
-/** The entries of a section of instances that are of this type and not switched off. */
+/** The enabled entries of this type in a section of instances. */
 export const entriesOf = (config: Config, section: string, type: string | undefined): string[] =>
   entriesIn(config, section).flatMap(([entry, value]) =>
     typeOf(entry, value) === type && !(isTree(value) && value.enabled === false) ? [entry] : []
   )
 
-/** The type of an entry: its own word, or its name. */
+/** The type of an entry: its `type`, or its name. */
 function typeOf(entry: string, value: unknown): string {
   const type = isTree(value) ? value.type : undefined
   return type === undefined ? entry : typeof type === 'string' ? type : show(type)
 }
 
-function plannedPluginOf(
+function planEntry(
   config: Config,
   name: string,
   plugin: Plugin,
   keys: readonly string[],
   owners: readonly Owner[]
 ): PlannedPlugin {
-  const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
+  const found = keys.length === 0 ? {} : extractSection(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
   const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
   const faults = plugin.config ? plugin.config.check(value) : noConfig(value)
   return {
@@ -136,13 +149,13 @@ function plannedPluginOf(
   }
 }
 
-/** What an absent section is: an object to fill in, or the one value that its schema names. */
+/** The value of an absent section: the default of its schema, or an empty object. */
 const defaultOf = ({ config }: Plugin): unknown => (typeof config?.json === 'object' ? config.json.default : undefined) ?? {}
 
-/** The keys of an entry that say whose it is, and are no part of that plugin's schema. */
+/** Keys of an entry that select the plugin and are not part of its schema. */
 const ENTRY_KEYS = ['type', 'enabled']
 
-const inEntry = (fault: Fault): Fault =>
+const inEntry = (fault: SchemaProblem): SchemaProblem =>
   fault.keyword === 'unknown' && fault.keys.length === 1
     ? { ...fault, allowed: [...(fault.allowed ?? []), ...ENTRY_KEYS] }
     : fault
@@ -166,7 +179,7 @@ function faultError(
   owners: readonly Owner[],
   plugin: string | undefined,
   keys: readonly string[],
-  fault: Fault
+  fault: SchemaProblem
 ): SvcError {
   const path = [...keys, ...fault.keys]
   const where = config.where(path)
@@ -174,11 +187,11 @@ function faultError(
     const known = [...(fault.allowed as string[]), ...ownedBelow(path.slice(0, -1), owners)]
     return Object.assign(configUnknownKey(path.join('.'), known, where), plugin ? { plugin } : {})
   }
-  const hint = fault.keyword === 'required' ? `set ${pathOf(path)}` : undefined
+  const hint = fault.keyword === 'required' ? `Set ${pathOf(path)}` : undefined
   return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, hint)
 }
 
-/** The next keys of what is owned below a path. */
+/** The next keys on the paths of owners below `keys`. */
 function ownedBelow(keys: readonly string[], owners: readonly Owner[]): Set<string> {
   const at = keys.join('.')
   const below = owners.filter(owner => at === '' || owner.path.startsWith(`${at}.`))
@@ -198,10 +211,10 @@ function unknownKeys(config: Config, owners: readonly Owner[], keys: readonly st
   })
 }
 
-/** What only the defaults say is nobody's mistake: its plugin may have been taken out. */
+/** An unowned key in the defaults is not an error: its plugin can have been removed. */
 const isDefault = (config: Config, keys: readonly string[]) => config.layerOf(keys)?.name === 'defaults'
 
-/** Entries of a section of instances whose type no loaded plugin has. */
+/** Reports entries whose type no loaded plugin has. */
 function unknownTypes(config: Config, plugins: readonly { name: string; plugin: Plugin }[]): SvcError[] {
   const sections = Map.groupBy(
     plugins.filter(one => one.plugin.instances !== undefined),
@@ -218,7 +231,7 @@ function unknownTypes(config: Config, plugins: readonly { name: string; plugin: 
   })
 }
 
-/** An entry without a type that has a key which is nearly that word. */
+/** Recognizes an entry without a type that has a key similar to `type`. */
 function mistyped(config: Config, keys: string[], value: unknown): SvcError | undefined {
   const near = isTree(value) && value.type === undefined ? Object.keys(value).find(key => nearest(key, ['type'])) : undefined
   return near === undefined ? undefined : configUnknownKey([...keys, near].join('.'), ENTRY_KEYS, config.where([...keys, near]))
@@ -228,9 +241,9 @@ function unknownType(config: Config, keys: string[], type: string, types: string
   const where = config.where([...keys, 'type'])
   return configInvalid(
     undefined,
-    `${keys.join('.')} is of type "${type}", which no loaded plugin knows`,
+    `${keys.join('.')} has the type "${type}", which no loaded plugin provides`,
     where,
-    `known types: ${types.sort().join(', ')}; or add the plugin that brings "${type}"`
+    `Use one of the types ${types.sort().join(', ')}, or add the plugin that provides "${type}"`
   )
 }
 
@@ -238,14 +251,95 @@ function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] 
   return owners.flatMap(({ reserved, path }) => {
     const value = reserved && get(config.value, keysOf(path))
     if (!reserved || value === undefined) return []
-    const faults = schema(reserved.json).check(cut(value, keysOf(path), owners))
+    const faults = schema(reserved.json).check(extractSection(value, keysOf(path), owners))
     const asked = (reserved.asks ?? []).filter(ask => ask.when(ask.key === '' ? value : get(value, keysOf(ask.key))))
     return [
       ...faults.map(fault => faultError(config, owners, undefined, keysOf(path), fault)),
       ...asked.map(ask => {
         const keys = [...keysOf(path), ...(ask.key === '' ? [] : keysOf(ask.key))]
-        return reservedAsked(keys.join('.'), ask.what, config.where(keys), ask.hint)
+        return reservedNeedsPlugin(keys.join('.'), ask.what, config.where(keys), ask.hint)
       }),
     ]
   })
+}
+
+/** The sections of the configuration that the kernel owns. */
+export interface KernelConfig {
+  host: { setup_timeout_ms: number; tap_timeout_ms: number; slow_tap_ms: number; close_timeout_ms: number; accounting: boolean }
+  log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
+}
+const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
+export const KERNEL_SCHEMA = schema<KernelConfig>({
+  type: 'object',
+  properties: {
+    host: {
+      type: 'object',
+      default: {},
+      additionalProperties: false,
+      properties: {
+        setup_timeout_ms: ms(10_000, 'Time limit of the setup of a plugin, in milliseconds.'),
+        tap_timeout_ms: ms(5_000, 'Time limit of a tap of a hook, in milliseconds, unless the tap sets its own.'),
+        slow_tap_ms: ms(
+          500,
+          'Milliseconds after which a tap of a hook is logged as slow. A tap with its own limit is slow when half of that has passed, if that is later.'
+        ),
+        close_timeout_ms: ms(10_000, 'Time limit of each undo function of a plugin at close, in milliseconds.'),
+        accounting: {
+          type: 'boolean',
+          default: true,
+          description:
+            'Count calls, errors and durations of each plugin by hook. Without it a tap costs about half, and slow taps are not logged.',
+        },
+      },
+    },
+    log: {
+      type: 'object',
+      default: {},
+      additionalProperties: false,
+      properties: {
+        level: {
+          enum: ['debug', 'info', 'warn', 'error', 'silent'],
+          default: 'info',
+          description: 'Lowest level that is logged.',
+        },
+      },
+    },
+  },
+})
+
+type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T
+type Nest<Path extends string, T> = Path extends `${infer Head}.${infer Rest}`
+  ? { [K in Head]?: Nest<Rest, T> }
+  : { [K in Path]?: T }
+type ModulePlugin<M> = M extends { default: infer P } ? P : M
+// A plugin without a section adds nothing to the type. `never` would make the whole configuration impossible.
+type SectionOf<P> =
+  P extends Plugin<infer S, infer C, string, string> ? ([S] extends [never] ? object : Nest<S, DeepPartial<C>>) : object
+type SectionsOf<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest]
+  ? SectionOf<ModulePlugin<First>> & SectionsOf<Rest>
+  : object
+
+type PathOf<P> = P extends Plugin<string, unknown, infer I, string> ? I : never
+type EntryOf<P, Path> =
+  P extends Plugin<string, infer C, infer I, infer T>
+    ? [I] extends [never]
+      ? never
+      : I extends Path
+        ? { type?: T; enabled?: boolean } & DeepPartial<C>
+        : never
+    : never
+/** Sections of instances: each entry belongs to one of the plugins that share the section. */
+type Instances<P> = { [Path in PathOf<P>]?: Record<string, EntryOf<P, Path>> }
+
+/**
+ * The configuration of a host with the plugins `M`: `defineConfig<[typeof import('svc-plugin-weather')]>({ tools: { weather: {
+ * … } } })`.
+ */
+export type ConfigFor<M extends readonly unknown[]> = { plugins?: readonly PluginRef[] } & DeepPartial<KernelConfig> &
+  SectionsOf<M> &
+  Instances<ModulePlugin<M[number]>>
+
+/** Types a `svc.config.ts` and returns its argument. */
+export function defineConfig<M extends readonly unknown[] = []>(config: ConfigFor<M>): ConfigTree {
+  return config as ConfigTree
 }

@@ -9,8 +9,8 @@ const require = createRequire(import.meta.url)
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
 
-/** How a schema is checked; the engine for its patterns is as ajv takes it. */
-export interface How {
+/** Options of a schema. `regExp` is the pattern engine, as ajv takes it. */
+export interface SchemaOptions {
   readonly faults?: 'all' | 'first'
   readonly regExp?: NonNullable<Options['code']>['regExp']
 }
@@ -18,21 +18,21 @@ export interface How {
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 
 /** Compiles a schema with ajv. */
-export function compileSchema(json: JsonSchema, { faults = 'all', regExp }: How): ValidateFunction {
+export function compileSchema(json: JsonSchema, { faults = 'all', regExp }: SchemaOptions): ValidateFunction {
   const ajv = regExp
-    ? makeAjv({ ...WORDY, allErrors: faults === 'all', code: { regExp } })
-    : (ajvs[faults] ??= makeAjv({ ...WORDY, allErrors: faults === 'all' }))
+    ? makeAjv({ ...VERBOSE, allErrors: faults === 'all', code: { regExp } })
+    : (ajvs[faults] ??= makeAjv({ ...VERBOSE, allErrors: faults === 'all' }))
   return ajv.compile(json as object)
 }
 
-/** For errors in the terms of whoever wrote the value. */
-const WORDY: Options = { verbose: true }
+/** Errors then carry the value and the schema, for messages in the author's terms. */
+const VERBOSE: Options = { verbose: true }
 
 function makeAjv(options: Options): Ajv {
   const loaded = require('ajv') as typeof import('ajv')
   const ajv = new loaded.Ajv({
     strict: false,
-    // 1e999 is JSON, and would be an integer above every minimum
+    // 1e999 is valid JSON and would be an integer above every minimum.
     strictNumbers: true,
     validateSchema: false,
     useDefaults: true,
@@ -45,8 +45,8 @@ function makeAjv(options: Options): Ajv {
 const UNIQUE = '@svc/core/unique-items'
 
 /**
- * `uniqueItems`, redefined as ajv's manual describes it (removeKeyword, addKeyword): ajv's own compares each item with each, for minutes where a stranger sends a
- * list of a megabyte; this one compares texts, in time that grows with the list.
+ * Redefines `uniqueItems` as ajv's manual describes it (removeKeyword, addKeyword). ajv's own compares each item with each,
+ * which takes minutes for an untrusted list of a megabyte. This one compares texts in linear time.
  */
 const uniqueItems = ({ _ }: typeof import('ajv')): CodeKeywordDefinition => ({
   keyword: 'uniqueItems',
@@ -62,7 +62,7 @@ const uniqueItems = ({ _ }: typeof import('ajv')): CodeKeywordDefinition => ({
 
 const isUnique = (items: readonly unknown[]) => new Set(items.map(canonical)).size === items.length
 
-/** The same text for the same JSON, in whatever order the keys of its objects stand. */
+/** Returns the same text for equal JSON, whatever the order of object keys. */
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_key, member: unknown) =>
     typeof member !== 'object' || member === null || Array.isArray(member)
@@ -70,23 +70,32 @@ const canonical = (value: unknown): string =>
       : Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
   )
 
-/** Whether a value fits; fills in defaults as ajv does, since it is ajv's code. */
+/** Whether a value fits. It fills in defaults, because it is ajv's code. */
 type Fits = (value: unknown) => boolean
 type Table = Readonly<Record<string, Fits>>
-/** What `scripts/validators.ts` writes: ajv's standalone code of schemas, by the digest of each. Its `require` is the kernel's, which has ajv. */
+/**
+ * The file that `scripts/validators.ts` writes: ajv's standalone code of schemas, by digest. Its `require` is the kernel's,
+ * which has ajv.
+ */
 type Precompiled = (require: (id: string) => unknown, exports: Table) => Table
 
 let file: string | undefined
 let table: Table | undefined
 
-/** Takes what the build has compiled from this file. Without one (in a checkout) ajv compiles each schema at its first check. */
+/**
+ * Uses the validators that the build has compiled into this file. Without it (in a checkout) ajv compiles each schema at its
+ * first check.
+ */
 export function usePrecompiled(path: string | undefined): void {
   file = path !== undefined && existsSync(path) ? path : undefined
   table = undefined
 }
 
-/** What the build has compiled of a schema. It says only whether a value fits: of one that does not, `compileSchema` says why. */
-export function precompiledOf(json: JsonSchema, { regExp }: How): Fits | undefined {
+/**
+ * Returns the precompiled validator of a schema. It only reports whether a value fits; `compileSchema` then explains the
+ * problems.
+ */
+export function precompiledOf(json: JsonSchema, { regExp }: SchemaOptions): Fits | undefined {
   if (file === undefined || regExp) return undefined
   table ??= (require(file) as Precompiled)(id => (id === UNIQUE ? isUnique : require(id)), {})
   return table[digestOf(json)]
@@ -94,18 +103,21 @@ export function precompiledOf(json: JsonSchema, { regExp }: How): Fits | undefin
 
 const digestOf = (json: JsonSchema): string => hash('sha256', JSON.stringify(json), 'base64url')
 
-/** The text of the file that `usePrecompiled` reads. Without errors to describe, ajv's code of a schema is a third as long. */
+/** Generates the file that `usePrecompiled` reads. Without error messages, ajv's code of a schema is a third as long. */
 export function precompile(schemas: readonly JsonSchema[]): string {
   const standalone = require('ajv/dist/standalone') as typeof import('ajv/dist/standalone/index.js')
   const ajv = makeAjv({ messages: false, code: { source: true } })
   const byDigest = new Map(schemas.map(json => [digestOf(json), json]))
   for (const [digest, json] of byDigest) ajv.addSchema(json as object, digest)
   const names = Object.fromEntries([...byDigest.keys()].map(digest => [digest, digest]))
-  // not an arrow: V8 compiles what lies within one anew at each start
+  // Not an arrow function: V8 would compile its inner functions again at each start.
   return `module.exports = function (require, exports) {\n${standalone.default(ajv, names)}\nreturn exports\n}\n`
 }
 
-/** Publishes on Node's diagnostics channel `svc:schema` that a schema was made: the build compiles those that modules make when they are loaded. */
-export function publishSchema(json: JsonSchema, { regExp }: How): void {
+/**
+ * Publishes a new schema on Node's diagnostics channel `svc:schema`. The build compiles those that modules create when they
+ * load.
+ */
+export function publishSchema(json: JsonSchema, { regExp }: SchemaOptions): void {
   if (hasSubscribers('svc:schema') && !regExp) channel('svc:schema').publish(json)
 }

@@ -1,42 +1,52 @@
 import { defineSlot, type CallContext } from '@svc/core'
 import type { Route } from './http.ts'
 
-/** How OpenAPI describes a credential. */
+/** Describes a credential in OpenAPI. */
 export type SecurityScheme =
   | { readonly type: 'apiKey'; readonly in: 'header'; readonly name: string; readonly description?: string }
   | { readonly type: 'http'; readonly scheme: string; readonly bearerFormat?: string; readonly description?: string }
 
-/** One credential scheme. `undefined`: the request carries no credential of this kind; throws AUTHENTICATION_FAILED for a bad one. */
+/** A credential scheme. */
 export interface AuthScheme {
   /**
-   * The request headers that it reads, in lower case: it gets these and no others. Each of them is a credential: no route sees it. At most 8; none that the
-   * server itself reads (`host`, `origin`, `content-type`, …).
+   * Request headers that the scheme reads, in lower case. It receives no others. Each is a credential, so no route receives it.
+   * At most 8, and none that the server itself reads (`host`, `origin`, `content-type`, …).
    */
   readonly headers: readonly string[]
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
-  /** How `/openapi.json` describes it; it leaves out a scheme without. */
+  /** The description in `/openapi.json`. A scheme without one is left out. */
   readonly shown?: SecurityScheme
-  /** The scope whose places it is for; absent: every place. It is asked there before the others, and about whom it knows they are not asked. */
+  /**
+   * The scope whose routes the scheme guards. Absent: all routes. There it is tried before the others, which are skipped for
+   * callers that it recognizes.
+   */
   readonly guards?: NonNullable<Route['scope']>
-  /** True: the places that it guards ask for its credential although authentication is off. */
+  /** True: the routes that it guards require its credential even when authentication is off. */
   readonly always?: boolean
-  /** What is doubtful about its credentials although they work, and what to do, without a word of them: `svc doctor` warns of it. */
+  /** A warning about working but doubtful credentials, without the credential itself, and what to do. `svc doctor` shows it. */
   readonly doubt?: { readonly message: string; readonly hint: string }
-  /** Called once before the server opens, where it will be asked: what it throws (no key in the environment, no such issuer) fails the start. */
+  /**
+   * Called once before the server listens, when the scheme is in use. An error (no key in the environment, unknown issuer)
+   * fails the start.
+   */
   prepare?(ctx: CallContext): Promise<void>
-  /** `expires`: Unix time in milliseconds after which the credential holds no more; absent where it has no end, or one that nobody knows. */
+  /**
+   * Returns the caller, or `undefined` when the request carries no credential of this kind. Throws AUTHENTICATION_FAILED for an
+   * invalid one. `expires`: Unix time in milliseconds at which the credential expires, if known.
+   */
   authenticate(
     request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },
     ctx: CallContext
   ): Promise<{ readonly id: string; readonly scopes: readonly string[]; readonly expires?: number } | undefined>
   /**
-   * For a scheme whose credentials can be taken back: yields once when it has begun to watch and each time that one was, until the signal aborts. Whoever has a
-   * stream without an end open is then asked for again: `authenticate` must refuse by then what was taken back.
+   * For credentials that can be revoked: yields once when watching starts and then at each revocation, until the signal aborts.
+   * The server then authenticates the readers of endless streams again. `authenticate` must already reject the revoked
+   * credential.
    */
   changes?(ctx: CallContext): AsyncIterable<null>
 }
-/** Request headers that the server itself or every route needs: no credential scheme can take them away. */
+/** Request headers that the server or every route needs. No scheme can declare them as credentials. */
 export const SERVER_HEADERS = {
   names: [
     'accept',
@@ -60,7 +70,10 @@ export const SERVER_HEADERS = {
   ],
 } as const
 
-/** Schemes by a name of the plugin's choice. One that reads a header in which other credentials travel needs the permission `credential_headers` for it. */
+/**
+ * Schemes by a name that the plugin chooses. A scheme that reads a header of other credentials needs the permission
+ * `credential_headers` for it.
+ */
 export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', {
   api: 1,
   methods: { prepare: 'call', authenticate: 'call', changes: 'stream' },

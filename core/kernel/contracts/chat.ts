@@ -5,7 +5,7 @@ import type { Selected } from './selection.ts'
 import type { Json } from './store.ts'
 import type { Effect, ToolResult } from './tool.ts'
 
-/** What a caller asks of one turn. */
+/** Parameters of one turn. */
 export interface TurnRequest {
   readonly message: string
   readonly conversationId?: string
@@ -13,30 +13,30 @@ export interface TurnRequest {
   readonly model?: string
   readonly temperature?: number
   readonly maxTokens?: number
-  /** Names of tools; absent: the profile's, else all that the mode allows; empty: none. */
+  /** Tool names. Absent: those of the profile, else all that the mode allows. Empty: none. */
   readonly tools?: readonly string[]
-  /** Somebody reads along and answers `ask` events by `Chat.answer`; without it a tool call that asks is denied. */
+  /** A reader answers `ask` events with `Chat.answer`. Otherwise tool calls that need approval are denied. */
   readonly interactive?: boolean
-  /** A profile and a mode for this turn instead of those in force. A profile that is named wins over an override, as one that is switched to does. */
+  /** Profile and mode for this turn. A profile that is named here takes precedence over an override. */
   readonly profile?: string
   readonly mode?: string
-  /** Instead of the profile's system prompt; the mode's is added all the same. */
+  /** Replaces the system prompt of the profile. The prompt of the mode is still added. */
   readonly system?: string
-  /** At most so many tool calls, and no more than the mode grants; 0: none. */
+  /** Maximum number of tool calls, within the limit of the mode. 0: none. */
   readonly toolBudget?: number
   /**
-   * At most so many tokens, input and output of all rounds together, as the provider counts them. A round that could not answer within what is left is not begun:
-   * the turn fails with BUDGET_EXHAUSTED.
+   * Maximum number of input and output tokens of all steps together, as the provider counts them. A step that does not fit into
+   * the rest is not started: the turn fails with BUDGET_EXHAUSTED.
    */
   readonly tokenBudget?: number
   /**
-   * The reply is JSON of this schema: `TurnEnd.data`. A model whose answer does not fit is told why, once; then the turn fails with ANSWER_INVALID. The text of
-   * such a turn is told in one piece, once it fits.
+   * JSON Schema of the reply, which `TurnEnd.data` then contains. The model gets one chance to correct an answer that does not
+   * match; then the turn fails with ANSWER_INVALID. The text of such a turn is sent in one piece.
    */
   readonly responseSchema?: JsonSchema
-  /** Milliseconds it may take, instead of `chat.timeout_ms`. */
+  /** Time limit in milliseconds, instead of `chat.timeout_ms`. */
   readonly timeoutMs?: number
-  /** False: nothing of the turn is kept, and its `conversationId` is empty. Not together with a conversation. */
+  /** False: nothing of the turn is stored and its `conversationId` is empty. Cannot be combined with a conversation. */
   readonly keep?: boolean
 }
 
@@ -46,7 +46,7 @@ export interface TurnUsage {
   readonly total: number
 }
 
-/** One tool call of a turn, as the reply tells it. */
+/** One tool call of a turn, as shown in the reply. */
 export interface ToolUse {
   readonly tool: string
   readonly callId: string
@@ -56,14 +56,14 @@ export interface ToolUse {
   readonly error?: string
 }
 
-/** An error as it is told: code, message, facts. */
+/** An error as callers see it: code, message and details. */
 export interface PublicError {
   readonly code: string
   readonly message: string
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** A turn as it happens: `start` first, `end` last; `error` just before an `end` whose status is `failed`. */
+/** Events of a turn: `start` first, `end` last, and `error` just before an `end` with status `failed`. */
 export type TurnEvent =
   | {
       readonly type: 'start'
@@ -81,7 +81,7 @@ export type TurnEvent =
       readonly arguments: { readonly [name: string]: Json | undefined }
     }
   | {
-      /** Only in an interactive turn: whether this call may run. It waits for `Chat.answer`. */
+      /** Asks whether a tool call is allowed, in interactive turns only. The call waits for `Chat.answer`. */
       readonly type: 'ask'
       readonly tool: string
       readonly callId: string
@@ -111,16 +111,16 @@ export interface TurnEnd {
   readonly usage: TurnUsage
   readonly durationMs: number
   readonly toolsUsed: readonly ToolUse[]
-  /** The reply as data, where a `responseSchema` was asked for and the turn has completed. */
+  /** The reply as data, when `responseSchema` was set and the turn has completed. */
   readonly data?: Json
 }
 
-/** The reply: the stream, gathered. */
+/** The reply: the events of the stream, collected. */
 export interface TurnReply extends Omit<TurnEnd, 'type'> {
   readonly response: string
 }
 
-/** A turn before anything is decided: taps may change it. */
+/** A turn before any decision. Taps can change it. */
 export interface TurnStart extends TurnRequest {}
 
 /** A provider and one of its models. */
@@ -129,20 +129,23 @@ export interface ModelRef {
   readonly model: string
 }
 
-/** A model about to be asked: a tap may answer instead, or say who is asked. `selected.provider` and `.model` are those about to be asked. */
+/**
+ * A model call about to start. A tap can answer instead, or choose another model. `selected.provider` and `.model` are those
+ * about to be called.
+ */
 export interface ModelCall {
-  /** The turn it belongs to: unlike the id of the request, which clients choose, no two turns have the same. */
+  /** The id of the turn. It is unique, unlike the request id, which clients choose. */
   readonly turn: string
   readonly selected: Selected
   readonly request: ModelRequest
-  /** 1 for the first round of the turn, growing with each round of tools. */
+  /** The step of the turn, from 1; each round of tools starts a new step. */
   readonly round: number
-  /** 1 for the first try of this model in this round. */
+  /** The attempt at this model in this step, from 1. */
   readonly attempt: number
-  /** The models that were given up before in this turn, in order. */
+  /** Models that failed before in this turn, in order. */
   readonly tried: readonly ModelRef[]
 }
-/** What a tap of `modelCall` answers: the events themselves, a failure without a call (nobody is asked then), or another model to ask. */
+/** Result of a `modelCall` tap: the events, a failure without a call, or another model to call. */
 export type ModelAnswer =
   | { readonly events: readonly ModelEvent[] }
   | { readonly failure: ModelFailure; readonly message: string }
@@ -152,14 +155,17 @@ export interface ModelFailed extends ModelCall {
   readonly failure: ModelFailure
   readonly message: string
 }
-/** What to do about it: wait and try again, or ask another. */
+/** The reaction to a failure: wait and retry, or call another model. */
 export type FailureAnswer = { readonly waitMs: number } | (ModelRef & { readonly waitMs?: number })
 export interface ModelDone extends ModelCall {
-  /** As the provider told it; of a call that ended before that, what was said is counted. The usages of a turn's calls are that of its `TurnEnd`. */
+  /**
+   * The usage that the provider reported. For a call that ended early, the received text is counted. The sum over the calls of
+   * a turn is the usage of its `TurnEnd`.
+   */
   readonly usage: Usage
-  /** What it answered, whole; absent where it failed, and where neither this nor `failure` is there the call was left before its end. */
+  /** All events of the answer. Absent when the call failed. Without `failure` as well, the call was abandoned before its end. */
   readonly events?: readonly ModelEvent[]
-  /** A tap of `modelCall` has answered in its stead. */
+  /** A tap of `modelCall` answered instead. */
   readonly answered?: boolean
   readonly durationMs: number
   /** Milliseconds to the first event. */
@@ -167,7 +173,7 @@ export interface ModelDone extends ModelCall {
   readonly failure?: ModelFailure
 }
 
-/** A tool about to run. */
+/** A tool call about to start. */
 export interface ToolCall {
   readonly conversationId: string
   readonly tool: string
@@ -181,7 +187,7 @@ export type ToolVerdict =
   | { readonly verdict: 'allow' }
   | { readonly verdict: 'change'; readonly arguments: { readonly [name: string]: Json | undefined } }
   | { readonly verdict: 'deny'; readonly reason: string }
-  /** A person is asked, where the turn is interactive; else the call is denied. */
+  /** Asks a person in an interactive turn; otherwise the call is denied. */
   | { readonly verdict: 'ask'; readonly question: string }
   | { readonly verdict: 'answer'; readonly result: ToolResult }
 
@@ -193,9 +199,9 @@ export interface TurnDone {
 }
 
 export interface ChatHooks {
-  /** Before anything. */
+  /** Runs before a turn starts. */
   turn: Waterfall<TurnStart>
-  /** Before each call of a model: a ready answer, a refusal, or another model. */
+  /** Runs before each model call: answers, fails it, or chooses another model. */
   modelCall: Bail<ModelCall, ModelAnswer>
   modelFailed: Bail<ModelFailed, FailureAnswer>
   modelDone: Series<ModelDone>
@@ -203,28 +209,29 @@ export interface ChatHooks {
   end: Series<TurnDone>
 }
 
-/** What a person says to an `ask` event. */
+/** The answer of a person to an `ask` event. */
 export interface ToolAnswer {
   readonly requestId: string
   readonly callId: string
   readonly allow: boolean
-  /** Told to the model when it is not allowed. */
+  /** Passed to the model when the call is denied. */
   readonly reason?: string
 }
 
 /**
- * Runs turns. What fails before the `start` event is thrown: CONVERSATION_UNKNOWN, CONVERSATION_BUSY, CONVERSATION_FULL, PROVIDER_NOT_FOUND,
- * MODEL_NOT_FOUND, INVALID_VALUE (`details: {field, …}`), MODEL_FAILED (`details: ModelFailure & {provider}`), BUDGET_EXHAUSTED; what fails later is an `error`
- * event, ANSWER_INVALID (`details: {provider, model, reason}`) among it.
+ * Runs turns. Errors before the `start` event are thrown: CONVERSATION_UNKNOWN, CONVERSATION_BUSY, CONVERSATION_FULL,
+ * PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE (`details: {field, …}`), MODEL_FAILED (`details: ModelFailure &
+ * {provider}`), BUDGET_EXHAUSTED. Later errors are `error` events, including ANSWER_INVALID (`details: {provider, model,
+ * reason}`).
  *
- * Where `use` has an `idempotencyKey`, each tool is called with one of its own, made of it, the tool and the arguments: a turn that is run once more and does the
- * same gives it the same.
+ * With an `idempotencyKey` in the context, each tool call gets its own key, derived from that key, the tool and the arguments.
+ * A repeated turn with the same calls passes the same keys.
  */
 export interface Chat {
   stream(turn: TurnRequest, ctx: CallContext): AsyncIterable<TurnEvent>
-  /** Throws what failed, before or after `start`. */
+  /** Throws every error, before or after `start`. */
   reply(turn: TurnRequest, ctx: CallContext): Promise<TurnReply>
-  /** Answers an `ask` event, whichever worker runs the turn; only the principal of the turn may. Throws QUESTION_UNKNOWN. */
+  /** Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can. Throws QUESTION_UNKNOWN. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
 }
 

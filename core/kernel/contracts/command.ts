@@ -1,48 +1,54 @@
 import type { ConfigTree, RunningHost } from '@svc/core'
 
-/** What svc gives a command that a plugin contributes. The base class of `@svc/cli/command` has it all as members. */
+/** The context of a command that a plugin contributes. The base class of `@svc/cli/command` has it as members. */
 export interface CommandContext {
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal
   /** The svc home. */
   readonly home: string
-  /** The folder in which svc was started. A command in a process of its own runs in another one. */
+  /** The folder in which svc was started. A command in its own process runs in another one. */
   readonly cwd: string
-  /** Writes a line to the standard output. */
+  /** Writes a line to standard output. */
   readonly print: (line: string) => void
-  /** Writes a line for a person to the standard error: what a script that reads the output must not find there. */
+  /** Writes a line for people to standard error, so that scripts that read the output do not get it. */
   readonly note: (line: string) => void
-  /** What the configuration has under these keys, unchecked and without running any plugin: for what must work where the host cannot start. */
+  /** Returns the raw configuration under these keys. It runs no plugin, so it works when the host cannot start. */
   readonly setting: (...keys: readonly string[]) => Promise<unknown>
-  /** The configured host, started in this process at the first call without what would listen; closed after the command. The options of the first call count. */
+  /**
+   * The configured host. The first call starts it in this process, without listeners, with the given options. It is closed
+   * after the command.
+   */
   readonly host: (options?: CommandHostOptions) => Promise<RunningHost>
   /**
-   * A client of the server that was chosen, or that runs from this home; undefined where the command is to use its own host. Throws SERVER_AMBIGUOUS where several
-   * run, and URL_INVALID.
+   * A client of the chosen server, or of the server that runs from this home. Resolves to undefined when the command should use
+   * its own host. Throws SERVER_AMBIGUOUS when several servers run, and URL_INVALID.
    */
   readonly server: (choice?: ServerChoice) => Promise<ServerClient | undefined>
-  /** Installed plugins that make instances of a section of the configuration, `providers`, and have no entry there. */
+  /** Installed plugins that provide instances of a section such as `providers` and have no entry there. */
   readonly unconfigured: (section: string) => Promise<readonly UnconfiguredPlugin[]>
 }
 
-/** An installed plugin that waits for an entry of the configuration. */
+/** An installed plugin without an entry in the configuration. */
 export interface UnconfiguredPlugin {
   readonly plugin: string
-  /** The type that an entry names. */
+  /** The `type` of an entry. */
   readonly type: string
-  /** What to write. */
+  /** The configuration to write. */
   readonly hint: string
 }
 
-/** How the host of a command is started. */
+/** Options of the host of a command. */
 export interface CommandHostOptions {
-  /** Configuration that weighs more than files and environment, as the flags of `svc serve` do. */
+  /** Configuration with higher priority than files and environment, like the flags of `svc serve`. */
   readonly settings?: ConfigTree
-  /** Writes the log of the host, at level debug, to the standard error. Without it a person sees only what isolated plugins were refused. */
+  /**
+   * Writes the log of the host to standard error at level debug. Without it, only denied accesses of isolated plugins are
+   * shown.
+   */
   readonly debug?: boolean
 }
 
-/** Which server a command asks. `SERVER_FLAGS` of `@svc/cli/command` are read into this form. */
+/** Selects the server. `SERVER_FLAGS` of `@svc/cli/command` are parsed into this form. */
 export interface ServerChoice {
   /** Its address. */
   readonly url?: string | undefined
@@ -50,16 +56,16 @@ export interface ServerChoice {
   readonly port?: number | undefined
   /** Use no server. */
   readonly local?: boolean | undefined
-  /** A configuration file that was named: it is for the command's own host, so no server is used. */
+  /** A named configuration file. It applies to the command's own host, so no server is used. */
   readonly config?: string | undefined
 }
 
-/** A client of the HTTP API of a server. It sends the credential in SVC_API_KEY, and follows no redirect. */
+/** A client of the HTTP API of a server. It sends the credential in SVC_API_KEY and follows no redirects. */
 export interface ServerClient {
   readonly url: string
-  /** Resolves with the JSON that the server answers. Throws its error record as an error, and SERVER_UNREACHABLE. */
+  /** Resolves to the JSON response. Throws the error record of the server as an error, and SERVER_UNREACHABLE. */
   request<T>(method: RequestMethod, path: string, options?: RequestOptions): Promise<T>
-  /** The events of the event stream that the server answers. Throws as `request` does before the first. */
+  /** Streams the events of an event stream. Throws like `request` before the first event. */
   stream(method: RequestMethod, path: string, options?: RequestOptions): AsyncIterable<StreamEvent>
 }
 
@@ -68,11 +74,11 @@ export type RequestMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface RequestOptions {
   /** Sent as JSON. */
   readonly body?: object
-  /** Without it the signal of the command ends the request. */
+  /** Default: the signal of the command. */
   readonly signal?: AbortSignal
 }
 
-/** One event of an event stream. `event` is `message` where the server named none. */
+/** One event of an event stream. `event` is `message` when the server sent no name. */
 export interface StreamEvent {
   readonly event: string
   readonly data: string

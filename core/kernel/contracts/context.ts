@@ -6,16 +6,16 @@ export type ResourceContent =
   | { readonly uri: string; readonly mimeType?: string; readonly text: string }
   | { readonly uri: string; readonly mimeType?: string; readonly blob: string }
 
-/** What may be put in the place of an argument, best first; at most 100 are told. */
+/** Completions of an argument, best first, at most 100. */
 export interface Completions {
   readonly values: readonly string[]
-  /** How many there are in all. */
+  /** The total number of completions. */
   readonly total?: number
 }
 
 /**
- * Something that can be read by its address: one (`uri`), or many of one kind (`uriTemplate`, RFC 6570). It has one of the two. `read` throws for an address that
- * leads nowhere: code RESOURCE_UNKNOWN.
+ * A resource that is read by its URI: a single one (`uri`) or a template for many (`uriTemplate`, RFC 6570), never both. `read`
+ * throws RESOURCE_UNKNOWN for an unknown URI.
  */
 export interface Resource {
   readonly title?: string
@@ -23,15 +23,15 @@ export interface Resource {
   readonly mimeType?: string
   readonly uri?: string
   readonly uriTemplate?: string
-  /** Bytes, where they are known. */
+  /** The size in bytes, if known. */
   readonly size?: number
   read(uri: string, ctx: CallContext): Promise<readonly ResourceContent[]>
-  /** What may stand for a variable of `uriTemplate`; `known` are the variables that are settled. */
+  /** Completes a variable of `uriTemplate`. `known` has the values of other variables. */
   complete?(variable: string, begun: string, known: { readonly [name: string]: string }, ctx: CallContext): Promise<Completions>
-  /** Yields an address of this resource each time what is there has changed, until the signal. */
+  /** Yields a URI of this resource each time its content has changed, until the signal aborts. */
   changes?(ctx: CallContext): AsyncIterable<string>
 }
-/** Resources by name, for those who read what others publish: tool protocol clients first of all. */
+/** Resources by name, mainly for MCP clients. */
 export const Resources = defineSlot<Resource>('resources', {
   api: 1,
   methods: { read: 'call', complete: 'call', changes: 'stream' },
@@ -47,12 +47,12 @@ export interface PromptMessage {
   readonly role: 'user' | 'assistant'
   readonly content: ContentPart
 }
-/** The messages, or what must be known before. */
+/** The messages, or requests for input that is needed first. */
 export type PromptAnswer =
   | { readonly messages: readonly PromptMessage[]; readonly description?: string }
   | { readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
 
-/** Messages that somebody wrote for a purpose, with blanks to fill. */
+/** A message template with arguments. */
 export interface Prompt {
   readonly title?: string
   readonly description?: string

@@ -1,10 +1,10 @@
 import { defineService, type CallContext } from '@svc/core'
 import type { ModelMessage } from './provider.ts'
 
-/** `status` of a message that is not whole. */
+/** `status` of an incomplete message. */
 export type TurnStatus = 'completed' | 'failed' | 'cancelled'
 
-/** A message as it is kept: what models see, and how its turn ended where it did not complete. */
+/** A stored message: what models see, and the status of a turn that did not complete. */
 export interface StoredMessage extends ModelMessage {
   readonly status?: Exclude<TurnStatus, 'completed'>
 }
@@ -15,10 +15,10 @@ export interface ConversationSummary {
   readonly owner: string
   readonly createdAt: string
   readonly updatedAt: string
-  /** Messages as callers see them. */
+  /** Number of messages that callers see. */
   readonly messageCount: number
 }
-/** A message as callers see it: one of the user and one of the assistant a turn, tool rounds left out. */
+/** A message that callers see: one of the user and one of the assistant per turn, without tool rounds. */
 export interface ChatMessage {
   readonly role: 'user' | 'assistant'
   readonly content: string
@@ -28,35 +28,36 @@ export interface Conversation extends ConversationSummary {
   readonly messages: readonly ChatMessage[]
 }
 
-/** The right to write the next turn of one conversation: nobody else can until `end`. */
+/** The exclusive right to write the next turn of a conversation, until `end`. */
 export interface OpenTurn {
   readonly ticket: string
   readonly conversationId: string
-  /** False when this turn makes the conversation. */
+  /** False when this turn creates the conversation. */
   readonly exists: boolean
-  /** The last turns, oldest first. */
+  /** The latest turns, oldest first. */
   readonly turns: readonly (readonly StoredMessage[])[]
 }
 
 export interface TurnWish {
-  /** Absent: the turn makes a new conversation. */
+  /** Absent: the turn creates a conversation. */
   readonly conversationId?: string
-  /** Milliseconds to wait for turns before this one. */
+  /** Milliseconds to wait for earlier turns. */
   readonly waitMs: number
-  /** How many turns of its past to bring. */
+  /** Number of past turns to load. */
   readonly history: number
 }
 
 /**
- * Keeps conversations. A principal sees only its own (scope `admin` or `*` sees all); what it may not see does not exist for it.
- * Errors: CONVERSATION_UNKNOWN (`details: {conversationId}`), CONVERSATION_BUSY (waited `waitMs`), CONVERSATION_FULL (`details: {limit, unit}`).
+ * Stores conversations. A principal sees only its own; the scopes `admin` and `*` see all. Others do not exist for it. Errors:
+ * CONVERSATION_UNKNOWN (`details: {conversationId}`), CONVERSATION_BUSY (after `waitMs`), CONVERSATION_FULL (`details: {limit,
+ * unit}`).
  */
 export interface Conversations {
-  /** Waits for its turn, in the order of asking. Each turn that began must be ended. */
+  /** Waits until earlier turns have ended, first come, first served. Call `end` for each turn that began. */
   begin(wish: TurnWish, ctx: CallContext): Promise<OpenTurn>
-  /** Keeps the messages of a turn, durably, in one piece; once a turn. Returns the conversation as it is then. */
+  /** Stores the messages of a turn durably and atomically, once per turn. Returns the updated conversation. */
   append(ticket: string, messages: readonly StoredMessage[], ctx: CallContext): Promise<ConversationSummary>
-  /** Gives the turn back, whether or not anything was appended. */
+  /** Ends the turn, whether or not messages were appended. */
   end(ticket: string, ctx: CallContext): Promise<void>
   get(conversationId: string, ctx: CallContext): Promise<Conversation>
   /** Newest first. `next` is the cursor of the following page. */

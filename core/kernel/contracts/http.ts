@@ -1,33 +1,35 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { defineService, defineSlot, type JsonSchema, type Series, type CallContext } from '@svc/core'
+import type { Socket } from 'node:net'
+import { type CallContext, defineService, defineSlot, type JsonSchema, type Series } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { Json } from './store.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * A request, checked: body and query fit the route's schemas. Header names are in lower case. No header carries a credential: `authorization`, `cookie`,
- * `proxy-authorization`, `x-api-key`, `x-goog-api-key` and all that a credential scheme declares are taken out.
+ * A validated request: body and query match the schemas of the route. Header names are in lower case. Headers with credentials
+ * are removed: `authorization`, `cookie`, `proxy-authorization`, `x-api-key`, `x-goog-api-key` and those that auth schemes
+ * declare.
  */
 export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
   readonly body: Json | undefined
-  /** The raw body, of a route that accepts bytes. */
+  /** The raw body, for a route that accepts bytes. */
   readonly bytes?: Uint8Array
 }
 
-/** Which headers routes may set. */
+/** Lists of headers that routes can set. */
 interface RouteHeaders {
   readonly server: readonly string[]
   readonly isolated: readonly string[]
   readonly prefix: string
 }
 
-/** Which headers a route may set. Names are in lower case. */
+/** Headers that a route can set. Names are in lower case. */
 export const ROUTE_HEADERS: RouteHeaders = {
-  /** Framing and hop-by-hop headers (RFC 9110, 7.6.1): the server sets them, no route does. */
+  /** Framing and hop-by-hop headers (RFC 9110, 7.6.1). The server sets them; routes cannot. */
   server: [
     'connection',
     'content-length',
@@ -44,8 +46,8 @@ export const ROUTE_HEADERS: RouteHeaders = {
     'upgrade',
   ],
   /**
-   * All that a route of a plugin in a process of its own may set: the server leaves out and logs what else it answers. A list of what is allowed, because
-   * browsers, caches and proxies act on more headers than a list of forbidden ones could name.
+   * Headers that a route of an isolated plugin can set. The server removes and logs all others. It is a list of allowed
+   * headers, because browsers, caches and proxies act on more headers than a list of forbidden ones could name.
    */
   isolated: [
     'allow',
@@ -62,11 +64,11 @@ export const ROUTE_HEADERS: RouteHeaders = {
     'sunset',
     'vary',
   ],
-  /** Such a route may also set what only the clients of its plugin know, under names that begin so. */
+  /** Prefix of further headers that such a route can set, for clients of its plugin. */
   prefix: 'x-plugin-',
 }
 
-/** An answer: `body` goes as JSON, `text` as it is. Without both: no content. */
+/** A response: `body` is sent as JSON, `text` unchanged. Without both, the response has no content. */
 export interface RouteReply {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -74,7 +76,7 @@ export interface RouteReply {
   readonly text?: string
 }
 
-/** An answer of the OpenAPI document: a status and the schema of its body. */
+/** A response in the OpenAPI document: description and schema of its body. */
 export interface RouteResponse {
   readonly description: string
   readonly schema?: JsonSchema
@@ -82,40 +84,40 @@ export interface RouteResponse {
 }
 
 /**
- * One route: plain data in, data or a stream out. Path parameters are written `:id`. A route has `handle` or `stream`, never both.
- * A stream yields text as it goes on the wire; what it throws before its first item is an ordinary error record.
+ * A route: plain data in, data or a stream out. Path parameters are written `:id`. A route has either `handle` or `stream`. A
+ * stream yields text as it is sent. An error before its first item becomes an ordinary error record.
  */
 export interface Route {
   readonly method: HttpMethod
   readonly path: string
   readonly summary: string
-  /** The scope it needs; absent: open to everybody, authentication or not. */
+  /** The required scope. Absent: open to all clients, even with authentication on. */
   readonly scope?: 'chat' | 'read' | 'workflows' | 'tools' | 'admin'
-  /** Not counted by limits. */
+  /** Not counted by rate limits. */
   readonly uncounted?: boolean
   readonly query?: JsonSchema
   readonly body?: JsonSchema
   /**
-   * What its body is; default JSON, an object. A form becomes an object of texts (a list where a name comes twice), plain text a text. Bytes come as they are, of any media type and without a
-   * schema, in `request.bytes`.
+   * Format of the body. Default: JSON, an object. A form becomes an object of strings (a list for a repeated name), plain text
+   * a string. Bytes of any media type arrive in `request.bytes`, without a schema.
    */
   readonly accepts?: 'json' | 'form' | 'text' | 'bytes'
-  /** Bytes that its body may have; default `server.body_limit`. */
+  /** Maximum size of the body in bytes. Default: `server.body_limit`. */
   readonly bodyLimit?: number
   readonly responses?: Readonly<Record<string, RouteResponse>>
   /** Media type of a stream. Streams of `text/event-stream` get heartbeats. */
   readonly streams?: string
-  /** The stream does not end by itself: the server cuts it off when the credential of its reader holds no more. */
+  /** The stream never ends on its own. The server closes it when the credential of its reader expires. */
   readonly endless?: boolean
-  /** Who reads it learns how the server is used: what refuses an unknown path names it in `details.see`. */
+  /** The route documents the API. Error records for unknown paths name it in `details.see`. */
   readonly guide?: boolean
   handle?(request: RouteRequest, ctx: CallContext): Promise<RouteReply>
   stream?(request: RouteRequest, ctx: CallContext): AsyncIterable<string>
 }
 
 /**
- * Routes under a name of the plugin's choice. The manifest says method, path and scope of each; one without a scope answers every client and needs the
- * permission `public_routes`.
+ * Routes by a name that the plugin chooses. The manifest declares method, path and scope of each. A route without a scope
+ * serves every client and needs the permission `public_routes`.
  */
 export const Routes = defineSlot<Route>('routes', {
   api: 1,
@@ -125,22 +127,22 @@ export const Routes = defineSlot<Route>('routes', {
 })
 
 /**
- * Raw requests below a path, in process only (MCP streams, pages with files): the one thing that cannot cross a process. A mount has `handle` or `answer`, never
- * both.
+ * Raw requests below a path (MCP streams, pages with files). Only for plugins in process: raw requests cannot cross a process.
+ * A mount has either `handle` or `answer`.
  */
 export interface Mount {
   readonly path: string
   readonly scope?: Route['scope']
-  /** As of a route. */
+  /** As in `Route`. */
   readonly guide?: Route['guide']
-  /** Requests that open a stream without an end, by what a header of them holds: they count as streams of their principal. */
+  /** Requests that open endless streams, recognized by the content of a header. They count as streams of their principal. */
   readonly streams?: readonly { readonly method: HttpMethod; readonly header: string; readonly holds: string }[]
-  /** Writes the answer itself. */
+  /** Writes the response itself. */
   handle?(request: IncomingMessage, response: ServerResponse, ctx: CallContext): Promise<void>
-  /** Answers what the server writes, or else what writes the answer. */
+  /** Returns a reply for the server to write, or a function that writes the response. */
   answer?(request: IncomingMessage, ctx: CallContext): Promise<RouteReply | MountWriter>
 }
-/** Writes an answer that does not come in one piece. */
+/** Writes a response in several parts. */
 export type MountWriter = (response: ServerResponse) => Promise<void>
 
 export const Mounts = defineSlot<Mount>('mounts', {
@@ -150,7 +152,10 @@ export const Mounts = defineSlot<Mount>('mounts', {
   permission: { without: 'scope', name: 'public_routes' },
 })
 
-/** A request that has been answered. `route` is the template, `''` where none matched; so is `method` of what was refused as no HTTP, which took 0 seconds. */
+/**
+ * A completed request. `route` is the template, or `''` when no route matched. For a request that is not valid HTTP, `method`
+ * is `''` and `seconds` is 0.
+ */
 export interface RequestDone {
   readonly method: string
   readonly route: string
@@ -161,7 +166,7 @@ export interface HttpHooks {
   done: Series<RequestDone>
 }
 
-/** The record that every error of the API is told with. */
+/** The record of every API error. */
 export interface ErrorRecord {
   readonly success: false
   readonly error: string
@@ -169,14 +174,14 @@ export interface ErrorRecord {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** One code of the API, its usual status and its meaning. */
+/** An error code of the API with its usual status and its meaning. */
 export interface ErrorCode {
   readonly code: string
   readonly status: number
   readonly meaning: string
 }
 
-/** The figures of the server, since it began. */
+/** Metrics of the server since its start. */
 export interface HttpMetrics {
   readonly requestsTotal: number
   readonly requestsActive: number
@@ -184,12 +189,12 @@ export interface HttpMetrics {
 
 /** The HTTP server. */
 export interface Http {
-  /** Where it listens, once it does. */
+  /** The address, once the server listens. */
   address(ctx: CallContext): Promise<{ readonly host: string; readonly port: number; readonly url: string } | undefined>
   metrics(ctx: CallContext): Promise<HttpMetrics>
-  /** How the API tells an error that must go out as part of an answer (an `error` event of a stream). */
+  /** Maps an error to status and record, for an error inside a response (an `error` event of a stream). */
   explain(error: PublicError, ctx: CallContext): Promise<{ readonly status: number; readonly record: ErrorRecord }>
-  /** All codes the API tells errors with. */
+  /** All error codes of the API. */
   codes(ctx: CallContext): Promise<readonly ErrorCode[]>
 }
 export const Http = defineService<Http, HttpHooks>('http', {
@@ -197,3 +202,54 @@ export const Http = defineService<Http, HttpHooks>('http', {
   methods: { address: 'call', metrics: 'call', explain: 'call', codes: 'call' },
   hooks: { done: 'series' },
 })
+
+/** State of a rate limit after a request. */
+export interface Allowance {
+  /** False: the request exceeds the limit and is not counted. */
+  readonly allowed: boolean
+  /** The limit and length of the window, in seconds. For a rejected request, the window that rejected it. */
+  readonly limit: number
+  readonly window: number
+  readonly remaining: number
+  /** Unix time in seconds at which the window ends. */
+  readonly reset: number
+  /** Whole seconds until the next attempt makes sense; 0 when allowed. */
+  readonly retryAfter: number
+  /** The state of the shortest window, for headers. Absent: that of the fields above. */
+  readonly shown?: Pick<Allowance, 'limit' | 'remaining' | 'reset'>
+}
+
+/**
+ * Counts requests by `ctx.principal` (its address or id, as configured), exactly, over all workers. Without a provider,
+ * requests are not limited.
+ */
+export interface Limits {
+  /** Counts one request unless it exceeds a limit. Throws UNAVAILABLE when it cannot count. */
+  take(ctx: CallContext): Promise<Allowance>
+  /**
+   * Whether any limit is configured; constant once the host is ready. If false, callers need not call `take` and send no limit
+   * headers.
+   */
+  isActive(ctx: CallContext): Promise<boolean>
+}
+export const Limits = defineService<Limits>('limits', { api: 1, methods: { take: 'call', isActive: 'call' } })
+
+/** An address of this machine. Port 0 means any free port. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Listens on behalf of this process, such as a supervisor whose workers share a port. Only in process. Pass its connections to
+ * an `http.Server` with `server.emit('connection', connection)`.
+ */
+export interface Listener {
+  /**
+   * Call it in a tap of `Host.hooks.ready`. Resolves to the port. Connections arrive from when this process is ready until it
+   * drains. Throws system errors such as EADDRINUSE.
+   */
+  listen(address: ListenAddress, take: (connection: Socket) => void, ctx: CallContext): Promise<number>
+}
+/** Listeners for this process. Without one, a plugin listens itself. */
+export const Listeners = defineSlot<Listener>('listeners', { api: 1, methods: { listen: 'call' }, local: true })

@@ -1,75 +1,82 @@
 import { defineService, type Manifest, type CallContext } from '@svc/core'
 
-/** A plugin that is to run in a process of its own. */
+/** A plugin to run in its own process. */
 export interface IsolationRequest {
   readonly plugin: string
-  /** The entry of the configuration that it is set up for, where it has several. */
+  /** The configuration entry of the instance, for a plugin with instances. */
   readonly instance?: string
   /** The folder of its package. */
   readonly folder: string
-  /** What it may have: what its manifest says, or what a person has accepted of it. Entries like `<tools.notes.folder>` are values of `config`. */
+  /** The accepted permissions, or those of its manifest. Entries like `<tools.notes.folder>` refer to values of `config`. */
   readonly permissions: NonNullable<Manifest['permissions']>
-  /** The part of the configuration that is its own, where that is known yet. */
+  /** Its section of the configuration, if already known. */
   readonly config?: { readonly section: string; readonly value: unknown }
-  /** What Node is given: its flags, the entry, and the entry's arguments. */
+  /** The arguments of Node: flags, entry module, arguments of the entry. */
   readonly args: readonly string[]
-  /** Folders of the host's own code that the entry is made of. */
+  /** Folders with the host code of the entry. */
   readonly hostFolders: readonly string[]
 }
 
-/** One set-up of a plugin. */
+/** One instance of a plugin. */
 export type IsolatedName = Pick<IsolationRequest, 'plugin' | 'instance'>
 
-/** By what an isolated plugin is held: the process sandbox, Node's permission model alone, or nothing (a program's own plugin). */
+/**
+ * What confines an isolated plugin: the process sandbox, Node's permission model alone, or nothing (a plugin of the program
+ * itself).
+ */
 export type IsolationHold = 'sandbox' | 'permissions' | 'nothing'
 
-/** A process as it is to be started, with these variables and no others. */
+/** A process to start with exactly these variables. */
 export interface PreparedProcess {
   readonly id: string
   readonly file: string
   readonly args: readonly string[]
   readonly env: { readonly [name: string]: string }
   readonly hold: IsolationHold
-  /** Milliseconds without an answer after which it counts as hanging. */
+  /** Milliseconds without a response after which the process counts as blocked. */
   readonly hangMs: number
-  /** How often it may die within `windowMs` until it is brought up no more. */
+  /** Number of deaths within `windowMs` after which the process is not restarted. */
   readonly restarts: number
   readonly windowMs: number
 }
 
-/** What kind of thing a plugin reached for: a variable, a host, a path to read or to write, another program, a hook. */
+/** The kind of a denied access: variable, host, read path, write path, program, hook. */
 export type RefusalKind = 'env' | 'network' | 'read' | 'write' | 'process' | 'hooks'
 
-/** How one process of an isolated plugin stands. */
+/** Resource usage of one process of an isolated plugin. */
 export interface IsolationUsage {
-  /** Processor time of this process and all that it started, in milliseconds; 0 where the machine does not tell. */
+  /** Processor time of this process and its children in milliseconds; 0 when unknown. */
   readonly cpuMs: number
-  /** Its memory in bytes; 0 where the machine does not tell. */
+  /** Its memory in bytes; 0 when unknown. */
   readonly memoryBytes: number
-  /** What the plugin was refused since the host began, by kind. */
+  /** Number of denied accesses of the plugin since the start of the host, by kind. */
   readonly refusals: { readonly [kind in RefusalKind]?: number }
 }
 
-/** Holds isolated plugins to what they may have. */
+/** Enforces the permissions of isolated plugins. */
 export interface Isolation {
   /**
-   * The command line for one process of a plugin. Starts nothing, but makes what holds it: call `release` when it has ended, or was never started. Throws
-   * ISOLATION_UNAVAILABLE where this machine cannot hold it and the configuration does not say to go without, ISOLATION_PATH for a path that may not be shown.
+   * Prepares one process of a plugin and returns its command line. It starts nothing, but creates the sandbox: call `release`
+   * when the process has exited or was not started. Throws ISOLATION_UNAVAILABLE when this machine cannot confine it and the
+   * configuration requires that, and ISOLATION_PATH for a path that must not be exposed.
    */
   prepare(request: IsolationRequest, ctx: CallContext): Promise<PreparedProcess>
-  /** Ends what still runs, removes what was made, and tells which limits it ran into, in words; none: an empty list. */
+  /** Kills remaining processes, removes the sandbox, and returns descriptions of the limits that were reached. */
   release(id: string, ctx: CallContext): Promise<readonly string[]>
-  /** The plugin reached for what it does not declare and did not get it: logged by name, counted. An unknown id is none. */
+  /** Records a denied access: logs it with the name of the plugin and counts it. Unknown ids are ignored. */
   refused(id: string, what: { readonly kind: RefusalKind; readonly what: string }, ctx: CallContext): Promise<void>
-  /** How a process stands; `pid` is of the process that was started with the command line. */
+  /** Returns the resource usage of a process. `pid` is the process that was started with the command line. */
   look(id: string, pid: number, ctx: CallContext): Promise<IsolationUsage>
-  /** It has died too often here: no worker of this server brings it up any more, until the server is reloaded. Answers when all of them know. */
+  /**
+   * Puts a plugin into quarantine because it died too often: no worker of this server restarts it until a reload. Resolves when
+   * all workers know.
+   */
   quarantine(who: IsolatedName, ctx: CallContext): Promise<void>
-  /** Yields once, when a worker has said that; ends with the signal of `use`. */
+  /** Yields once when a worker has quarantined the plugin, and ends when the signal of the context aborts. */
   quarantined(who: IsolatedName, ctx: CallContext): AsyncIterable<true>
 }
 
-/** The policy of isolated plugins. */
+/** The policy for isolated plugins. */
 export const Isolation = defineService<Isolation>('isolation', {
   api: 1,
   methods: { prepare: 'call', release: 'call', refused: 'call', look: 'call', quarantine: 'call', quarantined: 'stream' },

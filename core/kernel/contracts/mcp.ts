@@ -1,10 +1,12 @@
-import { defineService, defineTopic, type Series, type CallContext } from '@svc/core'
+import type { Readable, Writable } from 'node:stream'
+import { type CallContext, defineService, defineSlot, defineTopic, type Series } from '@svc/core'
 import type { Json } from './store.ts'
 import type { Effect, ToolDialog, ToolStep } from './tool.ts'
 
 /**
- * How the connection to a tool server (MCP) stands. `degraded`: connected, but part of it cannot be used (a changed tool, a catalogue that breaks a limit);
- * `needs_auth`: a person has to log in; `quarantined`: failed too often in a row, or lies; only a person (`enable`) brings it back.
+ * State of the connection to an MCP server. `degraded`: connected, but partly unusable (a changed tool, a catalogue that
+ * exceeds a limit). `needs_auth`: a person has to log in. `quarantined`: it failed too often in a row or broke the protocol;
+ * only a person can enable it again.
  */
 export type McpState =
   | 'disconnected'
@@ -17,7 +19,7 @@ export type McpState =
   | 'quarantined'
   | 'needs_auth'
 
-/** Why something did not come about, in the words that callers of tools know. */
+/** Class of a failure, as callers of tools see it. */
 export type McpErrorClass =
   | 'connection_refused'
   | 'authentication_failed'
@@ -29,36 +31,36 @@ export type McpErrorClass =
 
 export interface McpFailure {
   readonly class: McpErrorClass
-  /** For people; without credentials and paths of this machine. */
+  /** For people, without credentials and paths of this machine. */
   readonly message: string
 }
 
-/** One server and how it stands. Times are Unix milliseconds. */
+/** Status of one server. Times are Unix milliseconds. */
 export interface McpServerInfo {
   readonly name: string
-  /** Its address without credentials, or the words of its command. */
+  /** Its URL without credentials, or its command line. */
   readonly url?: string
   readonly command?: readonly string[]
   readonly state: McpState
   readonly since: number
   readonly lastError?: McpFailure
-  /** Attempts to connect since it was last connected. */
+  /** Attempts to connect since the last connection. */
   readonly attempts: number
   readonly nextRetryAt?: number
   readonly protocolVersion?: string
-  /** The names of the tools that may be used, as the server has them: those last seen, where it cannot be reached just now; none of one that is disabled or quarantined. */
+  /** Names of usable tools on the server. If it is unreachable, those last seen. Empty when it is disabled or quarantined. */
   readonly tools: readonly string[]
-  /** The names of those that changed: out of use until a person approves them. Absent where there are none. */
+  /** Names of changed tools, which are unusable until a person approves them. Absent when there are none. */
   readonly changed?: readonly string[]
-  /** What its tools do to the world, as far as the operator says. Default `execute` and `network`. */
+  /** Effects of its tools, as configured by the operator. Default: `execute` and `network`. */
   readonly effects: readonly Effect[]
-  /** Milliseconds that a call may take, however often it tells of progress. */
+  /** Time limit of a call in milliseconds, whatever progress it reports. */
   readonly callLimitMs: number
-  /** The last lines it wrote to its standard error, where it is a program of this machine. */
+  /** The last lines of its standard error, for a local program. */
   readonly stderr?: string
 }
 
-/** A tool as its server describes it, word for word but for hidden characters, and whether it may be used. */
+/** A tool as its server describes it, without hidden characters, and whether it is usable. */
 export interface McpTool {
   readonly name: string
   readonly title?: string
@@ -66,37 +68,43 @@ export interface McpTool {
   readonly inputSchema: { readonly [key: string]: Json | undefined }
   readonly outputSchema?: { readonly [key: string]: Json | undefined }
   readonly annotations?: { readonly [key: string]: Json | undefined }
-  /** `changed`: not what was approved or first seen; it cannot be called until somebody approves it. `hidden`: the configuration leaves it out. */
+  /**
+   * `changed`: differs from the approved or first seen version and cannot be called until a person approves it. `hidden`:
+   * excluded by the configuration.
+   */
   readonly standing: 'good' | 'changed' | 'hidden'
-  /** What is new about a changed one, a line each (`description: "…" → "…"`). */
+  /** The differences of a changed tool, one per line (`description: "…" → "…"`). */
   readonly difference?: readonly string[]
-  /** Hidden characters that were taken out of its words: by place and code point (`description U+200B × 3`). */
+  /** Removed hidden characters by place and code point (`description U+200B × 3`). */
   readonly stripped?: readonly string[]
 }
 
 export interface McpCallOptions {
-  /** Milliseconds; default: the server's own. */
+  /** Milliseconds. Default: that of the server. */
   readonly timeoutMs?: number
-  /** What the caller can be asked for, and its answers. */
+  /** The input requests that the caller supports, and its answers. */
   readonly dialog?: ToolDialog
 }
 
 export interface McpClientsHooks {
-  /** The tools of a server, or how it stands, have changed; in every worker. */
+  /** The tools or the status of a server changed. Called in every worker. */
   changed: Series<{ readonly server: string }>
 }
 
 /**
- * The tool servers that this service is connected to. In each worker; one of them owns the connection, the others reach it through that one.
- * Errors: MCP_SERVER_UNKNOWN, MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`).
+ * The MCP servers that this service is connected to, for every worker. One worker owns a connection; the others use it through
+ * that worker. Errors: MCP_SERVER_UNKNOWN, MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`).
  */
 export interface McpClients {
   list(ctx: CallContext): Promise<readonly McpServerInfo[]>
-  /** All tools of a server, those that may not be used too: connects it where that is needed, and answers those last seen where it cannot be reached. */
+  /**
+   * All tools of a server, unusable ones included. Connects if necessary. Returns the tools last seen when the server is
+   * unreachable.
+   */
   tools(server: string, ctx: CallContext): Promise<readonly McpTool[]>
   /**
-   * Calls a tool. Yields what the server tells, and ends with one `result` (`isError` in it where the tool says that it failed) or `input`; throws
-   * MCP_CALL_FAILED otherwise. Never sent twice, unless it surely did not reach the server.
+   * Calls a tool. Yields its progress, and ends with one `result` (`isError` when the tool reports a failure) or `input`.
+   * Throws MCP_CALL_FAILED otherwise. It repeats a call only if the first certainly did not reach the server.
    */
   call(
     server: string,
@@ -105,9 +113,9 @@ export interface McpClients {
     options: McpCallOptions,
     ctx: CallContext
   ): AsyncIterable<ToolStep>
-  /** What the server offers now is what was meant: pins it, all tools or these. */
+  /** Approves the current version of the given tools, or of all. */
   approve(server: string, tools: readonly string[] | undefined, ctx: CallContext): Promise<void>
-  /** Off lasts until it is switched on again; on also ends a quarantine. */
+  /** Enables or disables a server permanently. Enabling also ends a quarantine. */
   setEnabled(server: string, enabled: boolean, ctx: CallContext): Promise<void>
 }
 export const McpClients = defineService<McpClients, McpClientsHooks>('mcp_clients', {
@@ -116,17 +124,20 @@ export const McpClients = defineService<McpClients, McpClientsHooks>('mcp_client
   hooks: { changed: 'series' },
 })
 
-/** What all events of the tool protocol carry. Never arguments or results. */
+/** Fields of all MCP events. They never contain arguments or results. */
 interface McpEvent {
   readonly source: 'mcp'
-  /** As this service knows it: `<server>__<tool>` of a connected server, its own name of what this service serves. */
+  /** `<server>__<tool>` for a tool of a connected server, the own name for a tool that this service serves. */
   readonly tool_name: string | null
   /** Seconds. */
   readonly duration: number
   readonly server: string
   readonly timestamp: number
 }
-/** `direction`: `outbound` where this service calls a tool of another server, `inbound` where a client calls one of this service. `server` is then the set it was called in. */
+/**
+ * `direction`: `outbound` when this service calls a tool of another server, `inbound` when a client calls a tool of this
+ * service. For inbound calls, `server` is the tool set.
+ */
 export interface McpToolEvent extends McpEvent {
   readonly tool_name: string
   readonly call_id: string
@@ -138,18 +149,28 @@ export interface McpToolErrorEvent extends McpToolEvent {
 }
 export interface McpServerEvent extends McpEvent {
   readonly tool_name: null
-  /** Without credentials; absent of a program of this machine. */
+  /** Without credentials. Absent for a local program. */
   readonly url?: string
   readonly protocol_version?: string
   readonly reason?: string
 }
 
-/** A call began; its duration is 0. */
+/** A call started; its duration is 0. */
 export const McpToolCalled = defineTopic<McpToolEvent>('TOOL', 'mcp_tool_called')
 export const McpToolCompleted = defineTopic<McpToolEvent>('TOOL', 'mcp_tool_completed')
-/** A call failed, also where the tool itself says so (`tool_error`). Each call ends with one event: this, or that it completed. */
+/** A call failed, or the tool reported a failure (`tool_error`). Each call ends with either this event or the completed event. */
 export const McpToolError = defineTopic<McpToolErrorEvent>('TOOL', 'mcp_tool_error')
-/** A connection was made; `duration` is what that took. */
+/** A connection was established; `duration` is how long that took. */
 export const McpServerConnected = defineTopic<McpServerEvent>('TOOL', 'mcp_server_connected')
-/** A connection was lost or closed; `duration` is how long it had lasted. */
+/** A connection was lost or closed; `duration` is how long it lasted. */
 export const McpServerDisconnected = defineTopic<McpServerEvent>('TOOL', 'mcp_server_disconnected')
+
+/**
+ * A protocol over two byte streams, such as standard input and output, in process only. It ends with the input or when the
+ * signal aborts.
+ */
+export interface Pipe {
+  serve(input: Readable, output: Writable, ctx: CallContext): Promise<void>
+}
+/** Pipes by the name of their protocol. */
+export const Pipes = defineSlot<Pipe>('pipes', { api: 1, methods: { serve: 'call' }, local: true })

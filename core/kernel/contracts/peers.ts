@@ -1,15 +1,15 @@
 import { defineService, defineSlot, type Series, type CallContext, type Waterfall } from '@svc/core'
 import type { Json } from './store.ts'
 
-/** Something that one worker tells all, under a topic of the plugin's own (its name, or `name.what`). */
+/** A message from one worker to all. The topic is the plugin's name, or `name.what`. */
 export interface PeerMessage {
   readonly topic: string
   readonly message: Json
 }
 
 /**
- * What a worker has counted, by the plugin that counts it: plain figures that can be added to another worker's. `ended` is true in those of a worker that is
- * gone: its totals count, what was current does not. `generation` is told of living ones: the same of all that came with the same reload.
+ * The metrics of one worker, by plugin: plain numbers that can be added to those of another worker. `ended` marks a worker that has exited: its totals still
+ * count, its current values do not. `generation` is set for running workers. Workers that started with the same reload share it.
  */
 export type WorkerMetrics = {
   readonly [plugin: string]: Json | undefined
@@ -18,53 +18,60 @@ export type WorkerMetrics = {
 }
 
 export interface PeersHooks {
-  /** A worker of this server, perhaps this one, told something. */
-  told: Series<PeerMessage>
-  /** What this worker has counted since it began, with what it inherited: each tap adds its own under its plugin's name. */
+  /** A worker of this server, possibly this one, sent a message. */
+  message: Series<PeerMessage>
+  /** Collects the metrics of this worker since its start, inherited ones included. Each tap adds its own under the name of its plugin. */
   metrics: Waterfall<WorkerMetrics>
-  /** The last figures of a worker that has ended: each tap adds its own to what it counts, so that no total ever falls. What is current (active requests) dies with the worker. */
+  /** The final metrics of a worker that has exited. Each tap adds its totals to its own, so that no counter ever falls. Current values, such as active requests, are dropped. */
   inherit: Series<WorkerMetrics>
-  /** A worker has ended: what it held is free. `holder` is the prefix of the leases it held. */
-  gone: Series<{ readonly holder: string }>
-  /** Somebody is about to be refused a place of this name: whoever keeps some that it does not need leaves them, before it answers. */
-  wanted: Series<{ readonly name: string }>
+  /** A worker has exited, and its leases are free. `holder` is the prefix of their holder names. */
+  workerExit: Series<{ readonly holder: string }>
+  /** `acquire` is about to fail for this name in some worker. A tap releases permits that its plugin keeps but does not need, before it returns. */
+  reclaim: Series<{ readonly name: string }>
 }
 
 /**
- * The workers of one server, as far as a plugin may care: to tell all of them something, to sum what they count, and to share a number of places. A host that runs alone has no such service
- * (take it as `optional`); what must last goes through the store, this only spreads the news of it.
+ * The workers of one server: plugins send messages to all of them, add up their metrics and share limits. A host that runs alone has no such service, so
+ * declare it as `optional`. Messages are not stored: write lasting changes to the store first, then announce them here.
  */
 export interface Peers {
-  /** Runs the `told` taps of every living worker, this one's first; answers when all have taken it, those that end meanwhile aside. Throws UNAVAILABLE when one does not in time. */
-  tell(topic: string, message: Json, ctx: CallContext): Promise<void>
-  /** The figures of all living workers, this one's first, and of those that ended and are not inherited yet. */
+  /**
+   * Runs the `message` taps of every running worker, this one's first. Resolves when all have handled the message; workers that exit meanwhile do not count.
+   * Throws UNAVAILABLE when a worker takes too long.
+   */
+  broadcast(topic: string, message: Json, ctx: CallContext): Promise<void>
+  /** The metrics of all running workers, this one's first, and of exited workers whose metrics no other worker has inherited yet. */
   metrics(ctx: CallContext): Promise<readonly WorkerMetrics[]>
   /**
-   * Takes one of the `limit` places of this name that all workers share, those of older generations too; false where all are taken, and nobody who was asked
-   * (`wanted`) has left one. It is free again when this worker leaves it, or ends. What is taken although the caller no longer waits must be left too: so give it
-   * a `use` that lasts.
+   * Acquires one of the `limit` permits of this name, which workers of all generations share. Resolves to false when all are taken and no worker released one
+   * in the `reclaim` hook. The permit is free again when this worker releases it or exits. Pass a context that outlives the request: a permit that was
+   * acquired after the caller stopped waiting must be released too.
    *
-   * The supervisor counts in its memory. Over machines, Redis does: a sorted set a name, a member for each place under its worker, scored by the time until
-   * which that worker is known to live and which it moves on by itself; one script drops what has run out, counts, and adds. `wanted` is published.
+   * The supervisor counts in memory. Across machines, Redis can count: one sorted set per name, with one member per permit, scored by the time until which its
+   * worker is known to run. Each worker extends its own scores. One script removes expired members, counts, and adds. `reclaim` is published.
    */
-  enter(name: string, limit: number, ctx: CallContext): Promise<boolean>
-  /** Leaves one place of this name; what was called before counts before. */
-  leave(name: string, ctx: CallContext): Promise<void>
-  /** This worker's name, by which others ask it: unique among all that ever were of this server. */
+  acquire(name: string, limit: number, ctx: CallContext): Promise<boolean>
+  /** Releases one permit of this name. Calls take effect in order. */
+  release(name: string, ctx: CallContext): Promise<void>
+  /** The name under which other workers reach this one with `ask`. The server never uses a name twice. */
   self(ctx: CallContext): Promise<string>
   /**
-   * Asks one worker, this one too: what its item `topic` of the slot `PeerAnswers` answers, as a stream. Throws PEER_GONE where that worker has ended, or ends
-   * before its answer does (`details.reached`: whether it may have got the question), and PEER_SILENT where it answers to no such topic.
+   * Sends a request to one worker, which can be this one, and streams the answer of its item `topic` in the slot `PeerAnswers`. Throws PEER_GONE when that
+   * worker has exited, or exits before its answer ends; `details.reached` says whether the request could have arrived. Throws PEER_SILENT when the worker has no
+   * such item.
    */
   ask(worker: string, topic: string, message: Json, ctx: CallContext): AsyncIterable<Json>
 }
 export const Peers = defineService<Peers, PeersHooks>('peers', {
   api: 1,
-  methods: { tell: 'call', metrics: 'call', enter: 'call', leave: 'call', self: 'call', ask: 'stream' },
-  hooks: { told: 'series', metrics: 'waterfall', inherit: 'series', gone: 'series', wanted: 'series' },
+  methods: { broadcast: 'call', metrics: 'call', acquire: 'call', release: 'call', self: 'call', ask: 'stream' },
+  hooks: { message: 'series', metrics: 'waterfall', inherit: 'series', workerExit: 'series', reclaim: 'series' },
 })
 
-/** What a worker answers when another asks it, by topic (the plugin's name, or `name.what`): for what exists in one worker only. The principal is the asker's. */
+/**
+ * Answers requests of other workers about state that exists in this worker only. Items are named by topic: the plugin's name, or `name.what`. The principal is
+ * that of the asking worker's context.
+ */
 export interface PeerAnswer {
   answer(message: Json, ctx: CallContext): AsyncIterable<Json>
 }

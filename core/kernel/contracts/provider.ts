@@ -2,30 +2,30 @@ import { defineSlot, type JsonSchema, type CallContext } from '@svc/core'
 import type { Json } from './store.ts'
 import type { ContentPart } from './tool.ts'
 
-/** What a provider can do at all. */
+/** Features of a provider. */
 export interface ProviderFeatures {
   readonly tool_calling: boolean
   readonly streaming: boolean
   readonly vision: boolean
 }
 
-/** A model and its limits, in tokens; a limit that is unknown is absent. */
+/** A model and its token limits. An unknown limit is absent. */
 export interface ModelInfo {
   readonly id: string
   readonly context?: number
   readonly output?: number
-  /** What it can do, where that is other than what its provider says. */
+  /** Features that differ from those of its provider. */
   readonly features?: Partial<ProviderFeatures>
-  /** False when it takes no `temperature`: many models that reason do not. */
+  /** False when the model rejects `temperature`, as many reasoning models do. */
   readonly temperature?: boolean
 }
 export interface ModelList {
   readonly models: readonly ModelInfo[]
-  /** True when other ids than those listed may exist: any is accepted then. */
+  /** True when other ids than those listed can exist and are accepted. */
   readonly open: boolean
 }
 
-/** Text a model is given or gives. */
+/** Text of a message. */
 export interface TextPart {
   readonly type: 'text'
   readonly text: string
@@ -37,15 +37,15 @@ export interface ImagePart {
   readonly mimeType: string
 }
 /**
- * Reasoning of the model. `providerData` must be given back to the same provider untouched. Pieces that follow each other are one, which the piece with
- * `providerData` ends; one without either is a sign of life.
+ * Reasoning of the model. Return `providerData` unchanged to the same provider. Consecutive pieces form one part, which the
+ * piece with `providerData` ends. A piece without text and data is a keep-alive.
  */
 export interface ReasoningPart {
   readonly type: 'reasoning'
   readonly text: string
   readonly providerData?: Json
 }
-/** The model wants a tool. `arguments` is what it wrote, parsed; `invalid` the text where that was no JSON object. */
+/** A tool call of the model. `arguments` is the parsed text. `invalid` is the text when it is not a JSON object. */
 export interface ToolCallPart {
   readonly type: 'tool_call'
   readonly id: string
@@ -54,7 +54,7 @@ export interface ToolCallPart {
   readonly invalid?: string
   readonly providerData?: Json
 }
-/** What the tool answered, for the model. */
+/** The result of a tool call, for the model. */
 export interface ToolResultPart {
   readonly type: 'tool_result'
   readonly id: string
@@ -64,13 +64,13 @@ export interface ToolResultPart {
 }
 export type MessagePart = TextPart | ImagePart | ReasoningPart | ToolCallPart | ToolResultPart
 
-/** One message of a conversation as models see it. Tool results come as a message of role `tool`. */
+/** One message of a conversation as models see it. Tool results are messages of role `tool`. */
 export interface ModelMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool'
   readonly parts: readonly MessagePart[]
-  /** Opaque, stored, and returned to the same provider. */
+  /** Opaque data, stored and returned to the same provider. */
   readonly providerData?: Json
-  /** The provider that made an assistant message, and so may read its `providerData`. */
+  /** The provider that created an assistant message and can read its `providerData`. */
   readonly provider?: string
 }
 
@@ -84,16 +84,16 @@ export interface ToolSpec {
 export interface ModelRequest {
   readonly model: string
   readonly messages: readonly ModelMessage[]
-  /** Absent in a last answer too, although `messages` hold calls of before. */
+  /** Can be absent in the last step although `messages` contain tool calls. */
   readonly tools?: readonly ToolSpec[]
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string }
   /** 0 to 1. */
   readonly temperature?: number
-  /** At most so many tokens of output. */
+  /** Maximum number of output tokens. */
   readonly maxTokens?: number
-  /** The reply is to be JSON of this schema. */
+  /** JSON Schema of the reply. */
   readonly responseSchema?: JsonSchema
-  /** Nobody reads along: the text may come in as few pieces as the provider likes. */
+  /** The text is collected, not streamed: the provider can send it in any number of pieces. */
   readonly gathered?: boolean
 }
 
@@ -107,7 +107,7 @@ export interface Usage {
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
-/** What a model call yields: pieces in order, `usage` at most once before the end, `finish` last and exactly once. */
+/** Events of a model call: parts in order, `usage` at most once, `finish` last and exactly once. */
 export type ModelEvent =
   | TextPart
   | ReasoningPart
@@ -115,9 +115,7 @@ export type ModelEvent =
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason; readonly providerData?: Json }
 
-/**
- * Why a model call failed: an error with code MODEL_FAILED and these `details`. `retryable` says that the same call may succeed later.
- */
+/** Why a model call failed: the `details` of a MODEL_FAILED error. `retryable`: the same call can succeed later. */
 export type ModelFailureKind =
   | 'rate_limited'
   | 'overloaded'
@@ -134,28 +132,31 @@ export interface ModelFailure {
   readonly retryAfterMs?: number
   /** HTTP status of the upstream. */
   readonly upstreamStatus?: number
-  /** True when the request alone is to blame, whatever the kind says: it tells nothing of how the model is. */
+  /** True when only the request is to blame, whatever the kind. The failure then says nothing about the health of the model. */
   readonly requestOnly?: boolean
-  /** For context_too_long: tokens allowed and counted. */
+  /** For context_too_long: allowed and counted tokens. */
   readonly limit?: number
   readonly count?: number
 }
 
 /**
- * A source of models. `chat` fails with MODEL_FAILED and `ModelFailure` as details. When `ctx.signal` aborts, or the consumer stops, it closes the
- * upstream connection and ends.
+ * A source of models. `chat` fails with MODEL_FAILED and `ModelFailure` as details. When `ctx.signal` aborts or the consumer
+ * stops, it closes the upstream connection and ends.
  */
 export interface Provider {
   readonly features: ProviderFeatures
   models(ctx: CallContext): Promise<ModelList>
-  /** Tokens the request would cost as input; where the exact count is unknown, an estimate that is not too low. */
+  /** Number of input tokens of the request. If the exact number is unknown, an estimate that is not too low. */
   countTokens(request: ModelRequest, ctx: CallContext): Promise<number>
   chat(request: ModelRequest, ctx: CallContext): AsyncIterable<ModelEvent>
-  /** Whether it can be reached; never a billed call. Throws MODEL_FAILED with the reason, which readers of the status are told; what else it throws only the log is. */
+  /**
+   * Checks whether the provider is reachable, never with a billed call. Throws MODEL_FAILED with the reason, which status
+   * reports show. Other errors appear only in the log.
+   */
   probe(ctx: CallContext): Promise<void>
 }
 
-/** Providers by the name of their entry in the configuration. */
+/** Providers by the name of their configuration entry. */
 export const Providers = defineSlot<Provider>('providers', {
   api: 1,
   methods: { models: 'call', countTokens: 'call', chat: 'stream', probe: 'call' },

@@ -1,17 +1,20 @@
 import { defineService, defineSlot, type Runtime, type CallContext } from '@svc/core'
 import type { Formation } from './team.ts'
 
-/** Which tasks are for a team, a workflow or both. */
+/** Conditions under which a vertical recommends a team, a workflow or both. */
 export interface VerticalPattern {
-  /** Phrases: matches when all words of one are in the task, in any order. A word that ends in `*` stands for all that begin so. */
+  /**
+   * Phrases. A phrase matches when the task contains all its words, in any order. A word that ends in `*` matches any word with
+   * that prefix.
+   */
   readonly words: readonly string[]
   readonly team?: string
   readonly workflow?: string
-  /** How sure a match makes, above 0 up to 1; default 1. */
+  /** Confidence of a match, above 0 and up to 1. Default 1. */
   readonly weight?: number
 }
 
-/** A field of work: what it has for which tasks. */
+/** A vertical: a field of work with teams and workflows for tasks. */
 export interface Vertical {
   readonly description: string
   readonly patterns: readonly VerticalPattern[]
@@ -21,10 +24,10 @@ export interface Vertical {
   readonly workflows: readonly string[]
 }
 
-/** Verticals by name; all data. */
+/** Verticals by name. Items are data only. */
 export const Verticals = defineSlot<Vertical>('verticals', { api: 1, methods: {} })
 
-/** What a client is told to do with a recommendation. */
+/** The recommended action of a client. */
 export type RecommendedAction = 'none' | 'suggest' | 'auto_spawn' | 'require_approval'
 
 export interface RecommendRequest {
@@ -34,7 +37,7 @@ export interface RecommendRequest {
   readonly complexity: string
   /** `build` (the default), `plan`, `review`, `delegate` or `explore`. */
   readonly mode?: string
-  /** Only this one; one that there is not has nothing to recommend. */
+  /** Only this vertical. An unknown one has no recommendations. */
   readonly vertical?: string
 }
 
@@ -42,14 +45,14 @@ export interface RecommendedTeam {
   readonly name: string
   /** 0 to 1. */
   readonly confidence: number
-  /** What matched. */
+  /** Matched words. */
   readonly reason: string
   readonly formation: Formation
-  /** Tool calls; null where it may use as many as it likes. */
+  /** Tool calls; null without a limit. */
   readonly suggestedBudget: number | null
-  /** How many members have a role. */
+  /** Number of members by role. */
   readonly roles: { readonly [role: string]: number }
-  /** The plugin that it comes from. */
+  /** The plugin that contributes it. */
   readonly source: string
 }
 
@@ -57,15 +60,15 @@ export interface RecommendedWorkflow {
   readonly name: string
   /** 0 to 1. */
   readonly confidence: number
-  /** What matched. */
+  /** Matched words. */
   readonly reason: string
-  /** The phrase that matched; null where no pattern did. */
+  /** The matched phrase; null when no pattern matched. */
   readonly trigger: string | null
   /** Its nodes. */
   readonly steps: number
 }
 
-/** What a vertical has for a task: a team, a workflow or both. */
+/** The recommendation of a vertical for a task: a team, a workflow or both. */
 export interface Recommendation {
   readonly vertical: string
   readonly action: RecommendedAction
@@ -75,13 +78,16 @@ export interface Recommendation {
 
 /** Recommends teams and workflows. Errors: INVALID_VALUE (`details: {field, reason, value?, allowed?}`). */
 export interface Recommend {
-  /** One entry for each vertical that has something for the task; the surest first. */
+  /** One entry per vertical that matches the task, highest confidence first. */
   recommend(request: RecommendRequest, ctx: CallContext): Promise<readonly Recommendation[]>
 }
 
 export const Recommend = defineService<Recommend>('recommend', { api: 1, methods: { recommend: 'call' } })
 
-/** The runtime "vertical": its plugins are one YAML file each, with a vertical and its teams and workflows; `open` throws VERTICAL_INVALID, the others always. */
+/**
+ * The runtime "vertical". Its plugins are one YAML file each, with a vertical and its teams and workflows. `open` throws
+ * VERTICAL_INVALID; the other methods always throw.
+ */
 export const VerticalRuntime = defineService<Runtime>('runtime.vertical', {
   api: 1,
   methods: { open: 'call', call: 'call', run: 'call' },

@@ -2,20 +2,20 @@ import { defineService, defineSlot, type CallContext } from '@svc/core'
 import type { ModelInfo } from './provider.ts'
 import type { Effect } from './tool.ts'
 
-/** A mode of working: which tools it allows by their effects, what it tells the model, how many tool calls it grants. All data. */
+/** A mode: the effects of allowed tools, a system prompt, a limit of tool calls. Data only. */
 export interface Mode {
   readonly description: string
   readonly effects: readonly Effect[]
   /** Added to the system prompt. */
   readonly prompt: string
-  /** Tool calls a turn. */
+  /** Tool calls per turn. */
   readonly toolBudget: number
 }
 
 /** Modes by name. */
 export const Modes = defineSlot<Mode>('modes', { api: 1, methods: {} })
 
-/** A profile as `profiles.yaml` has it. */
+/** A profile of `profiles.yaml`. */
 export interface Profile {
   readonly name: string
   readonly description?: string
@@ -25,19 +25,19 @@ export interface Profile {
   readonly maxTokens?: number
   readonly systemPrompt?: string
   readonly mode?: string
-  /** Names of the tools a turn has unless it names its own; absent: all that the mode allows. */
+  /** Default tools of a turn. Absent: all that the mode allows. */
   readonly tools?: readonly string[]
   readonly fallback?: readonly { readonly provider: string; readonly model: string; readonly weight?: number }[]
 }
 
-/** Names of their own for models: `fast` → `groq`, `llama-3.3-70b-versatile`. All data; a name may stand wherever a model may. */
+/** Aliases of models: `fast` → `groq`, `llama-3.3-70b-versatile`. Data only. An alias is valid wherever a model name is. */
 export interface ModelAlias {
   readonly provider: string
   readonly model: string
 }
 export const ModelAliases = defineSlot<ModelAlias>('model_aliases', { api: 1, methods: {} })
 
-/** Provider and model of a turn, and where each came from. */
+/** Provider and model of a turn, and the source of each. */
 export interface ModelChoice {
   readonly provider: string
   readonly model: string
@@ -45,7 +45,7 @@ export interface ModelChoice {
 }
 export type ChoiceSource = 'request' | 'override' | 'profile' | 'default'
 
-/** What is in force now. */
+/** The current selection. */
 export interface Effective extends ModelChoice {
   readonly profile: string
   readonly mode: string
@@ -54,17 +54,17 @@ export interface Effective extends ModelChoice {
   readonly modes: readonly string[]
 }
 
-/** All that a turn takes from the selection: it keeps this, whatever is switched meanwhile. */
+/** The selection of a turn. It does not change when a user switches models during the turn. */
 export interface Selected extends ModelChoice {
-  /** What its provider tells of the model; absent where it is not listed. */
+  /** Information of its provider about the model. Absent when it is not listed. */
   readonly info?: ModelInfo
   readonly profile: Profile
   readonly mode: string
-  /** Other candidates in order, from the profile. */
+  /** Further candidates of the profile, in order. */
   readonly fallback: readonly { readonly provider: string; readonly model: string; readonly weight?: number }[]
 }
 
-/** What a turn asks for itself. */
+/** The selection that a turn requests. */
 export interface SelectionWish {
   readonly provider?: string | undefined
   readonly model?: string | undefined
@@ -73,15 +73,18 @@ export interface SelectionWish {
 }
 
 /**
- * The state of the server session: active profile, override, mode.
- * Errors: PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE (unknown profile or mode, `details: {field, value, allowed, reason}`).
+ * The state of the server session: active profile, override, mode. Errors: PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE
+ * (unknown profile or mode, `details: {field, value, allowed, reason}`).
  */
 export interface Selection {
   effective(ctx: CallContext): Promise<Effective>
   profiles(
     ctx: CallContext
   ): Promise<{ readonly profiles: readonly Profile[]; readonly active: string; readonly default: string }>
-  /** Who answers a turn that asks for this. A profile that is named wins over the override; its mode, where none is named, over the one in force. */
+  /**
+   * Selects the model of a turn. A named profile takes precedence over the override. Without a named mode, the mode of that
+   * profile takes precedence over the current one.
+   */
   select(asked: SelectionWish, ctx: CallContext): Promise<Selected>
   switchProfile(profile: string, ctx: CallContext): Promise<Effective>
   switchModel(provider: string, model: string, ctx: CallContext): Promise<Effective>

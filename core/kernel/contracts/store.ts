@@ -1,56 +1,60 @@
 import { defineService, type CallContext } from '@svc/core'
 
-/** A plain value as JSON has it; kept as `JSON.stringify` would write it: what is undefined is left out, NaN is null. */
+/** A plain JSON value, stored as `JSON.stringify` writes it: undefined members are left out, NaN becomes null. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
 
-/** One record of a collection. `version` is 1 when it is made and grows by one with each put. */
+/** One record of a collection. `version` starts at 1 and increases by one with each put. */
 export interface StoreRecord<T = Json> {
   readonly key: string
   readonly version: number
   readonly value: T
 }
 
-/** One entry of a log; `seq` begins with 1 and has no holes. */
+/** One entry of a log. `seq` starts at 1 and has no gaps. */
 export interface LogEntry<T = Json> {
   readonly seq: number
   readonly value: T
 }
 
 /**
- * An index: the paths (`owner`, `meta.kind`) whose values, in this order, sort its entries; the key comes last and breaks ties.
- * Values are text, numbers, booleans or null; order: null, false, true, numbers, text (by UTF-8 bytes). A record where a path is absent, or holds a list
- * or an object, has null there.
+ * An index: paths (`owner`, `meta.kind`) whose values sort its entries, in this order. The key comes last and breaks ties.
+ * Values are text, numbers, booleans or null. Their order is null, false, true, numbers, text (by UTF-8 bytes). For a path that
+ * is absent or holds a list or an object, the value is null.
  */
 export type IndexPaths = readonly string[]
 
-/** What a plugin keeps: its collections and logs, under one schema version. Names are `[a-z][a-z0-9_]*`, unique over all plugins. */
+/**
+ * The data of a plugin: its collections and logs, under one schema version. Names are `[a-z][a-z0-9_]*` and unique over all
+ * plugins.
+ */
 export interface Space {
   readonly name: string
-  /** Schema version of the plugin's data, from 1. */
+  /** Schema version of the data, from 1. */
   readonly version: number
   readonly collections?: { readonly [collection: string]: Collection }
   readonly logs?: readonly string[]
 }
 
-/** How a collection is kept. */
+/** Options of a collection. */
 export interface Collection {
   readonly indexes?: { readonly [index: string]: IndexPaths }
-  /** Whether `watch` tells its changes. */
+  /** Whether `watch` reports its changes. */
   readonly watched?: boolean
   /**
-   * Whether its records outlive a restore: those of the store that is replaced count, not the backup's of the same key. For what must not come back with an old
-   * state, such as a right that was taken back: such a record is marked, never deleted.
+   * Whether its records survive a restore: the records of the replaced store are kept, not those of the backup with the same
+   * key. For records that an old state must not revert, such as a revoked right. Mark such a record, never delete it.
    */
   readonly lasting?: boolean
 }
 
 /**
- * A change of a batch. Keys, stream ids and lease names are 1 to 1024 characters of well-formed Unicode without U+0000. `ifVersion`: 0 = must not exist, n = must have that version, absent = whatever is there.
+ * A change of a batch. Keys, stream ids and lease names are 1 to 1024 characters of well-formed Unicode without U+0000.
+ * `ifVersion`: 0 = must not exist, n = must have that version, absent = any.
  */
 export type StoreOp =
   | { readonly op: 'put'; readonly collection: string; readonly key: string; readonly value: Json; readonly ifVersion?: number }
   | { readonly op: 'delete'; readonly collection: string; readonly key: string; readonly ifVersion?: number }
-  /** Appends values to the log `log` of the stream `id`. `ifLength`: the number of entries it must have. */
+  /** Appends values to the log `log` of the stream `id`. `ifLength`: the expected number of entries. */
   | {
       readonly op: 'append'
       readonly log: string
@@ -60,10 +64,10 @@ export type StoreOp =
     }
   /** Deletes the whole stream `id` of a log. */
   | { readonly op: 'drop'; readonly log: string; readonly id: string }
-  /** Says that a space's data now has this schema version: the last act of a migration. */
+  /** Sets the schema version of a space: the last operation of a migration. */
   | { readonly op: 'migrated'; readonly space: string; readonly version: number }
 
-/** Proof of a lease: a write with it fails with STORE_FENCED once a later holder has a higher fence. */
+/** Proof of a lease. A write with it fails with STORE_FENCED once a later holder has a higher fence. */
 export interface Fence {
   readonly lease: string
   readonly fence: number
@@ -73,32 +77,32 @@ export interface BatchOptions {
   readonly fence?: Fence
 }
 
-/** The version of each put (0 for a delete), the last seq of each append, in the order of the operations; 0 for the others. */
+/** The version of each put (0 for a delete) and the last seq of each append, in the order of the operations; 0 for the others. */
 export interface BatchResult {
   readonly results: readonly number[]
 }
 
-/** A range over an index (or over keys, without `index`). `equals` fixes leading paths; `from` and `to` bound the next one. */
+/** A range over an index, or over keys without `index`. `equals` fixes leading paths; `from` and `to` bound the next one. */
 export interface RangeQuery {
   readonly index?: string
   readonly equals?: readonly Json[]
-  /** First value of the path after `equals` (the key, where no path is left), inclusive. */
+  /** First value of the path after `equals` (or of the key), inclusive. */
   readonly from?: Json
-  /** End of the same, exclusive. */
+  /** End of the range, exclusive. */
   readonly to?: Json
   readonly reverse?: boolean
-  /** At most so many; 1 to 1000. A page may end earlier where its values are large: only an absent `next` is the end. */
+  /** Maximum number of records, 1 to 1000. A page can be shorter when values are large. Only an absent `next` marks the end. */
   readonly limit: number
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly cursor?: string
 }
 export interface RangePage<T = Json> {
   readonly records: readonly StoreRecord<T>[]
-  /** Where the next page begins; absent at the end. */
+  /** Cursor of the next page; absent at the end. */
   readonly next?: string
 }
 
-/** Entries of one stream of a log, by seq; at most 10,000 at once. */
+/** Entries of one stream of a log, by seq, at most 10,000 per call. */
 export interface LogQuery {
   /** First seq, inclusive. Default 1, or the end when `reverse`. */
   readonly from?: number
@@ -106,7 +110,7 @@ export interface LogQuery {
   readonly limit: number
 }
 
-/** A lease that was got: `fence` rises with each new holder and never falls, a power cut included. */
+/** An acquired lease. `fence` increases with each new holder and never decreases, even after a power failure. */
 export interface Lease {
   readonly lease: string
   readonly fence: number
@@ -114,38 +118,38 @@ export interface Lease {
   readonly expiresAt: number
 }
 export interface LeaseRequest {
-  /** Who holds it: processes of one server may share a prefix, so that a death can free all of a holder's leases. */
+  /** The holder. Processes of one server can share a prefix, so that all leases of a dead process can be released. */
   readonly holder: string
-  /** Milliseconds it lasts without renewal. */
+  /** Milliseconds until it expires without renewal. */
   readonly ttlMs: number
-  /** Milliseconds to wait for it, in order of asking within one process; 0 = answer at once. Then LEASE_BUSY. */
+  /** Milliseconds to wait, first come, first served within one process. 0: fail at once with LEASE_BUSY. */
   readonly waitMs: number
 }
 
 /**
- * A window of a count: it begins with the first hit, lasts so long and is then forgotten. It is known by its place in the list (1 to 16 windows): one whose
- * length or limit has changed since the last call keeps its hits.
+ * A counting window: it starts with the first hit and ends after `ms`. Windows are identified by their position in the list (1
+ * to 16). A window keeps its hits when its length or limit changes between calls.
  */
 export interface CountWindow {
   /** Milliseconds. */
   readonly ms: number
-  /** At most so many hits. */
+  /** Maximum number of hits. */
   readonly limit: number
 }
-/** How a window stands after a hit, or after the hit that it refused. */
+/** State of a window after a counted or rejected hit. */
 export interface CountState {
   readonly count: number
-  /** Unix milliseconds at which it ends. */
+  /** Unix time in milliseconds at which it ends. */
   readonly endsAt: number
 }
-/** `counted` is false when a window was full: then no window has counted the hit. */
+/** `counted` is false when a window was full; then no window has counted the hit. */
 export interface Counted {
   readonly counted: boolean
-  /** In the order of the windows asked. */
+  /** In the order of the requested windows. */
   readonly windows: readonly CountState[]
 }
 
-/** A record of a watched collection that changed, as soon as it is known; `value` is absent and `version` 0 when it was deleted. */
+/** A changed record of a watched collection. When it was deleted, `value` is absent and `version` is 0. */
 export interface StoreChange {
   readonly collection: string
   readonly key: string
@@ -154,41 +158,45 @@ export interface StoreChange {
 }
 
 /**
- * Where everything is kept that must last or be shared: knows no domain. What it acknowledged survives SIGKILL and power loss
- * (unless the store says that it is in memory), whole batches or nothing.
- * Errors: STORE_CONFLICT (`details: {op, expected, actual}`: the index of the operation and its versions), STORE_FENCED, STORE_NEWER, STORE_UNKNOWN
- * (a collection, index or log that no space declares), STORE_INVALID (a call that breaks this contract), STORE_TOO_LARGE (a value of more than 16 MiB of JSON,
- * a batch of more than 64 MiB or 10,000 operations, a store that is full), STORE_UNAVAILABLE (`details.retryable`), LEASE_BUSY.
+ * Stores all data that must survive or be shared. It knows no domain. Acknowledged batches survive SIGKILL and power failures
+ * as a whole, unless the store reports that it is in memory. Errors: STORE_CONFLICT (`details: {op, expected, actual}`: index
+ * of the operation and its versions), STORE_FENCED, STORE_NEWER, STORE_UNKNOWN (an undeclared collection, index or log),
+ * STORE_INVALID (a call that violates this contract), STORE_TOO_LARGE (a value of more than 16 MiB of JSON, a batch of more
+ * than 64 MiB or 10,000 operations, a full store), STORE_UNAVAILABLE (`details.retryable`), LEASE_BUSY.
  */
 export interface Store {
   /**
-   * Declares a space and answers the schema version of what is stored: 0 for nothing yet (it is then of the declared version).
-   * Lower than declared: the plugin migrates and ends with `migrated`. Higher: STORE_NEWER. New indexes are built here.
+   * Declares a space and returns the schema version of the stored data. 0: no data yet; it then has the declared version. Lower
+   * than declared: the plugin migrates and ends with `migrated`. Higher: STORE_NEWER. Creates new indexes.
    */
   open(space: Space, ctx: CallContext): Promise<{ readonly version: number }>
   get(collection: string, key: string, ctx: CallContext): Promise<StoreRecord | undefined>
   range(collection: string, query: RangeQuery, ctx: CallContext): Promise<RangePage>
   read(log: string, id: string, query: LogQuery, ctx: CallContext): Promise<readonly LogEntry[]>
-  /** All of it or nothing, in this order, durable once answered. An abort after the commit began does not undo it. */
+  /** Applies all operations in order, or none. The result is durable. An abort after the commit started does not undo it. */
   batch(ops: readonly StoreOp[], options: BatchOptions, ctx: CallContext): Promise<BatchResult>
   acquire(lease: string, request: LeaseRequest, ctx: CallContext): Promise<Lease>
-  /** Extends a lease that is still held. STORE_FENCED when it is not. */
+  /** Extends a lease. Throws STORE_FENCED when it is no longer held. */
   renew(lease: Fence, ttlMs: number, ctx: CallContext): Promise<Lease>
-  /** Gives it back; the next who waits gets it. Releasing a lost lease does nothing. */
+  /** Releases a lease for the next waiter. A lost lease is ignored. */
   release(lease: Fence, ctx: CallContext): Promise<void>
-  /** Gives back all leases of holders that begin with `holderPrefix`: for a process that died. */
+  /** Releases all leases of holders with this prefix: for a process that died. */
   releaseHolder(holderPrefix: string, ctx: CallContext): Promise<void>
   /**
-   * Counts one hit under `key` in all of these windows, or in none if one is full: exact for all processes that share the store. Outlives every process;
-   * needs no fsync, so that a power cut may forget the last hits. A store may forget the windows that were begun first when it has more than a million.
+   * Counts one hit under `key` in all windows, or in none if one is full. It is exact over all processes that share the store.
+   * Counts survive restarts, but a power failure can lose the last hits, because no fsync is needed. With more than a million
+   * windows, a store can drop the oldest.
    */
   count(key: string, windows: readonly CountWindow[], ctx: CallContext): Promise<Counted>
   /**
-   * Changes of a watched collection from now on, of all processes; may skip intermediate versions of one key, never the last. Ends with the signal;
-   * a reader that falls too far behind gets STORE_UNAVAILABLE.
+   * Yields changes of a watched collection from now on, by all processes. It can skip intermediate versions of a key, never the
+   * last. Ends when the signal aborts. A reader that falls too far behind gets STORE_UNAVAILABLE.
    */
   watch(collection: string, ctx: CallContext): AsyncIterable<StoreChange>
-  /** Writes and reads something: throws STORE_UNAVAILABLE with the reason. `shared` is false where each process has its own: then a server can have one worker only. */
+  /**
+   * Writes and reads a value. Throws STORE_UNAVAILABLE with the reason. `shared` is false when each process has its own data; a
+   * server can then have only one worker.
+   */
   probe(ctx: CallContext): Promise<{ readonly kind: string; readonly durable: boolean; readonly shared?: false }>
 }
 

@@ -1,10 +1,10 @@
-import { defineSlot, type JsonSchema, type CallContext } from '@svc/core'
+import { type CallContext, defineService, defineSlot, type JsonSchema } from '@svc/core'
 import type { Json } from './store.ts'
 
-/** What a tool does to the world: modes allow and deny by it. */
+/** The effect of a tool on its environment. Modes allow tools by their effects. */
 export type Effect = 'read' | 'write' | 'execute' | 'network'
 
-/** A piece of a tool's answer, in the form of MCP content blocks; other block types pass through. */
+/** A part of a tool result, as an MCP content block. Other block types pass through. */
 export type ContentPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly data: string; readonly mimeType: string }
@@ -12,37 +12,40 @@ export type ContentPart =
   | { readonly type: 'resource_link'; readonly uri: string; readonly name: string; readonly mimeType?: string }
   | { readonly type: 'resource'; readonly resource: { readonly [key: string]: Json | undefined } }
 
-/** What came of a tool call. */
+/** The result of a tool call. */
 export interface ToolResult {
   readonly content: readonly ContentPart[]
-  /** The same as data, where the tool has a result schema. */
+  /** The result as data, for a tool with a result schema. */
   readonly structured?: Json
-  /** True when the tool says that it failed: the model is told, the caller too. */
+  /** True when the tool reports a failure, which the model and the caller see. */
   readonly isError?: boolean
-  /** What the tool has to say to its caller's program beside the answer (`_meta` of the tool protocol); no model sees it. */
+  /** Data for the program of the caller (`_meta` of MCP). Models do not see it. */
   readonly meta?: { readonly [key: string]: Json | undefined }
 }
 
 /**
- * Something that a tool asks of its caller before it can go on, in the words of the tool protocol (MCP): an answer of the person (`elicitation/create`), of the
- * caller's model (`sampling/createMessage`), or its folders (`roots/list`).
+ * Input that a tool requests from its caller, as in MCP: an answer of the user (`elicitation/create`), a reply of the caller's
+ * model (`sampling/createMessage`), or its folders (`roots/list`).
  */
 export interface InputRequest {
   readonly method: 'elicitation/create' | 'sampling/createMessage' | 'roots/list'
   readonly params?: { readonly [name: string]: Json | undefined }
 }
 
-/** What a caller can be asked for, and what it answered when it was asked. */
+/** The input requests that a caller supports, and its answers. */
 export interface ToolDialog {
-  /** What it can be asked for. */
+  /** Supported request methods. */
   readonly can: readonly InputRequest['method'][]
-  /** Its answers, by the keys of the requests; the results of the protocol's methods, unchecked. Absent at the first call. */
+  /** The answers by the keys of the requests: results of the protocol's methods, unchecked. Absent in the first call. */
   readonly answers?: { readonly [key: string]: Json | undefined }
-  /** What the tool gave with its requests, back word for word. The caller may have changed it: a tool that trusts it has signed it, and throws INPUT_STATE_INVALID for another's. */
+  /**
+   * The state that the tool returned with its requests. The caller can have changed it: a tool that relies on it must sign it,
+   * and throw INPUT_STATE_INVALID for an invalid signature.
+   */
   readonly state?: string
 }
 
-/** What a tool tells while it works. `input` and `result` are its last word. */
+/** Events of a running tool. `input` and `result` are final. */
 export type ToolStep =
   | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
   | {
@@ -51,35 +54,63 @@ export type ToolStep =
       readonly data: Json
       readonly logger?: string
     }
-  /** It cannot go on without this: the caller may call it again, with the same arguments, the answers and the state. */
+  /** Requests input. The caller can repeat the call with the same arguments, the answers and the state. */
   | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
   | { readonly type: 'result'; readonly result: ToolResult }
 
 /**
- * Something a model or a caller may have done. All members but `call` are data. `call` throws for what went wrong: the message reaches the model, and so does
- * the `hint` of an error of svc, so they are written for it.
+ * A tool for models and callers. All members but the methods are data. `call` throws on failure. The message and the `hint` of
+ * the error reach the model, so write them for it.
  */
 export interface Tool {
-  /** Its name for people; default: the name. */
+  /** Its display name. Default: the name. */
   readonly title?: string
   readonly description: string
-  /** One of `files search web code shell git text time mcp`, or one of the plugin's own. */
+  /** One of `files search web code shell git text time mcp`, or a category of the plugin. */
   readonly category: string
   readonly effects: readonly Effect[]
-  /** Modes in which alone a turn has it, where they allow its effects; absent: all that do. Nobody outside a turn has it then. */
+  /**
+   * Modes in which turns can use it, if they allow its effects. Absent: all that do. With this list, the tool is available only
+   * in turns.
+   */
   readonly modes?: readonly string[]
-  /** JSON Schema of the arguments: an object schema. The caller has checked them. */
+  /** JSON Schema of the arguments, an object. The caller validates them. */
   readonly parameters: JsonSchema
   /** JSON Schema of `structured`. */
   readonly result?: JsonSchema
-  /** Milliseconds it may take; default `chat.tool_timeout_ms`. */
+  /** Time limit in milliseconds. Default: `chat.tool_timeout_ms`. */
   readonly timeoutMs?: number
-  /** True when a person is to be asked before each call: where nobody can be asked, the call is denied. */
+  /** True: a person must approve each call. Without one, the call is denied. */
   readonly asks?: boolean
   call(args: { readonly [name: string]: Json | undefined }, ctx: CallContext): Promise<ToolResult>
-  /** The same step by step, for callers that can take progress and be asked. Who has it does in `call` what goes without them. */
+  /** The same as a stream, for callers that handle progress and input requests. `call` then works without both. */
   run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep>
 }
 
-/** Tools by the name a model calls them by. */
+/** Tools by the name under which a model calls them. */
 export const Tools = defineSlot<Tool>('tools', { api: 1, methods: { call: 'call', run: 'stream' } })
+
+/**
+ * Paths that an owner protects: configuration, definitions, code that svc imports. File tools, git tools, sandboxed commands
+ * and sandboxed tool servers can read them if their own rules allow it. They cannot write, replace, rename, link or delete them
+ * or their content. Data only.
+ */
+export interface ProtectedPaths {
+  /** Absolute paths of files and folders. A missing path cannot be created. */
+  readonly paths: readonly string[]
+  /** The owner, as the end of the sentence "it belongs to …": `the configuration of svc`. */
+  readonly owner: string
+  /** What the operator can do, in the imperative: `set workflows.writable_by_tools to true`. */
+  readonly hint?: string
+}
+
+/** Protected paths by owner: `configuration`, `workflows`. */
+export const ProtectedPaths = defineSlot<ProtectedPaths>('protected_paths', { api: 1, methods: {} })
+
+/** Provides the working folders of tools. Plugins without configured folders use these. */
+export interface Workplace {
+  /** Absolute paths of folders on this machine. */
+  roots(ctx: CallContext): Promise<readonly string[]>
+}
+
+export const Workplace = defineService<Workplace>('workplace', { api: 1, methods: { roots: 'call' } })

@@ -3,63 +3,63 @@ import type { PublicError } from './chat.ts'
 import type { Json } from './store.ts'
 import type { Body, Budget } from './workflow.ts'
 
-/** What a person is asked. */
+/** A question to a person. */
 export interface Question {
   readonly kind: 'approval' | 'choice' | 'input'
   readonly message: string
-  /** The answers there are to a `choice`. */
+  /** The possible answers to a `choice`. */
   readonly choices?: readonly string[]
   /** JSON Schema of the answer to an `input`. */
   readonly schema?: JsonSchema
 }
 
-/** What came of a child. */
+/** Outcome of a child. */
 export type ChildOutcome =
   | { readonly status: 'completed'; readonly output: Json }
   | { readonly status: 'failed'; readonly error: PublicError }
   | { readonly status: 'cancelled' }
 
-/** One piece of work for a node: a new one, or the same once its children have ended or what it waited for has come. */
+/** One task of a node: a new one, or the same one again after its children have ended or its wait is over. */
 export interface NodeTask {
   readonly run: { readonly id: string; readonly workflow: string }
-  /** The step: unique in its run, and the same on each try. */
+  /** The step. It is unique in its run and the same on each attempt. */
   readonly step: string
   readonly node: string
   /** From 1. */
   readonly attempt: number
-  /** The same on each try, and after a takeover: for whoever must not do a thing twice. */
+  /** The same on each attempt, and after a takeover: lets the node avoid doing a thing twice. */
   readonly idempotencyKey: string
-  /** The node's own keys, its expressions evaluated. */
+  /** The settings of the node, with evaluated expressions. */
   readonly settings: { readonly [key: string]: Json | undefined }
-  /** Names of the bodies that it has: `do`, or those of `bodies`. */
+  /** Names of its bodies: `do`, or those of `bodies`. */
   readonly bodies: readonly string[]
-  /** The branches that it has a way for. */
+  /** The branches that have an edge. */
   readonly branches: readonly string[]
-  /** It was called before, and nobody knows how far it came: its process ended. */
+  /** It was called before and its process died, so its progress is unknown. */
   readonly interrupted?: true
-  /** What is left of the budgets round it, and is kept for this task until it ends. */
+  /** The rest of the surrounding budgets, reserved for this task until it ends. */
   readonly allowance: Budget
-  /** What it gave with its last `fork` or `wait`, back. */
+  /** The state of its last `fork` or `wait`. */
   readonly state?: Json
-  /** What came of the children, by key, in the order of the fork. */
+  /** Outcomes of the children by key, in the order of the fork. */
   readonly children?: { readonly [key: string]: ChildOutcome }
-  /** What ended its waiting. */
+  /** What ended the wait. */
   readonly woken?: { readonly by: 'time' } | { readonly by: 'event' | 'answer'; readonly data: Json }
 }
 
-/** A child that a node begins: a body of the node, one that it made itself, or a workflow. */
+/** A child that a node starts: a body of the node, a generated body, or a workflow. */
 export interface ChildSpec {
   /** `[A-Za-z0-9_-]+`, unique in the step over all of its forks. */
   readonly key: string
   readonly body: string | Body | { readonly workflow: string; readonly input: Json; readonly parameters?: Json }
-  /** What its expressions have besides: `item`, `index`, `last`, … */
+  /** Additional variables of its expressions: `item`, `index`, `last`, … */
   readonly vars?: { readonly [name: string]: Json }
 }
 
-/** What a node tells while it works. `output`, `wait` and `fork` are its last word; after the two last it is called again. */
+/** Events of a running node. `output`, `wait` and `fork` are final. After `wait` and `fork`, the node is called again. */
 export type NodeStep =
   | { readonly type: 'progress'; readonly message?: string; readonly fraction?: number }
-  /** What it has spent since it last said so. */
+  /** Usage since the last such event. */
   | {
       readonly type: 'spent'
       readonly tokens?: { readonly input: number; readonly output: number }
@@ -77,58 +77,65 @@ export type NodeStep =
   | {
       readonly type: 'fork'
       readonly children: readonly ChildSpec[]
-      /** `all`: goes on when all have ended; `any`: with the first that completes; `first`: with the first that ends. The others are cancelled then. */
+      /**
+       * `all`: continue when all have ended. `any`: with the first that completes. `first`: with the first that ends. The
+       * others are then cancelled.
+       */
       readonly join: 'all' | 'any' | 'first'
-      /** With `all`: the others are cancelled when one fails. Default false. */
+      /** With `all`: a failing child cancels the others. Default false. */
       readonly failFast?: boolean
-      /** So many at a time; default all. */
+      /** Maximum number of concurrent children. Default: all. */
       readonly width?: number
       readonly state?: Json
     }
 
-/** Which branches a node answers where its settings are of a kind: `given` and `having` say which, the others what it answers then. */
+/** The branches of a node for certain settings: `given` and `having` are the condition, the rest the result. */
 export interface BranchRule {
-  /** Settings that have to be given. Absent: none. */
+  /** Settings that must be present. Absent: none. */
   readonly given?: readonly string[]
-  /** Values that settings have to have, by their names. Absent: none. */
+  /** Required values of settings. Absent: none. */
   readonly having?: { readonly [setting: string]: string }
-  /** Branches that each need a way on. */
+  /** Branches that must have an edge. */
   readonly branches?: readonly string[]
-  /** The name of a setting whose list has more branches that need a way on. */
+  /** The name of a setting that lists further branches that must have an edge. */
   readonly listed?: string
-  /** Branches that may have a way on; where one has none the node fails instead. */
+  /** Branches that can have an edge. Without one, the node fails instead. */
   readonly optional?: readonly string[]
 }
 
 /**
- * A type of node. All members but `run` are data. A text in `settings` whose schema says `"expression": "bool"` (or `list`, `any`) is an expression itself,
- * without `${{ }}`, evaluated before each call; with `"late": true` only once there are children's results.
+ * A type of node. All members but `run` are data. A text in `settings` whose schema has `"expression": "bool"` (or `list`,
+ * `any`) is an expression without `${{ }}`, evaluated before each call. With `"late": true` it is evaluated only when the
+ * results of children exist.
  */
 export interface WorkflowNode {
   readonly description: string
-  /** JSON Schema of the keys of its own: an object schema; none may have the name of a key that every node has. */
+  /** JSON Schema of its own keys, an object. They must differ from the keys that every node has. */
   readonly settings: JsonSchema
   /** JSON Schema of its output. */
   readonly output?: JsonSchema
-  /** The branches it answers: one of these words each time; `any`: which ones, and whether it does, depends on its settings. Absent: none. */
+  /** Its branches: it returns one of them each time. `any`: its settings decide. Absent: none. */
   readonly branches?: readonly string[] | 'any'
-  /** With `any`: the branches it answers; the first rule that fits its settings counts. Absent: nothing is told of them before a run. */
+  /** With `any`: its branches by settings; the first matching rule counts. Absent: branches are not checked before a run. */
   readonly answers?: readonly BranchRule[]
   /** Whether it has one body (`do`), several (`bodies`), or none. */
   readonly body?: 'do' | 'bodies'
-  /** What the expressions of its bodies have besides, by name: `item`, `index`, … with JSON Schemas. */
+  /** Additional variables of the expressions in its bodies, with JSON Schemas: `item`, `index`, … */
   readonly vars?: { readonly [name: string]: JsonSchema }
   /**
-   * True when it may be run again although nobody knows whether it ran to its end; `itself`: that depends on its settings. It is called then, with `interrupted`,
-   * and throws NODE_INTERRUPTED where it may not.
+   * True when it can run again after an unknown outcome. `itself`: the node decides from its settings. It is then called with
+   * `interrupted`, and throws NODE_INTERRUPTED to refuse.
    */
   readonly repeatable: boolean | 'itself'
-  /** Names of tools, profiles, teams or workflows in its settings, by the key: so that unknown ones are told before a run. */
+  /** Settings that name tools, profiles, teams or workflows, so that unknown names are reported before a run. */
   readonly names?: { readonly [setting: string]: 'tool' | 'tools' | 'profile' | 'mode' | 'team' | 'workflow' }
-  /** Settings that hold what a named thing is called with, by the setting in `names` that has its name, as `{ arguments: 'name' }`: so that what cannot fit is told before a run. */
+  /**
+   * Settings with the arguments of a named item, by the setting in `names` that has its name: `{ arguments: 'name' }`. So
+   * arguments that cannot match are reported before a run.
+   */
   readonly calledWith?: { readonly [setting: string]: string }
   run(task: NodeTask, ctx: CallContext): AsyncIterable<NodeStep>
 }
 
-/** Types of nodes by the word that `type` has. */
+/** Node types by the value of `type`. */
 export const WorkflowNodes = defineSlot<WorkflowNode>('workflow_nodes', { api: 1, methods: { run: 'stream' } })

@@ -1,31 +1,31 @@
-import { defineService, defineTopic, type CallContext } from '@svc/core'
+import { type CallContext, defineService, defineTopic } from '@svc/core'
 import type { PublicError } from './chat.ts'
-import type { Json } from './store.ts'
-import type { WorkflowDefinition } from './workflow.ts'
+import type { Fence, Json } from './store.ts'
 import type { Question } from './workflow-node.ts'
+import type { WorkflowDefinition } from './workflow.ts'
 
-/** One thing wrong with a definition. */
+/** A problem in a definition. */
 export interface WorkflowProblem {
   readonly message: string
-  /** Where in it: `nodes.fetch.next`; empty for the whole. */
+  /** The place: `nodes.fetch.next`; empty for the whole. */
   readonly path: string
-  /** From 1, where it is a text. */
+  /** The line from 1, for text. */
   readonly line?: number
   readonly hint?: string
 }
 
-/** A workflow that there is. */
+/** A known workflow. */
 export interface WorkflowInfo {
   readonly name: string
   readonly description?: string
   readonly version?: string
-  /** The plugin, or the file below a root, that it comes from. */
+  /** The plugin or the file (below a root) that contains it. */
   readonly source: string
-  /** The path of that file, for those at this machine. */
+  /** The path of that file, for users of this machine. */
   readonly file?: string
-  /** Nodes in all graphs of it. */
+  /** Number of nodes in all of its graphs. */
   readonly nodes: number
-  /** Why it cannot run; absent where it can. */
+  /** Why it cannot run. Absent when it can. */
   readonly problems?: readonly WorkflowProblem[]
 }
 
@@ -43,16 +43,16 @@ export interface Waiting {
   readonly ask?: Question
 }
 
-/** How a run stands. Times are Unix milliseconds. */
+/** State of a run. Times are Unix milliseconds. */
 export interface Run {
   readonly id: string
   readonly workflow: string
   readonly status: RunStatus
-  /** 0 to 1, never falls, 1 only when it is completed. */
+  /** 0 to 1. It never falls, and is 1 only when the run is completed. */
   readonly progress: number
-  /** The node that works now, of several the one that began last; absent where none does. */
+  /** The running node; of several, the one that started last. Absent when none runs. */
   readonly currentNode?: string
-  /** Names of the nodes of the outermost graph that are done, in the order they were first done. */
+  /** Names of completed nodes of the outermost graph, in the order of their first completion. */
   readonly completedNodes: readonly string[]
   readonly waiting: readonly Waiting[]
   readonly input: Json
@@ -65,7 +65,7 @@ export interface Run {
   /** Milliseconds from its creation to its end, or to now. */
   readonly executionMs: number
   readonly spent: { readonly toolCalls: number; readonly tokens: number }
-  /** The run that this one goes on from. */
+  /** The run that this one continues. */
   readonly retryOf?: string
 }
 
@@ -77,7 +77,7 @@ export interface RunStep {
   readonly type: string
   readonly status: StepStatus
   readonly attempts: number
-  /** The settings it began with; secrets are `***`. */
+  /** Its settings at the start; secrets are `***`. */
   readonly input: Json
   readonly output?: Json
   readonly branch?: string
@@ -87,9 +87,9 @@ export interface RunStep {
   readonly spent?: { readonly toolCalls: number; readonly tokens: number }
 }
 
-/** Something that has happened in a run. */
+/** An event of a run. */
 export interface RunEvent {
-  /** Rises, and is what a reader that comes back names; absent in what is told only to those who read along now (`node_progress`). */
+  /** Increasing. A reader passes it to resume. Absent for events that are only streamed, not stored (`node_progress`). */
   readonly id?: number
   /** Unix milliseconds. */
   readonly at: number
@@ -118,13 +118,13 @@ export interface RunRequest {
   readonly workflow: string | WorkflowDefinition
   readonly input?: Json
   readonly parameters?: Json
-  /** A second request of the same principal with the same key, within a day, answers the run of the first. */
+  /** A second request of the same principal with the same key within a day returns the first run. */
   readonly idempotencyKey?: string
-  /** It is stored and left to whoever takes it from the queue: nothing of it runs in this process. */
+  /** The run is stored for the queue; this process runs nothing of it. */
   readonly detached?: true
 }
 
-/** How a run goes on from another; the same as of a run that begins. */
+/** How a run continues another; otherwise as for a new run. */
 export type RetryRequest = Pick<RunRequest, 'idempotencyKey' | 'detached'>
 
 export interface RunQuery {
@@ -135,43 +135,49 @@ export interface RunQuery {
   readonly cursor?: string
 }
 
-/** Where a workflow may be read from before it runs. */
+/** A workflow definition to check. */
 export interface WorkflowSource {
   /** YAML or JSON. */
   readonly text: string
-  /** What it is called in problems. */
+  /** Its name in problems. */
   readonly file?: string
 }
 
 /**
- * Workflows and their runs. A principal sees its own runs only, one with the scope `admin` all of them.
- * Errors: WORKFLOW_UNKNOWN, WORKFLOW_INVALID (`details: {problems}`), RUN_UNKNOWN (another's run too), INVALID_VALUE (`details: {field, reason, …}`: input or
- * parameters that break their schema, a path outside the roots, an answer to a step that does not wait, a cancel or retry that is too late or too early).
+ * Manages workflows and runs. A principal sees only its own runs; the scope `admin` sees all. Errors: WORKFLOW_UNKNOWN,
+ * WORKFLOW_INVALID (`details: {problems}`), RUN_UNKNOWN (also for runs of other principals), INVALID_VALUE (`details: {field,
+ * reason, …}`: input or parameters that do not match their schema, a path outside of the roots, an answer to a step that does
+ * not wait, a cancel or retry in the wrong state).
  */
 export interface Workflows {
   list(ctx: CallContext): Promise<readonly WorkflowInfo[]>
-  /** The definition by its name or path, as it is now. */
+  /** The current definition by name or path. */
   show(workflow: string, ctx: CallContext): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
-  /** Everything that is wrong with a text, each with its line. */
+  /** All problems of a text, with lines. */
   validate(source: WorkflowSource, ctx: CallContext): Promise<readonly WorkflowProblem[]>
-  /** Begins a run; once answered it is stored, and goes on whatever becomes of the caller. */
+  /** Starts a run. When it resolves, the run is stored and continues even if the caller exits. */
   start(request: RunRequest, ctx: CallContext): Promise<Run>
-  /** How a run stands once it has ended, or so many milliseconds from now; undefined: `workflows.sync_wait_ms`. */
+  /**
+   * Waits until a run has ended or `waitMs` have passed, and returns its state. Default of `waitMs`: `workflows.sync_wait_ms`.
+   */
   settled(id: string, waitMs: number | undefined, ctx: CallContext): Promise<Run>
   get(id: string, ctx: CallContext): Promise<Run>
   runs(query: RunQuery, ctx: CallContext): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
   steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
-  /** What has happened after the event `after` (0: from the beginning), and what happens, up to the run's end. */
+  /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
   events(id: string, after: number, ctx: CallContext): AsyncIterable<RunEvent>
-  /** Wakes the steps that wait for an event of this name; kept for one that will, while the run lasts. */
+  /** Wakes steps that wait for an event of this name. The event is also kept for later steps while the run lasts. */
   signal(id: string, event: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void>
-  /** Answers the question of a step: `true` or `false` (`approved` and `rejected` are taken as these), one of the choices, or what was asked for. */
+  /** Answers the question of a step: `true` or `false` (also `approved` and `rejected`), one of the choices, or the input. */
   answer(id: string, answer: { readonly step: string; readonly value: Json }, ctx: CallContext): Promise<void>
-  /** Ends a run: what runs is aborted, what is to be undone is. Answers once it has ended, or after 10 s. */
+  /** Cancels a run: aborts running nodes and compensates completed ones. Resolves when it has ended, or after 10 s. */
   cancel(id: string, ctx: CallContext): Promise<Run>
-  /** A new run that takes over what one that failed or was cancelled has done, and begins with what was not done. */
+  /** Starts a run that takes over the completed work of a failed or cancelled run and continues with the rest. */
   retry(id: string, how: RetryRequest, ctx: CallContext): Promise<Run>
-  /** Works on a run in this process whenever nobody else does, until it has ended or the signal aborts: for a process that takes nothing else from the queue. */
+  /**
+   * Works on a run in this process while no other process does, until it has ended or the signal aborts. For processes that
+   * take no other runs from the queue.
+   */
   work(id: string, ctx: CallContext): Promise<void>
 }
 
@@ -195,7 +201,7 @@ export const Workflows = defineService<Workflows>('workflows', {
   },
 })
 
-/** How a run has ended; `duration` in seconds. */
+/** The end of a run; `duration` in seconds. */
 export interface RunEnd {
   readonly run: string
   readonly workflow: string
@@ -205,3 +211,41 @@ export interface RunEnd {
 }
 /** A run has ended, on this worker. */
 export const RunEnded = defineTopic<RunEnd>('WORKFLOW', 'run_ended')
+
+/** A run with work to do. `due`: since when, in Unix milliseconds. Absent: not before it is woken. */
+export interface QueuedRun {
+  readonly id: string
+  readonly due?: number
+  /** Limits the concurrent runs of a group. */
+  readonly group?: { readonly name: string; readonly limit: number }
+}
+
+/** The claim of this process on a run. Other processes do not work on it while the fence is valid. Writes carry the fence. */
+export interface RunClaim {
+  readonly id: string
+  readonly fence: Fence
+}
+
+/**
+ * The queue of runs with work to do: at-least-once delivery, one process per run at a time. The store holds the runs; the queue
+ * only decides who works. So any queue with visibility time-outs can implement it, such as BullMQ over many machines: `put` is
+ * a delayed job, a claim its lock with a lease of the store, `keep` extends both.
+ */
+export interface RunQueue {
+  /** Schedules a run, or replaces its schedule. With `claim`, this process claims it at once if its group has capacity. */
+  put(run: QueuedRun, options: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined>
+  /** Yields claims of due runs. It claims the next one on demand. Ends when the signal aborts. */
+  take(ctx: CallContext): AsyncIterable<RunClaim>
+  /** The same for one run. Also ends when the run leaves the queue. */
+  takeOne(id: string, ctx: CallContext): AsyncIterable<RunClaim>
+  /** Extends a claim; call it every 10 s. Throws STORE_FENCED when another process has claimed the run. */
+  keep(claim: RunClaim, ctx: CallContext): Promise<void>
+  /** Returns a claim. The run is due again at `due`, when it is woken (`due` null), or never (`ended`). */
+  leave(claim: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void>
+  /** Makes a run due now, unless a process works on it. */
+  wake(id: string, ctx: CallContext): Promise<void>
+}
+export const RunQueue = defineService<RunQueue>('run_queue', {
+  api: 1,
+  methods: { put: 'call', take: 'stream', takeOne: 'stream', keep: 'call', leave: 'call', wake: 'call' },
+})

@@ -1,39 +1,39 @@
 import { codeOf, messageOf, svcError } from '../src/svc-error.ts'
 
 export const noSuchPath = (name: string, path: string) =>
-  svcError('PLUGIN_UNKNOWN', `there is no file or folder ${path}`, {
+  svcError('PLUGIN_UNKNOWN', `the file or folder ${path} does not exist`, {
     plugin: name,
-    hint: 'fix the path: it starts at the file that names it',
+    hint: 'Fix the path. It is relative to the file that names it',
   })
 
 export const unknownPlugin = (name: string, from: readonly string[], cause?: unknown) =>
-  svcError('PLUGIN_UNKNOWN', `no package "${name}" can be found from ${from.join(', ') || 'here'}`, {
+  svcError('PLUGIN_UNKNOWN', `the package "${name}" cannot be found from ${from.join(', ') || 'here'}`, {
     plugin: name,
     cause,
-    hint: `install it (npm install ${name}), fix the name, or take it out of "plugins"`,
+    hint: `Install it (npm install ${name}), fix the name, or remove it from "plugins"`,
   })
 
 export const manifestInvalid = (plugin: string, message: string, where: string, hint: string) =>
   svcError('MANIFEST_INVALID', message, { plugin, where, hint })
 
 export const manifestNewer = (plugin: string, api: number, ours: number, where: string) =>
-  svcError('MANIFEST_NEWER', `was written for plugin api ${api}, this host speaks api ${ours}`, {
+  svcError('MANIFEST_NEWER', `requires plugin API ${api}, but this host has API ${ours}`, {
     plugin,
     where,
     details: { api, host: ours },
-    hint: `update svc, or install a version of ${plugin} for api ${ours}`,
+    hint: `Update svc, or install a version of ${plugin} for API ${ours}`,
   })
 
 export const manifestOlder = (plugin: string, api: number, oldest: number, where: string) =>
-  svcError('MANIFEST_OLDER', `was written for plugin api ${api}, this host runs plugins of api ${oldest} and newer`, {
+  svcError('MANIFEST_OLDER', `requires plugin API ${api}, but this host runs plugins of API ${oldest} and newer`, {
     plugin,
     where,
     details: { api, oldest },
-    hint: `install a newer version of ${plugin}, or stay with the svc that it was written for`,
+    hint: `Install a newer version of ${plugin}, or use an older version of svc`,
   })
 
 export const importFailed = (plugin: string, cause: unknown, where?: string) =>
-  svcError('PLUGIN_IMPORT_FAILED', `could not be imported: ${messageOf(cause)}`, {
+  svcError('PLUGIN_IMPORT_FAILED', `failed to import: ${messageOf(cause)}`, {
     plugin,
     cause,
     details: { cause: codeOf(cause) ?? (cause as Error)?.name ?? null },
@@ -42,41 +42,41 @@ export const importFailed = (plugin: string, cause: unknown, where?: string) =>
   })
 
 export const noPlugin = (plugin: string) =>
-  svcError('PLUGIN_IMPORT_FAILED', 'its module loads, but exports no plugin as default', {
+  svcError('PLUGIN_IMPORT_FAILED', 'its module has no plugin as default export', {
     plugin,
-    hint: 'export default definePlugin({ … })',
+    hint: 'Write export default definePlugin({ … })',
   })
 
 export const runtimeModuleInvalid = (plugin: string, why: string) =>
   svcError('PLUGIN_IMPORT_FAILED', `its module ${why}`, {
     plugin,
-    hint: 'let "main" or "exports" name one JavaScript file of the package, with all that it needs in it',
+    hint: 'Name one self-contained JavaScript file of the package in "main" or "exports"',
   })
 
 export const sectionTaken = (plugin: string, section: string, by: string) =>
-  svcError('SECTION_TAKEN', `names the section "${section}", which is of ${by}`, {
+  svcError('SECTION_TAKEN', `claims the section "${section}", which belongs to ${by}`, {
     plugin,
     details: { section, by },
-    hint: 'let its manifest name a section of its own',
+    hint: 'Choose another section in the manifest',
   })
 
 function importHint(cause: unknown): string {
   const message = messageOf(cause)
   if (/import statement outside a module/.test(message))
-    return 'set "type": "module" in the package.json beside it, or name the file .mts'
+    return 'Set "type": "module" in the package.json of the folder, or rename the file to .mts'
   if (codeOf(cause) === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
-    return 'Node strips types and nothing more: no enum, no namespace, no parameter property'
+    return 'Remove enums, namespaces and parameter properties: Node strips types but does not compile'
   if (codeOf(cause) === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING')
-    return 'a package in node_modules must be JavaScript: build it, and let "exports" name the build'
-  if (codeOf(cause) === 'ERR_MODULE_NOT_FOUND') return 'install what it imports, or build it, or fix the path'
-  return 'its module must load: the message says what stopped it'
+    return 'Build the package and name the build in "exports": a package in node_modules must be JavaScript'
+  if (codeOf(cause) === 'ERR_MODULE_NOT_FOUND') return 'Install the missing package, build it, or fix the path'
+  return 'Fix the error in the module'
 }
 
 export const noIsolation = (plugin: string, why: string) =>
-  svcError('NOT_ISOLABLE', `is to run in a process of its own, and cannot: ${why}`, {
+  svcError('NOT_ISOLABLE', `cannot run in its own process: ${why}`, {
     plugin,
-    hint: `say { use: "${plugin}", isolation: "in-process" } in "plugins" if you trust its code, or take it out`,
+    hint: `If you trust its code, write { use: "${plugin}", isolation: "in-process" } in "plugins". Otherwise remove it`,
   })
 
 export const pluginTwice = (plugin: string) =>
-  svcError('PLUGIN_TWICE', 'is listed twice', { plugin, hint: 'keep one entry of it in "plugins"' })
+  svcError('PLUGIN_TWICE', 'is listed twice', { plugin, hint: 'Keep one of its entries in "plugins"' })

@@ -3,42 +3,42 @@ import { createRequire, findPackageJSON, registerHooks, type ResolveFnOutput } f
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { nameOf, type PluginEntry } from '../config/config.ts'
-import { withHostPackages } from '../config/host-packages.ts'
+import { withHostPackages } from '../config/imported.ts'
 import { importFailed, noIsolation, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { runtimePlugin } from './runtime.ts'
-import { brokenPlace } from './syntax.ts'
+import { syntaxErrorPlace } from './syntax.ts'
 
-/** A plugin that was found: its manifest is read, nothing of it has run. */
+/** A plugin whose manifest is read. None of its code has run. */
 export interface Found {
   readonly name: string
   readonly version: string
   readonly optional: boolean
-  /** `undefined`: it may add anything (an embedder's own code). */
+  /** The manifest, or that of an embedder's own code, which can add anything. */
   readonly manifest: Manifest
-  /** What it may: what a person has accepted, else what its manifest asks for. */
+  /** Its permissions: those that a person has accepted, else those of its manifest. */
   readonly permissions: NonNullable<Manifest['permissions']>
-  /** False for the program's own code, which has no manifest to be held to. */
+  /** False for the program's own code, which has no manifest to check against. */
   readonly declared: boolean
-  /** Where its code was asked to run. */
+  /** The configured isolation. */
   readonly isolation?: string
-  /** The package's folder, where it is one. */
+  /** The folder of the package, if it is a package. */
   readonly folder?: string
   load(): Promise<Plugin>
 }
 
-/** Makes the plugin that runs a package's module, by its URL, in a process of its own. */
+/** Creates the plugin that runs a package's module, given by URL, in its own process. */
 export type Isolate = (info: PackageInfo & { readonly module: string }, entry: PluginEntry) => Promise<Plugin>
 
 /**
- * Finds a plugin's manifest from the places `from` (file or folder URLs). Throws PLUGIN_UNKNOWN, MANIFEST_INVALID, MANIFEST_NEWER, and NOT_ISOLABLE for code
- * without a manifest that is to run in a process of its own.
+ * Finds the manifest of a plugin from the places `from` (file or folder URLs). Throws PLUGIN_UNKNOWN, MANIFEST_INVALID,
+ * MANIFEST_NEWER, and NOT_ISOLABLE for code without a manifest that should run in its own process.
  */
 export async function findPlugin(entry: PluginEntry, from: readonly string[], isolate?: Isolate): Promise<Found> {
   const { use } = entry
   if (typeof use === 'object' && !(use instanceof URL)) {
-    if (entry.isolation === 'process') throw noIsolation(nameOf(entry), 'it is part of the program already')
+    if (entry.isolation === 'process') throw noIsolation(nameOf(entry), 'it is an object of the program')
     return inline(entry, use)
   }
   const places = [...(entry.from ? [asUrl(entry.from)] : []), ...from]
@@ -94,15 +94,15 @@ async function fromFolder(entry: PluginEntry, folder: string, isolate: Isolate |
   const file = join(folder, 'package.json')
   if (!existsSync(file)) throw unknownPlugin(nameOf(entry), [basename(folder)])
   const info = await readManifest(file)
-  // a package with "exports" may import itself by name: so they decide, with all conditions
+  // A package with "exports" can import itself by name, so its exports decide, with all conditions.
   const module = info.main ? pathToFileURL(join(folder, info.main)).href : undefined
   return found(entry, info, { name: info.name, place: pathToFileURL(file).href, ...(module ? { module } : {}) }, isolate)
 }
 
-/** A single module next to the configuration: the operator's own code, held to no manifest. */
+/** A single module next to the configuration: the operator's own code, without a manifest. */
 function fromFile(entry: PluginEntry, file: string): Found {
   const name = entry.name ?? basename(file, extname(file))
-  if (entry.isolation === 'process') throw noIsolation(name, 'a single file has no manifest that says what it may have')
+  if (entry.isolation === 'process') throw noIsolation(name, 'a single file has no manifest with permissions')
   return {
     ...inline({ ...entry, name }, undefined as never),
     folder: dirname(file),
@@ -110,7 +110,7 @@ function fromFile(entry: PluginEntry, file: string): Found {
   }
 }
 
-/** A module as `import` finds it: by a name from a place, or at once. */
+/** How to import a module: by a name from a place, or by its URL. */
 export interface Origin {
   readonly name: string
   readonly place: string
@@ -133,7 +133,7 @@ async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, iso
   const { name, place, module } = origin
   if (info.manifest.runtime !== undefined) return runtimePlugin(info, info.manifest.runtime)
   if (entry.isolation !== 'process') return importPlugin(info.name, info.folder, origin)
-  if (!isolate) throw noIsolation(info.name, 'this program starts no processes for plugins')
+  if (!isolate) throw noIsolation(info.name, 'this program does not start processes for plugins')
   return isolate({ ...info, module: module ?? (await urlFrom(name, place)) }, entry)
 }
 
@@ -141,30 +141,30 @@ async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, iso
 export async function importPlugin(plugin: string, folder: string, origin: Origin): Promise<Plugin> {
   const { default: found } = (await importModule(plugin, folder, origin)) as { default?: Plugin }
   if (typeof found?.setup !== 'function') throw noPlugin(plugin)
-  // an object that did not pass through definePlugin means the same
+  // An object that was not created by definePlugin works as well.
   return Object.assign({ requires: {}, optional: {} }, found)
 }
 
-/** Imports a module of a plugin's package. Throws PLUGIN_IMPORT_FAILED with the place where it breaks the grammar. */
+/** Imports a module of a plugin's package. Throws PLUGIN_IMPORT_FAILED with the place of a syntax error. */
 export async function importModule(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<unknown> {
   try {
     return await withHostPackages(() => (url ? import(url) : importFrom(name, place)))
   } catch (error) {
     const entry = async () => url ?? (await urlFrom(name, place))
-    throw importFailed(plugin, error, await brokenPlace(error, entry, folder))
+    throw importFailed(plugin, error, await syntaxErrorPlace(error, entry, folder))
   }
 }
 
 /**
- * Where `import(name)` at `place` leads, if `require` leads to the same: its exports make no difference between the two. A resolve hook would slow down
- * every import of the plugin's own modules, so it is kept for packages that do.
+ * Resolves `name` from `place`, if `import` and `require` resolve it to the same file. A resolve hook would slow down every
+ * import of the plugin's own modules, so it is kept for packages whose exports differ.
  */
 function entryOfPackage(name: string, place: string): string | undefined {
   try {
     const file = findPackageJSON(name, place)
     const { exports, main } = JSON.parse(readFileSync(file ?? '', 'utf8')) as PackageEntry
     if (/"(import|require|module-sync)":/.test(JSON.stringify(exports ?? main ?? ''))) return undefined
-    // from within the package `require` finds it without a walk through the folders above `place`
+    // From within the package, `require` finds it without searching the folders above `place`.
     return pathToFileURL(createRequire(exports === undefined ? place : file!).resolve(name)).href
   } catch {
     return undefined
@@ -178,13 +178,13 @@ interface PackageEntry {
 
 const SCHEME = 'svc-from:'
 
-/** Imports `name` as a module at `place` would: Node offers no parent for `import()`, a resolve hook does. */
+/** Imports `name` as a module at `place` would. `import()` has no option for the parent, so this uses a resolve hook. */
 export async function importFrom(name: string, place: string): Promise<unknown> {
   const entry = entryOfPackage(name, place)
   return entry === undefined ? importAs('', name, place, one => one) : import(entry)
 }
 
-/** Where `import(name)` at `place` leads. Runs nothing of it. */
+/** Resolves `name` from `place` as `import` would. No code of it runs. */
 async function urlFrom(name: string, place: string): Promise<string> {
   const entry = entryOfPackage(name, place)
   if (entry !== undefined) return entry
@@ -196,14 +196,14 @@ async function urlFrom(name: string, place: string): Promise<string> {
   return url
 }
 
-/** An import of which `change` sees how its first name is resolved; `mark` tells two kinds of it apart. */
+/** Runs an import and passes the resolution of its first name through `change`. `mark` separates two kinds of it. */
 async function importAs(
   mark: string,
   name: string,
   place: string,
   change: (one: ResolveFnOutput) => ResolveFnOutput
 ): Promise<unknown> {
-  // the place is part of the specifier, or the loader's cache would answer with another place's package
+  // The specifier contains the place, so that the loader's cache does not return the package of another place.
   const asked = `${SCHEME}${mark}${encodeURIComponent(place)}#${name}`
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>

@@ -1,64 +1,66 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
-import { messageOf, type SvcError } from '../src/errors.ts'
-import { matchesPattern } from '../src/pattern.ts'
 import { lineOf } from '../config/lines.ts'
-import { type Fault, schema } from '../config/schema.ts'
+import { schema, type SchemaProblem } from '../config/schema.ts'
+import { messageOf, type SvcError } from '../src/errors.ts'
+import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 
-/** The plugin api that this host speaks. */
+/** The plugin API version of this host. */
 export const API = 1
-/** The oldest plugin api whose plugins it still runs (docs/explanation/plugin-versions.md). */
+/** The oldest plugin API version that this host still runs (docs/explanation/plugin-versions.md). */
 export const OLDEST_API = 1
 
-/** What a package says of itself in the `svc` part of its package.json, readable before any of its code runs. */
+/** The `svc` part of a package.json. It is readable before any code of the package runs. */
 export interface Manifest {
   readonly api: number
   readonly kind: string
   /**
-   * Slot → names, with `*` for what is known only at run time. `commands` lists command lines without `svc` (`weather now`), whose classes the package exports
-   * as `COMMANDS` from `./commands`; `routes` maps a name to where the route answers and who may ask it.
+   * Names by slot, with `*` for names that are only known at run time. `commands` lists command lines without `svc` (`weather
+   * now`); the package exports their classes as `COMMANDS` from `./commands`. `routes` maps a name to method, path and scope.
    */
   readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, RouteManifest>>>>
-  /** What help says of the first words of its commands: `{ "weather": "Look up the weather" }`. */
+  /** Help texts for the first words of its commands: `{ "weather": "Look up the weather" }`. */
   readonly topics?: Readonly<Record<string, string>>
   readonly permissions?: {
     readonly network?: readonly string[]
     readonly env?: readonly string[]
     readonly read?: readonly string[]
     readonly write?: readonly string[]
-    /** Services and slots of others that it uses, by name; `*` at the end for more. */
+    /** Services and slots of other plugins that it uses, by name. A `*` at the end matches the rest. */
     readonly services?: readonly string[]
-    /** Hooks of others that it joins: `chat.turn`, `chat.*`. */
+    /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
-    /** Names of its routes without a scope: they answer every client, without a credential. */
+    /** Names of its routes without a scope. They serve every client, without a credential. */
     readonly public_routes?: readonly string[]
-    /** Headers of other credentials that its scheme reads: `authorization`. */
+    /** Headers with other credentials that its auth scheme reads: `authorization`. */
     readonly credential_headers?: readonly string[]
   }
-  /** Of a plugin that is set up once per entry of a section: which section, and the type of its entries. Where there is no such entry, nothing of it is imported. */
+  /**
+   * For a plugin that is set up once per entry of a section: that section, and the type of its entries. Without such an entry,
+   * svc does not import the plugin.
+   */
   readonly instances?: { readonly section: string; readonly type: string }
-  /** Which runtime runs its code, `quickjs`; without it the code is imported. */
+  /** The runtime that runs its code, such as `quickjs`. Without it, svc imports the code. */
   readonly runtime?: string
-  /** With a runtime: the part of the configuration that it owns, and the JSON Schema that checks it. */
+  /** With a runtime: the section of the configuration that it owns, and the JSON Schema of that section. */
   readonly section?: string
   readonly config?: object
 }
-/** A route as it is added: what differs is refused. */
+/** A declared route. An added route that differs from it is rejected. */
 export interface RouteManifest {
   readonly method: string
   readonly path: string
-  /** What a caller needs; absent: nothing, not even a credential. */
+  /** The scope that a caller needs. Absent: none, not even a credential. */
   readonly scope?: string
 }
-/** A package as found: nothing of it has run. */
+/** A package as found. None of its code has run. */
 export interface PackageInfo {
   readonly name: string
   readonly version: string
   readonly folder: string
   readonly manifest: Manifest
-  /** The entry module, where the package has no "exports". */
+  /** The entry module, for a package without "exports". */
   readonly main?: string
 }
 
@@ -70,7 +72,7 @@ const closed = (properties: object, required: string[] = []) => ({
   required,
   additionalProperties: false,
 })
-/** Each part is a word or a parameter: paths of other forms take a router long to look at. */
+/** Each segment is a word or a parameter. Other forms would slow down the router. */
 const PATH = '^/(?:(?::[A-Za-z_]\\w*|[\\w.-]+)(?:/|$))*$'
 const route = closed(
   {
@@ -80,14 +82,14 @@ const route = closed(
   },
   ['method', 'path']
 )
-/** The names of commands come into help and into scripts of completion. */
+/** Command names appear in help and in completion scripts. */
 const command = {
   type: 'string',
   pattern: '^\\s*[A-Za-z0-9][\\w-]*([\\s:]+[A-Za-z0-9][\\w-]*)*\\s*$',
-  patternHint: 'must be words of letters, digits, "-" and "_" with a blank or ":" between them',
+  patternHint: 'must be words of letters, digits, "-" and "_", separated by a space or ":"',
 }
 const manifestSchema = schema<Manifest>({
-  // whose code is imported says these there
+  // A plugin whose code is imported declares these in its code.
   dependencies: { section: ['runtime'], config: ['section'] },
   ...closed(
     {
@@ -129,31 +131,26 @@ interface PackageJson {
   exports?: unknown
 }
 
-/** Why a plugin of this api cannot run here; what is no number the schema tells. */
-function strangeApi(name: string, api: number, where: () => string): SvcError | undefined {
+/** Returns why this host cannot run a plugin of this API version. The schema reports a value that is not a number. */
+function unsupportedApi(name: string, api: number, where: () => string): SvcError | undefined {
   if (!Number.isInteger(api)) return undefined
   if (api > API) return manifestNewer(name, api, API, where())
   return api < OLDEST_API ? manifestOlder(name, api, OLDEST_API, where()) : undefined
 }
 
-/** Reads and checks a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER, MANIFEST_OLDER. */
+/** Reads and validates a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER, MANIFEST_OLDER. */
 export async function readManifest(file: string): Promise<PackageInfo> {
-  // thirty small files at each start: by way of the thread pool they take ten times as long
+  // A start reads thirty small files. Through the thread pool they take ten times as long.
   const text = readFileSync(file, 'utf8')
   const pkg = parse(text, file)
   const name = typeof pkg.name === 'string' ? pkg.name : basename(dirname(file))
   if (!pkg.svc)
-    throw manifestInvalid(
-      name,
-      'its package.json has no "svc" part, so it is no plugin',
-      basename(file),
-      'add "svc": { "api": 1, "kind": "tool" }'
-    )
-  const strange = strangeApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
+    throw manifestInvalid(name, 'its package.json has no "svc" part', basename(file), 'Add "svc": { "api": 1, "kind": "tool" }')
+  const strange = unsupportedApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
   if (strange) throw strange
   const faults = manifestSchema.check(structuredClone(pkg.svc))
-  if (faults.length > 0) throw brokenManifest(name, faults, text, file)
-  const claim = strangeClaim(pkg.svc)
+  if (faults.length > 0) throw schemaProblems(name, faults, text, file)
+  const claim = forbiddenClaim(pkg.svc)
   if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.hint)
   return {
     name,
@@ -166,16 +163,19 @@ export async function readManifest(file: string): Promise<PackageInfo> {
 
 const OWN_SECTION = /^tools\.[^.]+$/
 
-/** What a plugin may not have whose code shall never run in this process: a command's module is imported, and other sections hold other plugins' keys. */
-function strangeClaim({ runtime, section, contributes }: Manifest) {
+/**
+ * Reports claims that are forbidden for code that must never run in this process: the module of a command is imported, and
+ * other sections contain keys of other plugins.
+ */
+function forbiddenClaim({ runtime, section, contributes }: Manifest) {
   if (runtime === undefined) return undefined
   if (contributes?.commands !== undefined) {
-    const what = `it runs in "${runtime}" and adds commands, which would be imported`
-    return { what, keys: ['svc', 'contributes', 'commands'], hint: 'take "commands" out, or "runtime"' }
+    const what = `it runs in "${runtime}", so it cannot declare commands, which svc imports`
+    return { what, keys: ['svc', 'contributes', 'commands'], hint: 'Remove "commands" or "runtime"' }
   }
   if (section === undefined || OWN_SECTION.test(section)) return undefined
-  const what = `it runs in "${runtime}", and its section must be "tools.<name>", was "${section}"`
-  return { what, keys: ['svc', 'section'], hint: 'name a section of its own, like tools.shout' }
+  const what = `it runs in "${runtime}", so its section must be "tools.<name>", was "${section}"`
+  return { what, keys: ['svc', 'section'], hint: 'Choose a section like tools.shout' }
 }
 
 function parse(text: string, file: string): PackageJson {
@@ -183,12 +183,12 @@ function parse(text: string, file: string): PackageJson {
     return Object(JSON.parse(text)) as PackageJson
   } catch (error) {
     const line = /line (\d+)/.exec(messageOf(error))?.[1] ?? text.split('\n').length
-    const what = `its package.json is no JSON: ${messageOf(error)}`
-    throw manifestInvalid(basename(dirname(file)), what, `${basename(file)}:${line}`, 'fix the file')
+    const what = `its package.json is not valid JSON: ${messageOf(error)}`
+    throw manifestInvalid(basename(dirname(file)), what, `${basename(file)}:${line}`, 'Fix the file')
   }
 }
 
-/** The line of a key, as `package.json:12`. */
+/** The place of a key, as `package.json:12`. */
 export async function placeIn(folder: string, keys: readonly string[]): Promise<string> {
   const file = join(folder, 'package.json')
   return placeOf(file, await readFile(file, 'utf8').catch(() => ''), keys)
@@ -196,14 +196,14 @@ export async function placeIn(folder: string, keys: readonly string[]): Promise<
 
 const placeOf = (file: string, text: string, keys: readonly string[]) => `${basename(file)}:${lineOf(text, keys) ?? 1}`
 
-function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
+function schemaProblems(name: string, faults: SchemaProblem[], text: string, file: string) {
   const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
   const near = faults.map(f => f.nearest).find(Boolean)
-  const hint = near ? `did you mean "${near}"?` : 'docs/guides/package-a-plugin.md lists the keys of a manifest'
+  const hint = near ? `did you mean "${near}"?` : 'See docs/guides/package-a-plugin.md for the keys of a manifest'
   return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
 }
 
-/** The names that a manifest declares for each slot; commands are none. */
+/** The declared names by slot. Commands are not a slot. */
 export const slotsOf = ({ contributes = {} }: Manifest): [slot: string, names: readonly string[]][] =>
   Object.entries(contributes).flatMap(([slot, names]) => (slot === 'commands' ? [] : [[slot, namesOf(names)]]))
 
@@ -214,12 +214,55 @@ const isList = (names: NonNullable<Manifest['contributes']>[string]): names is r
 export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [name: string, route: RouteManifest][] =>
   Object.entries((contributes.routes ?? {}) as Record<string, RouteManifest>)
 
-/** Whether a manifest lets the plugin add `name` to a slot. */
+/** Whether a manifest allows the plugin to add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>
   slotsOf(manifest).some(([one, words]) => one === slot && words.some(word => matchesPattern(word, name)))
 
-/** What a manifest says of one thing, beside its name; nothing where it is a name in a list. */
+/** The data that a manifest declares for an item, or an empty object when it lists only the name. */
 export function detailsOf({ contributes = {} }: Manifest, slot: string, name: string): Readonly<Record<string, unknown>> {
   const names = contributes[slot] ?? []
   return isList(names) || !Object.hasOwn(names, name) ? {} : { ...names[name] }
+}
+
+/**
+ * Whether a name matches a pattern in which `*` stands for any characters. It runs in one pass, because a regular expression
+ * with many stars from an untrusted source could take for ever.
+ */
+export function matchesPattern(pattern: string, name: string): boolean {
+  const [first = '', ...parts] = pattern.split('*')
+  const last = parts.pop()
+  if (last === undefined) return pattern === name
+  const end = name.length - last.length
+  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = name.indexOf(part, at)
+    if (found < 0 || found + part.length > end) return false
+    at = found + part.length
+  }
+  return true
+}
+
+/**
+ * Whether one of the hosts in a manifest's `network` matches: `api.example.org`, `api.example.org:8443`, `*.example.org`, `*`.
+ */
+export function matchesHost(declared: readonly string[], host: string): boolean {
+  const bare = host.replace(/:\d+$/, '')
+  return declared.some(
+    one => one === '*' || one === host || one === bare || (one.startsWith('*.') && bare.endsWith(one.slice(1)))
+  )
+}
+
+/** The key of `exports` for the module with the command classes. */
+export const COMMANDS_MODULE = './commands'
+
+/** The declared commands as they are called: `weather now`. */
+export const commandsOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): string[] => {
+  const { commands = [] } = contributes
+  return (Array.isArray(commands) ? (commands as readonly string[]) : []).map(name =>
+    name
+      .trim()
+      .split(/[\s:]+/)
+      .join(' ')
+  )
 }

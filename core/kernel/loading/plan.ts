@@ -1,58 +1,81 @@
 import { pathToFileURL } from 'node:url'
-import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
+import { type Config, configOf, type ConfigTree, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
 import { brokenCommands, type KnownNames, unknownSlots } from '../config/contributions.ts'
-import { manifestInvalid, pluginTwice } from './errors.ts'
-import { asSvcError, checkFailed, type SvcError } from '../src/errors.ts'
-import { doubted } from '../config/errors.ts'
-import { type Found, findPlugin, type Isolate } from './load.ts'
-import type { LogOptions } from '../src/log.ts'
-import { type Order, orderPlugins } from '../src/order.ts'
-import { definePlugin, type Plugin } from '../src/plugin.ts'
+import { withLostHint } from '../config/errors.ts'
+import {
+  entriesOf,
+  type KernelConfig,
+  type PlannedPlugin,
+  type ReservedSection,
+  type Sections,
+  splitSections,
+} from '../config/sections.ts'
+import {
+  asSvcError,
+  checkFailed,
+  contractMismatch,
+  missingService,
+  serviceCycle,
+  serviceTaken,
+  type SvcError,
+} from '../src/errors.ts'
 import { Events } from '../src/events.ts'
+import type { LogOptions } from '../src/log.ts'
+import { definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
+import { withTimeout } from '../src/scheduling.ts'
+import type { PluginBoundary } from '../src/scope.ts'
+import type { AnyService } from '../src/token.ts'
+import { manifestInvalid, pluginTwice } from './errors.ts'
+import { findPlugin, type Found, type Isolate } from './load.ts'
 import { sectionsTaken } from './runtime.ts'
-import type { Crossing } from '../src/scope.ts'
-import { withTimeout } from '../src/with-timeout.ts'
-import type { KernelConfig } from '../config/kernel.ts'
-import { cutSections, entriesOf, type ReservedSection, type PlannedPlugin, type Sections } from '../config/sections.ts'
 
-/** What a host is started with. */
+/** Options of a host. */
 export interface HostOptions extends KnownNames {
-  /** The plugins; those of `config` when absent. */
+  /** The plugins. Default: those of `config`. */
   readonly plugins?: readonly PluginRef[]
   /** A configuration that was found, or an object. */
   readonly config?: Config | ConfigTree
-  /** Where names of plugins are looked up: file or folder URLs, first come, first taken. Default: the current folder. */
+  /** File or folder URLs from which plugin names are resolved, in order of priority. Default: the current folder. */
   readonly from?: readonly string[]
   readonly log?: LogOptions
-  /** Documented sections that no plugin may own yet. */
+  /** Documented sections that possibly have no owner. */
   readonly reserved?: readonly ReservedSection[]
-  /** What this server is called among those that share a store. Default: made up. */
+  /** The name of this server among those that share a store. Default: generated. */
   readonly serverId?: string
-  /** When this server began, in Unix milliseconds, where it is older than this host. Default: now. */
+  /** Start time of the server in Unix milliseconds, when it is older than this host. Default: now. */
   readonly startedAt?: number
-  /** The version that `/health` tells. */
+  /** The version that `/health` reports. */
   readonly version?: string
-  readonly crossing?: Crossing
-  /** Makes the plugin that runs a package in a process of its own, for entries with `isolation: 'process'`. */
+  readonly boundary?: PluginBoundary
+  /** Creates the plugin that runs a package in its own process, for entries with `isolation: 'process'`. */
   readonly isolate?: Isolate
-  /** Called before modules are loaded; what it returns is called once they are loaded, before any is set up, and says which files have changed meanwhile. */
+  /**
+   * Called before modules are loaded. The returned function is called after loading and before setup, and reports files that
+   * have changed meanwhile.
+   */
   readonly watchFiles?: () => Promise<() => readonly SvcError[]>
-  /** What a person does to start without a plugin, where that is not to take it out of `plugins`: `start without it: svc plugins disable weather`. */
+  /**
+   * Describes how to start without a plugin, when that is not by removing it from `plugins`: `start without it: svc plugins
+   * disable weather`.
+   */
   readonly without?: (plugin: string) => string | undefined
 }
 
-/** What was found out before anything was set up. */
+/** The result of planning a host, before any setup. */
 export interface Plan {
   readonly config: Config
   readonly kernel: KernelConfig
-  /** Every plugin that was found, in the order of the list; imported, but for those whose manifest says that there is nothing for them to do. */
+  /**
+   * All plugins that were found, in the order of the list. Each is imported, unless its manifest shows that there is nothing to
+   * do for it.
+   */
   readonly loaded: readonly Loaded[]
   /** In start order. */
   readonly plannedPlugins: readonly (PlannedPlugin & { readonly found: Found })[]
   readonly failed: readonly PluginReport[]
   readonly problems: readonly SvcError[]
-  /** What is odd but stops nothing. */
+  /** Problems that do not prevent the start. */
   readonly notes: readonly SvcError[]
 }
 
@@ -63,18 +86,18 @@ interface Loaded {
   readonly plugin: Plugin
 }
 
-/** Reads manifests, imports, checks configuration and orders, but sets nothing up; all problems together. */
+/** Reads manifests, imports plugins, validates configuration and sorts, but sets nothing up. It collects all problems. */
 export async function planHost(options: HostOptions): Promise<Plan> {
   const config = takeConfig(options.config)
   const changedFiles = await options.watchFiles?.()
   const { loaded, lost, failed, problems } = await loadAll(options, config)
-  const cut = cutSections(config, loaded, options.reserved)
+  const cut = splitSections(config, loaded, options.reserved)
   const sections = { ...cut, plannedPlugins: await checkAll(cut) }
   const commands = [...(await brokenCommands(loaded, options)), ...sectionsTaken(loaded)]
   const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
   const gone = [...lost, ...failed.map(one => one.name)]
-  const unowned = gone.length === 0 ? strange : strange.map(one => doubted(one, gone))
-  // what an optional plugin owns that could not be loaded, nobody knows: the host goes on without it
+  const unowned = gone.length === 0 ? strange : strange.map(one => withLostHint(one, gone))
+  // An optional plugin that failed to load could own any key, so the host starts in spite of unknown keys.
   const isFault = failed.length === 0 || lost.length > 0
   const { dropped, kept } = dropOptional(loaded, [
     ...sections.plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
@@ -102,7 +125,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   }
 }
 
-/** Lets plugins look at what their configuration names. */
+/** Runs the `check` of each plugin. */
 const checkAll = ({ plannedPlugins, kernel }: Sections): Promise<PlannedPlugin[]> =>
   Promise.all(
     plannedPlugins.map(async plannedPlugin => ({
@@ -121,7 +144,10 @@ async function checkOne({ name, plugin, config, instance, problems }: PlannedPlu
   }
 }
 
-/** Orders; an optional plugin that cannot be placed (a service is missing, taken, in a circle) stays out, and with it those that need it. */
+/**
+ * Sorts the plugins. An optional plugin that cannot be sorted (a service is missing, taken or in a cycle) is left out, and with
+ * it the plugins that need it.
+ */
 function orderRest(
   kept: readonly Loaded[],
   out: readonly PluginReport[] = []
@@ -135,8 +161,8 @@ function orderRest(
 }
 
 /**
- * Instances in the order of the configuration, so that "the first configured" means what a person wrote: before all others where they need no service, else
- * last. They provide none, so nobody waits for them.
+ * Sorts instances in the order of the configuration, so that "the first configured" means what a person wrote. Instances that
+ * need no service come first, the others last. They provide no service, so no plugin waits for them.
  */
 function inOrder(order: readonly Loaded[], { plannedPlugins }: Sections): Plan['plannedPlugins'] {
   const planned = order.flatMap(one =>
@@ -152,7 +178,7 @@ function inOrder(order: readonly Loaded[], { plannedPlugins }: Sections): Plan['
 const needsService = ({ plugin }: PlannedPlugin) =>
   Object.values({ ...plugin.requires, ...plugin.optional }).some(token => token.what === 'service')
 
-/** An optional plugin whose configuration or commands are wrong stays out; the others keep their faults. */
+/** Leaves out optional plugins whose configuration or commands are invalid. */
 function dropOptional(loaded: readonly Loaded[], problems: readonly SvcError[]) {
   const faults = new Map(problems.map(problem => [problem.plugin, problem]))
   const out = loaded.filter(one => one.found.optional && faults.has(one.name))
@@ -186,7 +212,7 @@ async function loadAll(options: HostOptions, config: Config) {
   const twice = all.filter(one => !loaded.includes(one)).map(one => pluginTwice(one.name))
   return {
     loaded,
-    /** What may own anything, and could not be read. */
+    /** Configuration and plugins that could not be read and could own any key. */
     lost: [...config.problems.flatMap(one => (UNREAD.has(one.code) ? (one.where ?? []) : [])), ...missing],
     failed: outcomes.flatMap(one => one.failed ?? []),
     problems: [...outcomes.flatMap(one => one.problem ?? []), ...twice],
@@ -205,7 +231,7 @@ async function loadOne(entry: PluginEntry, from: readonly string[], config: Conf
   }
 }
 
-/** A plugin with instances that has none needs no code: what its manifest says is all that the plan asks of it. */
+/** A plugin without a configured instance is not imported: its manifest is enough for the plan. */
 async function pluginOf(found: Found, config: Config): Promise<Plugin> {
   const { instances } = found.manifest
   if (instances === undefined) return found.load()
@@ -213,11 +239,94 @@ async function pluginOf(found: Found, config: Config): Promise<Plugin> {
   if (entriesOf(config, section, type).length === 0) return definePlugin({ instances: section, type, setup() {} })
   const plugin = await found.load()
   if (plugin.instances !== section || plugin.type !== type) {
-    const what = `its manifest says instances of ${section}, type ${type}; its code ${plugin.instances}, type ${plugin.type}`
-    throw manifestInvalid(found.name, what, 'package.json', 'let both say the same')
+    const what = `its manifest declares instances of ${section}, type ${type}, but its code ${plugin.instances}, type ${plugin.type}`
+    throw manifestInvalid(found.name, what, 'package.json', 'Make both agree')
   }
   return plugin
 }
 
-/** What a plugin that was not found is called where others may read it: the end of its path, never the whole. */
+/** A public name for a plugin that was not found: the end of its path, never the whole. */
 const shortName = (entry: PluginEntry) => nameOf(entry).replace(/^(file:|\.{0,2}[\\/]|[A-Za-z]:).*?([^\\/]+)[\\/]*$/, '$2')
+
+/** A plugin to sort. */
+interface Orderable {
+  readonly name: string
+  readonly plugin: Plugin
+}
+interface Order<T> {
+  readonly order: T[]
+  readonly problems: SvcError[]
+}
+
+/** Sorts plugins so that each comes after the services it uses, otherwise in the order of the list. */
+function orderPlugins<T extends Orderable>(plugins: readonly T[], given: readonly AnyService[] = []): Order<T> {
+  const problems: SvcError[] = []
+  const kernel = new Map(given.map(token => [token.name, token]))
+  const owners = ownersOf(plugins, kernel, problems)
+  const needs = new Map(plugins.map(one => [one, needsOf(one, owners, kernel, problems)]))
+  const order: T[] = []
+  const path: T[] = []
+  const visit = (one: T) => {
+    if (order.includes(one)) return
+    const at = path.indexOf(one)
+    if (at >= 0) return void problems.push(serviceCycle([...path.slice(at), one].map(p => p.name)))
+    path.push(one)
+    for (const need of needs.get(one) ?? []) visit(need)
+    path.pop()
+    if (!order.includes(one)) order.push(one)
+  }
+  plugins.forEach(visit)
+  return { order, problems }
+}
+
+function ownersOf<T extends Orderable>(
+  plugins: readonly T[],
+  kernel: ReadonlyMap<string, AnyService>,
+  problems: SvcError[]
+): Map<string, T> {
+  const owners = new Map<string, T>()
+  for (const one of plugins) {
+    const service = one.plugin.provides?.name
+    if (service === undefined) continue
+    const other = kernel.has(service) ? 'svc' : owners.get(service)?.name
+    if (other) problems.push(serviceTaken(one.name, service, other))
+    else owners.set(service, one)
+  }
+  return owners
+}
+
+const services = (tokens: Tokens) => Object.values(tokens).filter((token): token is AnyService => token.what === 'service')
+
+function needsOf<T extends Orderable>(
+  one: T,
+  owners: Map<string, T>,
+  kernel: Map<string, AnyService>,
+  problems: SvcError[]
+): T[] {
+  const required = services(one.plugin.requires)
+  for (const token of [...required, ...services(one.plugin.optional)]) {
+    const theirs = owners.get(token.name)?.plugin.provides ?? kernel.get(token.name)
+    const difference = theirs && differenceOf(token, theirs)
+    if (difference) problems.push(contractMismatch(one.name, token.name, difference))
+  }
+  const missing = required.filter(token => !owners.has(token.name) && !kernel.has(token.name))
+  problems.push(...missing.map(token => missingService(one.name, token.name, owners.keys())))
+  return [...required, ...services(one.plugin.optional)].flatMap(token => owners.get(token.name) ?? [])
+}
+
+/** Describes how two tokens of one name differ. Tokens match by name and API version. */
+export function differenceOf(
+  mine: Pick<AnyService, 'api' | 'methods'>,
+  theirs: Pick<AnyService, 'api' | 'methods'>
+): string | undefined {
+  if (mine.api !== theirs.api) return `api ${mine.api} instead of ${theirs.api}`
+  if (mine.methods === theirs.methods) return undefined
+  const words = (table: AnyService['methods']) =>
+    Object.entries(table)
+      .map(([name, kind]) => `${name}: ${kind}`)
+      .sort()
+      .join(', ')
+  return words(mine.methods) === words(theirs.methods)
+    ? undefined
+    : `{${words(mine.methods)}} instead of {${words(theirs.methods)}}`
+}

@@ -3,13 +3,13 @@ import { createRequire } from 'node:module'
 import { join, sep } from 'node:path'
 import { schema } from '../config/schema.ts'
 import type { JsonSchema } from '../config/validator.ts'
-import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
-import type { SvcError } from '../src/svc-error.ts'
-import type { Manifest, PackageInfo } from './manifest.ts'
 import { definePlugin, type Plugin, type Scope } from '../src/plugin.ts'
-import { type AnySlot, defineService, type ServiceToken, systemContext, type CallContext } from '../src/token.ts'
+import type { SvcError } from '../src/svc-error.ts'
+import { type AnySlot, type CallContext, defineService, type ServiceToken, systemContext } from '../src/token.ts'
+import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
+import type { Manifest, PackageInfo } from './manifest.ts'
 
-/** A plugin's code that this process never runs itself, and what it may have. */
+/** The code of a plugin that this process never runs itself, with its permissions. */
 export interface RuntimeModule {
   readonly plugin: string
   readonly code: string
@@ -17,7 +17,7 @@ export interface RuntimeModule {
   readonly permissions: NonNullable<Manifest['permissions']>
 }
 
-/** One thing that such a plugin contributes: its data, and the names of its methods. */
+/** An item that such a plugin contributes: its data and the names of its methods. */
 export interface RuntimeItem {
   readonly slot: AnySlot
   readonly name: string
@@ -25,7 +25,7 @@ export interface RuntimeItem {
   readonly methods: readonly string[]
 }
 
-/** Which method is meant; the arguments are those of the contract, without `use`. */
+/** Selects a method. The arguments are those of the contract, without the call context. */
 export interface RuntimeCall {
   readonly slot: string
   readonly name: string
@@ -33,19 +33,22 @@ export interface RuntimeCall {
   readonly args: readonly unknown[]
 }
 
-/** Runs plugins that never enter this process's engine: the service `runtime.<word>` for the manifest's `"runtime": "<word>"`. */
+/**
+ * Runs plugins outside of this process's JavaScript engine: the service `runtime.<name>` for `"runtime": "<name>"` in the
+ * manifest.
+ */
 export interface Runtime {
-  /** Looks what a module contributes. */
+  /** Lists the contributions of a module. */
   open(module: RuntimeModule, use: CallContext): Promise<readonly RuntimeItem[]>
   call(module: RuntimeModule, call: RuntimeCall, use: CallContext): Promise<unknown>
-  /** Runs a piece of code for other plugins; the host itself never asks for it. */
+  /** Runs code for other plugins. The host itself does not call it. */
   run(script: never, use: CallContext): Promise<unknown>
 }
 
 const runtimeToken = (word: string): ServiceToken<Runtime> =>
   defineService<Runtime>(`runtime.${word}`, { api: 1, methods: { open: 'call', call: 'call', run: 'call' } })
 
-/** Makes a plugin of code that is read, not imported; its section and configuration stand in the manifest. */
+/** Creates a plugin from code that is read, not imported. Its manifest declares section and configuration. */
 export async function runtimePlugin({ name, folder, main, manifest }: PackageInfo, word: string): Promise<Plugin> {
   const code = await readEntry(name, folder, main)
   const { section, config, permissions = {} } = manifest
@@ -68,7 +71,10 @@ interface Owner {
   readonly found: { readonly manifest: Manifest; readonly isolation?: string }
 }
 
-/** Code that nobody vouches for gets no configuration, and takes none away, of which another says that it is his: keys of providers lie there, and what says who may ask. */
+/**
+ * Reports untrusted plugins that claim a section of another owner. They get no such configuration and hide none: provider keys
+ * and access rules are stored there.
+ */
 export function sectionsTaken(loaded: readonly Owner[]): SvcError[] {
   return loaded.flatMap(({ name, plugin, found }) => {
     const isStranger = found.manifest.runtime !== undefined || found.isolation === 'process'
@@ -83,7 +89,10 @@ export function sectionsTaken(loaded: readonly Owner[]): SvcError[] {
 
 const HOST_SECTIONS = ['host', 'log', 'plugins']
 
-/** Whether a section is another's, has one in it, or lies in one whose schema knows it; entries beside those of others are what instances are for, where the manifest says so. */
+/**
+ * Whether a claimed section is another plugin's, contains one, or lies in one whose schema knows it. Entries beside those of
+ * other plugins are allowed for instances, when the manifest declares them.
+ */
 function takes(plugin: Plugin, { instances, runtime }: Manifest, mine: string, other: Owner): boolean {
   const theirs = other.plugin.section ?? other.plugin.instances
   if (theirs === undefined || !touches(theirs, mine)) return false
@@ -93,7 +102,7 @@ function takes(plugin: Plugin, { instances, runtime }: Manifest, mine: string, o
   return other.plugin.instances !== undefined || knows(other.plugin.config?.json, mine.slice(theirs.length + 1).split('.'))
 }
 
-/** Whether a schema says something of a key. */
+/** Whether a schema mentions a key. */
 function knows(json: unknown, [key, ...rest]: readonly string[]): boolean {
   if (key === undefined) return true
   const { properties = {} } = Object(json) as { properties?: Readonly<Record<string, unknown>> }
@@ -103,7 +112,7 @@ function knows(json: unknown, [key, ...rest]: readonly string[]): boolean {
 const touches = (one: string | undefined, other: string) =>
   one !== undefined && (`${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`))
 
-/** The arguments without `use`, which goes its own way. */
+/** Passes the arguments without the call context, which is a separate argument. */
 function methodsOf(runtime: Runtime, module: RuntimeModule, { slot, name, methods }: RuntimeItem): object {
   const ask =
     (method: string) =>
@@ -112,9 +121,9 @@ function methodsOf(runtime: Runtime, module: RuntimeModule, { slot, name, method
   return Object.fromEntries(methods.map(method => [method, ask(method)]))
 }
 
-/** The most characters of such a module. */
+/** Maximum length of a module in characters. */
 const LONGEST = 1_048_576
-/** The most bytes of one of them. */
+/** Maximum number of bytes of a character. */
 const BYTES_EACH = 3
 
 async function readEntry(plugin: string, folder: string, main: string | undefined): Promise<string> {
@@ -122,13 +131,31 @@ async function readEntry(plugin: string, folder: string, main: string | undefine
   const entry = await realpath(main ? join(folder, main) : createRequire(file).resolve(plugin)).catch((error: unknown) =>
     Promise.reject(importFailed(plugin, error))
   )
-  // What lies elsewhere is not the package's, and its text would be told in errors.
-  if (!entry.startsWith((await realpath(folder)) + sep)) throw runtimeModuleInvalid(plugin, 'lies outside the package')
-  // A pipe would never end, and what is too large shall not be read first.
+  // A file outside of the package does not belong to it, and errors could reveal its text.
+  if (!entry.startsWith((await realpath(folder)) + sep)) throw runtimeModuleInvalid(plugin, 'is outside of the package')
+  // Reading a pipe would never end, and the size must be known before the file is read.
   const found = await stat(entry)
   if (!found.isFile() || found.size > LONGEST * BYTES_EACH)
-    throw runtimeModuleInvalid(plugin, found.isFile() ? `has more than ${LONGEST} characters` : 'is no file')
+    throw runtimeModuleInvalid(plugin, found.isFile() ? `has more than ${LONGEST} characters` : 'is not a file')
   const code = await readFile(entry, 'utf8')
   if (code.length > LONGEST) throw runtimeModuleInvalid(plugin, `has more than ${LONGEST} characters`)
   return code
+}
+
+/**
+ * Whether the JSON of a plain value has at most about `most` characters. It stops there, so that large untrusted values cost no
+ * time.
+ */
+export const isWithinSize = (value: unknown, most: number): boolean => leftAfter(value, most) >= 0
+
+function leftAfter(value: unknown, most: number): number {
+  if (typeof value === 'string') return most - value.length - 2
+  if (typeof value !== 'object' || value === null) return most - 8
+  let left = most - 2
+  // Iterates key by key: listing all keys of a large object would take the time that this function saves.
+  for (const key in value) {
+    if (left < 0) return left
+    left = leftAfter(Reflect.get(value, key), left - key.length - 4)
+  }
+  return left
 }

@@ -6,16 +6,23 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { CODE, importedBy } from '../config/imported.ts'
 import { type ErrorParts, type SvcError, svcError } from '../src/svc-error.ts'
 
-/** `index.js:3`, below the plugin's folder, or that of the module's package: where a module breaks the grammar, as far as the error's stack begins with it, which it does but for plain ES modules. */
+/**
+ * Finds the place of a syntax error in the stack (`index.js:3`), relative to the plugin's folder or to the package of the
+ * module. The stack contains it except for plain ES modules.
+ */
 export function placeInStack(error: unknown, folder?: string): string | undefined {
   if (!(error instanceof SyntaxError)) return undefined
   const [, file, line] = /^(?:\S*: )?(file:\/\/\S+|\/.+|[A-Za-z]:\\.+):(\d+)$/.exec(error.stack?.split('\n', 1)[0] ?? '') ?? []
   return file === undefined ? undefined : `${below(file.startsWith('file:') ? fileURLToPath(file) : file, folder)}:${line}`
 }
 
-/** Where a module of a plugin breaks the grammar, below its folder; nothing of other errors. */
-export const brokenPlace = async (error: unknown, entry: () => Promise<string>, folder: string): Promise<string | undefined> =>
-  // what cannot be told must not take the place of the error itself
+/** Finds the place of a syntax error in a plugin's module, relative to its folder. Returns nothing for other errors. */
+export const syntaxErrorPlace = async (
+  error: unknown,
+  entry: () => Promise<string>,
+  folder: string
+): Promise<string | undefined> =>
+  // A failure to find the place must not replace the error itself.
   error instanceof SyntaxError
     ? (placeInStack(error, folder) ??
       (await entry()
@@ -23,15 +30,21 @@ export const brokenPlace = async (error: unknown, entry: () => Promise<string>, 
         .catch(() => undefined)))
     : undefined
 
-/** The error of an import in a process that may start no other: the place is looked for here, `module` being the URL of what was imported. */
-export async function placed(error: unknown, module: string, folder: string | undefined): Promise<unknown> {
+/**
+ * Adds the place of a syntax error to the error of an import in a process that cannot start other processes. `module` is the
+ * URL of the imported module.
+ */
+export async function withSyntaxErrorPlace(error: unknown, module: string, folder: string | undefined): Promise<unknown> {
   const { code, message, where, ...parts } = Object(error) as SvcError
   if (code !== 'PLUGIN_IMPORT_FAILED' || where !== undefined || parts.details.cause !== 'SyntaxError') return error
   const place = await placeInSource(module, folder).catch(() => undefined)
   return place === undefined ? error : svcError(code, message, { ...parts, where: place } as ErrorParts)
 }
 
-/** The same of a plain ES module, of which Node tells the place only where it ends a program: whatever `entry` imports of its own is held to the grammar, none of it runs. */
+/**
+ * Finds the place of a syntax error in plain ES modules, where Node prints it only when it ends a program. Checks the syntax of
+ * `entry` and of its relative imports; none of them runs.
+ */
 async function placeInSource(entry: string, folder: string | undefined): Promise<string | undefined> {
   const files = [realpathSync(fileURLToPath(entry))]
   for (const file of files) {
@@ -42,7 +55,7 @@ async function placeInSource(entry: string, folder: string | undefined): Promise
   return undefined
 }
 
-/** Each costs the start of a process. */
+/** Each file costs the start of a process. */
 const MOST = 30
 const LIMIT_MS = 5_000
 /** `node --check` parses and runs nothing. */
@@ -53,7 +66,7 @@ const brokenLine = (file: string) =>
     )
   })
 
-/** What lies elsewhere is told by its name: no path of this machine. */
+/** A file outside of the folder is shown by its name only, so that no path of this machine is revealed. */
 function below(file: string, folder = packageOf(file)): string {
   const path = relative(existsSync(folder) ? realpathSync(folder) : folder, file)
   return path.startsWith('..') || isAbsolute(path) ? basename(file) : path.split(sep).join('/')

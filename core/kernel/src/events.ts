@@ -1,46 +1,52 @@
 import { defineService, type CallContext } from './token.ts'
 
-/** A kind of event: its category, its type, and, by its TypeScript type, what it carries: plain data. `const ToolCalled = defineTopic<ToolCalled>('TOOL', 'tool_called')` */
+/**
+ * A type of event, by category and type. The TypeScript type describes its data, which is plain. `const ToolCalled =
+ * defineTopic<ToolCalled>('TOOL', 'tool_called')`
+ */
 export interface Topic<D extends object = object> {
   readonly category: string
   readonly type: string
   readonly '~data'?: D
 }
 
-/** Declares a kind of event. Categories are words in capitals, types `snake_case`. */
+/** Declares a type of event. Categories are upper case, types are `snake_case`. */
 export function defineTopic<D extends object>(category: string, type: string): Topic<D> {
   return Object.freeze({ category, type })
 }
 
-/** Something that has happened. */
+/** An event on the bus. */
 export interface BusEvent<D extends object = Readonly<Record<string, unknown>>> {
   readonly category: string
   readonly type: string
   readonly data: D
   /** Unix milliseconds. */
   readonly timestamp: number
-  /** How many events this reader has missed just before, because it was too slow. */
+  /** Number of events that this reader missed just before, because it was too slow. */
   readonly lost: number
 }
 
-/** Which events somebody wants to read: all of those that are named, or all there are. */
+/** Selects events by category and type. Without either, all events match. */
 export interface EventFilter {
   readonly categories?: readonly string[]
   readonly types?: readonly string[]
 }
 
 /**
- * The event bus of one host: what has happened, for whoever wants to know. It decides nothing, and nobody waits for it: a reader that is slow, hangs or throws
- * loses events and holds up nobody. Events of other workers do not come here.
+ * The event bus of one host, for observers. Publishing never waits: a reader that is slow, hangs or throws loses events and
+ * delays no other code. Events of other workers do not arrive here.
  */
 export interface Events {
   publish<D extends object>(topic: Topic<D>, data: D, ctx: CallContext): Promise<void>
-  /** What happens from the first `next` on, until the signal. Of a reader that is 1000 behind the oldest are dropped and counted (`lost`). */
+  /**
+   * Yields events from the first `next` until the signal aborts. When a reader is 1000 events behind, the oldest are dropped
+   * and counted in `lost`.
+   */
   subscribe(filter: EventFilter, ctx: CallContext): AsyncIterable<BusEvent>
 }
 export const Events = defineService<Events>('events', { api: 1, methods: { publish: 'call', subscribe: 'stream' } })
 
-/** So many events wait for a reader. */
+/** Maximum number of events that wait for one reader. */
 const WAITING = 1_000
 
 class Reader {
@@ -69,7 +75,7 @@ class Reader {
     try {
       while (!signal.aborted) {
         const event = this.#waiting.shift()
-        if (event) yield this.#told(event)
+        if (event) yield this.#withLost(event)
         else await new Promise<void>(resolve => (this.#wake = resolve))
       }
     } finally {
@@ -77,14 +83,14 @@ class Reader {
     }
   }
 
-  #told(event: BusEvent): BusEvent {
+  #withLost(event: BusEvent): BusEvent {
     const lost = this.#lost
     this.#lost = 0
     return lost === 0 ? event : { ...event, lost }
   }
 }
 
-/** Makes the event bus of a host. */
+/** Creates the event bus of a host. */
 export function createEvents(): Events {
   const readers = new Set<Reader>()
   return {

@@ -1,5 +1,5 @@
-import { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
-import { type Counts, createCounts } from './counted.ts'
+import { differenceOf, type HostOptions, type Plan, planHost } from '../loading/plan.ts'
+import { type CallCounter, createCallCounter } from './call-stats.ts'
 import {
   asSvcError,
   closeFailed,
@@ -15,36 +15,41 @@ import {
   svcError,
 } from './errors.ts'
 import { createEvents, Events } from './events.ts'
-import { createGiven, type GivenParts, waitedFor } from './given.ts'
+import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { createLog, type Log } from './log.ts'
-import { differenceOf } from './order.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
-import { createScope, type Crossing, type OwnedScope } from './scope.ts'
+import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
 import { createSlot, type Slot } from './slot.ts'
 import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
-import { withTimeout } from './with-timeout.ts'
+import { withTimeout } from './scheduling.ts'
 
-/** A host that runs, as the program that started it holds it: `await using host = await startHost(…)`. */
+/** A running host, for the program that started it: `await using host = await startHost(…)`. */
 export interface RunningHost extends AsyncDisposable {
   readonly log: Log
-  /** A service by its token. Throws SERVICE_MISSING. */
+  /** Returns a service by its token. Throws SERVICE_MISSING. */
   service<T, H>(token: ServiceToken<T, H>): T
   slot<T>(token: SlotToken<T>): SlotView<T>
   report(): HostReport
-  /** Drains and undoes everything; a second call waits for the first, but may say that no successor takes over after all. Throws CLOSE_FAILED when an undo failed. */
+  /**
+   * Drains the host and undoes everything. A second call waits for the first, but can withdraw the `successor`. Throws
+   * CLOSE_FAILED when an undo failed.
+   */
   close(options?: CloseOptions): Promise<void>
 }
 
-/** How a host ends. */
+/** Options of closing a host. */
 export interface CloseOptions {
-  /** Another process takes the new work meanwhile: open connections are left to their own end. */
+  /** Another process takes the new work, so open connections end on their own. */
   readonly successor?: boolean
-  /** Milliseconds that what runs has to end; else each plugin's own limit. */
+  /** Milliseconds that running work has to end. Default: the limit of each plugin. */
   readonly limitMs?: number
 }
 
-/** Starts a host: plan, set up one by one, `ready`. A failing start undoes what it built and throws START_FAILED with every problem. */
+/**
+ * Starts a host: plans, sets up the plugins one by one, then calls `ready`. A failing start undoes what was set up and throws
+ * START_FAILED with all problems.
+ */
 export async function startHost(options: HostOptions = {}): Promise<RunningHost> {
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
@@ -53,14 +58,14 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
     for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) await host.setUp(plannedPlugin, order)
     await host.ready()
   } catch (error) {
-    await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'undoing a failed start left something'))
+    await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'cleanup after a failed start was incomplete'))
     throw new StartFailed([asSvcError(error, 'SETUP_FAILED')])
   }
   return host
 }
 
 type OrderedPlugin = Plan['plannedPlugins'][number]
-const DIRECT: Crossing = {
+const DIRECT: PluginBoundary = {
   setup: (_by, work) => work(),
   service: (_token, implementation) => implementation,
   item: (_token, item) => item,
@@ -71,9 +76,9 @@ class HostImpl implements RunningHost {
   readonly log: ReturnType<typeof createLog>
   #options: HostOptions
   #plan: Plan
-  #crossing: Crossing
+  #boundary: PluginBoundary
   #hooks: Hooks
-  #counts: Counts | undefined
+  #counts: CallCounter | undefined
   #slots = new Map<string, Slot>()
   #services = new Map<string, unknown>()
   #set: { plannedPlugin: OrderedPlugin; owned: OwnedScope; setupMs: number }[] = []
@@ -89,24 +94,24 @@ class HostImpl implements RunningHost {
     this.#options = { serverId: crypto.randomUUID(), version: '0.0.0', ...options }
     this.#startedAt = options.startedAt ?? Date.now()
     this.#plan = plan
-    this.#crossing = options.crossing ?? DIRECT
+    this.#boundary = options.boundary ?? DIRECT
     this.#failed = [...plan.failed]
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
     const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
     this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting })
-    this.#counts = accounting ? createCounts() : undefined
-    this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
-    this.#services.set(Events.name, this.#crossing.service(Events, createEvents(), 'svc'))
+    this.#counts = accounting ? createCallCounter() : undefined
+    this.#services.set(Host.name, this.#boundary.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
+    this.#services.set(Events.name, this.#boundary.service(Events, createEvents(), 'svc'))
   }
 
   async setUp(plannedPlugin: OrderedPlugin, order: number): Promise<void> {
     const begun = performance.now()
     const owned = this.#scopeFor(plannedPlugin, order)
     try {
-      this.#needServices(plannedPlugin)
-      const given = createGiven(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
+      this.#checkServices(plannedPlugin)
+      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
       const result = await this.#runSetup(plannedPlugin, owned, given)
       given.settle()
       this.#provide(plannedPlugin, result)
@@ -120,9 +125,9 @@ class HostImpl implements RunningHost {
     for (const one of this.#slots.values()) await one.flush()
     this.#state = 'running'
     await this.#hooks.caller(Host.hooks.ready)({}, this.#ctx)
-    // no warning: what a plugin adds may hang on its configuration
+    // Not a warning: the contributions of a plugin can depend on its configuration.
     for (const { name, absent } of this.report().plugins)
-      if (absent) this.log.debug({ plugin: name, absent }, 'declares names in its manifest that it has not added')
+      if (absent) this.log.debug({ plugin: name, absent }, 'a plugin declares names in its manifest that it has not added')
   }
 
   service<T, H>(token: ServiceToken<T, H>): T {
@@ -146,7 +151,7 @@ class HostImpl implements RunningHost {
   close(options: CloseOptions = {}): Promise<void> {
     const isHurried = this.#closing !== undefined && this.#successor && options.successor === false
     this.#successor = !isHurried && (this.#successor || (options.successor ?? false))
-    if (isHurried) void this.#tellClosing(options)
+    if (isHurried) void this.#notifyClosing(options)
     this.#closing ??= this.#closeOnce(options)
     return this.#closing
   }
@@ -180,24 +185,24 @@ class HostImpl implements RunningHost {
       log: this.log.child(instance === undefined ? { plugin: name } : { plugin: name, instance }),
       hooks: this.#hooks,
       ...(this.#counts ? { counts: this.#counts } : {}),
-      crossing: this.#crossing,
+      boundary: this.#boundary,
       closeLimitMs: () => this.#plan.kernel.host.close_timeout_ms,
       slot: token => this.#slot(token, name),
     })
   }
 
-  async #runSetup(plannedPlugin: OrderedPlugin, owned: OwnedScope, given: GivenParts): Promise<unknown> {
+  async #runSetup(plannedPlugin: OrderedPlugin, owned: OwnedScope, given: InjectedDependencies): Promise<unknown> {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
       return await withTimeout(
         limit,
-        () => this.#crossing.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
+        () => this.#boundary.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
         {
           late: () => setupTimeout(plannedPlugin.name, limit, waitedFor(plannedPlugin.plugin, given, owned)),
         }
       )
     } catch (error) {
-      // what the kernel says of this very plugin needs no second word
+      // An error of the kernel about this plugin needs no wrapper.
       throw isSvcShaped(error) && error.plugin === plannedPlugin.name ? error : this.#setupFailed(plannedPlugin.name, error)
     }
   }
@@ -206,8 +211,8 @@ class HostImpl implements RunningHost {
     return setupFailed(plugin, cause, this.#options.without?.(plugin))
   }
 
-  /** A service may be missing although its plugin is there: when that one was optional and failed. */
-  #needServices({ name, plugin }: OrderedPlugin) {
+  /** A required service can be missing although its plugin is installed: when that plugin is optional and failed. */
+  #checkServices({ name, plugin }: OrderedPlugin) {
     const missing = Object.values(plugin.requires).find(token => token.what === 'service' && !this.#services.has(token.name))
     if (missing) throw missingService(name, missing.name, this.#services.keys())
   }
@@ -218,11 +223,11 @@ class HostImpl implements RunningHost {
     const missing = Object.keys(provides.methods).filter(method => typeof methods[method] !== 'function')
     if (missing.length > 0)
       throw this.#setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
-    this.#services.set(provides.name, this.#crossing.service(provides, result, name))
+    this.#services.set(provides.name, this.#boundary.service(provides, result, name))
   }
 
   async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope, error: SvcError, setupMs: number) {
-    for (const left of await owned.close()) this.log.warn({ err: left }, 'undoing a failed setup left something')
+    for (const left of await owned.close()) this.log.warn({ err: left }, 'cleanup after a failed setup was incomplete')
     if (!plannedPlugin.found.optional) throw error
     this.log.error({ plugin: plannedPlugin.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
     this.#failed.push({
@@ -231,7 +236,7 @@ class HostImpl implements RunningHost {
     })
   }
 
-  #tellClosing({ limitMs }: CloseOptions) {
+  #notifyClosing({ limitMs }: CloseOptions) {
     const how = { successor: this.#successor, ...(limitMs === undefined ? {} : { limitMs }) }
     return this.#hooks.caller(Host.hooks.closing)(how, this.#ctx)
   }
@@ -239,7 +244,7 @@ class HostImpl implements RunningHost {
   async #closeOnce(options: CloseOptions): Promise<void> {
     const served = this.#state === 'running'
     this.#state = 'closing'
-    if (served) await this.#tellClosing(options)
+    if (served) await this.#notifyClosing(options)
     const problems: SvcError[] = []
     for (const { owned } of this.#set.toReversed()) problems.push(...(await owned.close()))
     this.#ending.abort(svcError('HOST_CLOSED', 'the host was closed'))
@@ -252,7 +257,7 @@ class HostImpl implements RunningHost {
   }
 }
 
-/** What is still in the slots and on the hooks of a host whose plugins have all been undone. */
+/** Lists slot items and taps that remain after all plugins were undone. */
 function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
   const items = [...slots].flatMap(([slot, { view }]) =>
     view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))

@@ -1,11 +1,11 @@
-// For plugin writers
+// For plugin authors
 export {
   definePlugin,
-  type Given,
+  type Dependencies,
   type Plugin,
   type PluginDefinition,
   type Scope,
-  type Standing,
+  type PluginProcessStatus,
   type TapOptions,
   type Tokens,
 } from './plugin.ts'
@@ -35,14 +35,14 @@ export {
   type Waterfall,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
-export { type Fault, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
+export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export type { JsonSchema } from '../config/validator.ts'
 export { maskArguments } from '../config/secrets.ts'
 export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
-export { timestamp } from './timestamp.ts'
-export { createTogether, type Together } from './together.ts'
-export { withTimeout, type WithinOptions } from './with-timeout.ts'
+export { timestamp } from './log.ts'
+export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
+export { withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
@@ -50,7 +50,7 @@ export { Host, type HostHooks, type HostReport, type HostState, type PluginRepor
 // For embedders
 export { type CloseOptions, type RunningHost, startHost } from './host.ts'
 export { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
-export { type ConfigFor, defineConfig } from '../config/define-config.ts'
+export { type ConfigFor, defineConfig } from '../config/sections.ts'
 export {
   type Config,
   type ConfigTree,
@@ -64,10 +64,10 @@ export {
 } from '../config/config.ts'
 export { findConfig, type FindOptions, put } from '../config/find.ts'
 export { readConfigFile } from '../config/load-file.ts'
-export { CONFIG_FILES } from '../config/search.ts'
+export { CONFIG_FILES } from '../config/find.ts'
 export { shownPath, svcHome } from '../config/home.ts'
-export { modulesIn, packagesAround, pathsOfCode, withImported } from '../config/imported.ts'
-export { foreignReason } from '../config/owner.ts'
+export { modulesIn, packagesAround, pathsOfCode, withImports } from '../config/imported.ts'
+export { foreignReason } from '../config/trust.ts'
 export {
   API,
   type Manifest,
@@ -78,12 +78,12 @@ export {
   routesOf,
   slotsOf,
 } from '../loading/manifest.ts'
-export { COMMANDS_MODULE, commandsOf } from '../loading/commands.ts'
+export { COMMANDS_MODULE, commandsOf } from '../loading/manifest.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'
-export type { CallStats } from './counted.ts'
+export type { CallStats } from './call-stats.ts'
 export type { HookStats } from './hooks.ts'
-export type { Crossing } from './scope.ts'
-export { KERNEL_SCHEMA } from '../config/kernel.ts'
+export type { PluginBoundary } from './scope.ts'
+export { KERNEL_SCHEMA } from '../config/sections.ts'
 export type { ReservedSection } from '../config/sections.ts'

@@ -1,9 +1,10 @@
-// What svc's own runtime and test kits need of the kernel. Plugins build on `@svc/core` and `@svc/core/contracts` alone: this entry keeps no promise.
+// Parts of the kernel for svc's own runtime and test kits. This entry is not a stable API: plugins use `@svc/core` and
+// `@svc/core/contracts` only.
 export { userHome } from '../config/home.ts'
 export { importFailed } from '../loading/errors.ts'
 export { importModule, importPlugin, type Origin } from '../loading/load.ts'
-export { placed, placeInStack } from '../loading/syntax.ts'
+export { withSyntaxErrorPlace, placeInStack } from '../loading/syntax.ts'
 export { contractMismatch, scopeClosed, whereOf } from './errors.ts'
-export { differenceOf } from './order.ts'
-export { matchesHost, matchesPattern } from './pattern.ts'
-export { isSmall } from './small.ts'
+export { differenceOf } from '../loading/plan.ts'
+export { matchesHost, matchesPattern } from '../loading/manifest.ts'
+export { isWithinSize } from '../loading/runtime.ts'

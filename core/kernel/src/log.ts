@@ -1,9 +1,8 @@
 import { createRequire } from 'node:module'
 import type { DestinationStream, Logger, LoggerOptions, pino } from 'pino'
 import { isSecret } from '../config/secrets.ts'
-import { timestamp } from './timestamp.ts'
 
-/** What a plugin writes its log with: facts first, then a sentence. */
+/** The log of a plugin: fields first, then a sentence. */
 export interface Log {
   debug(facts: object, message?: string): void
   info(facts: object, message?: string): void
@@ -13,18 +12,19 @@ export interface Log {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Where log lines go and from which level on. Without a destination nothing is written. */
+/** Destination and level of the log. Without a destination nothing is written. */
 export interface LogOptions {
   level?: LogLevel
   destination?: DestinationStream
 }
 
-/** What stands deeper is not written at all. */
+/** Deeper values are replaced by a placeholder. */
 const DEEPEST = 6
 
 /**
- * Facts without secrets, as pino's documented `formatters.log`. Its option `redact` cannot do this: it takes exact paths, and hands the censor of a wildcard no key,
- * so it knows neither names by pattern (`stripeApiKey`), nor any depth, nor passwords in texts (`postgres://user:password@host`).
+ * Removes secrets from fields, as the documented `formatters.log` of pino. The option `redact` of pino is not enough: it takes
+ * exact paths and passes no key to the censor of a wildcard. So it matches neither names by pattern (`stripeApiKey`), nor any
+ * depth, nor passwords in text (`postgres://user:password@host`).
  */
 function withoutSecrets<T extends object>(facts: T, depth = 0): T {
   let copy: Record<string, unknown> | undefined
@@ -41,7 +41,7 @@ function withoutSecrets<T extends object>(facts: T, depth = 0): T {
 function shownOf(key: string, value: unknown, depth: number): unknown {
   if (typeof value === 'string') return isSecret(key) ? '[secret]' : withoutPassword(value)
   if (typeof value !== 'object' || value === null) return value
-  // its serializer says what of it is written
+  // The serializer of pino decides what is written of an error.
   if (value instanceof Error && depth === 0 && key === 'err') return value
   if (isSecret(key) && Object.values(value).some(one => typeof one !== 'number')) return '[secret]'
   if (depth === DEEPEST) return '[deep]'
@@ -51,7 +51,7 @@ function shownOf(key: string, value: unknown, depth: number): unknown {
 const withoutPassword = (text: string) =>
   text.includes('@') && text.includes('://') ? text.replace(/:\/\/[^\s/?#"'<>]*@/g, '://[secret]@') : text
 
-/** As pino's, but says nothing twice: whoever passes a failure on often has its words already. */
+/** Joins the messages of an error and its causes like pino, but skips a cause whose message the outer one already contains. */
 function messageWithCauses({ message, cause }: Error, depth = DEEPEST): string {
   const inner = cause instanceof Error && depth > 0 ? messageWithCauses(cause, depth - 1) : ''
   return message.includes(inner) ? message : `${message}: ${inner}`
@@ -60,7 +60,7 @@ function messageWithCauses({ message, cause }: Error, depth = DEEPEST): string {
 /** Loaded with the first log: most processes and threads that import this package write none. */
 const loadPino = () => createRequire(import.meta.url)('pino') as typeof pino
 
-/** Makes the host's log. Each plugin gets a child that carries its name. */
+/** Creates the log of a host. Each plugin gets a child logger that carries its name. */
 export function createLog(options: LogOptions): Logger {
   const pino = loadPino()
   const level = options.destination ? (options.level ?? 'info') : 'silent'
@@ -76,4 +76,17 @@ export function createLog(options: LogOptions): Logger {
     timestamp: () => `,"time":"${timestamp()}"`,
   }
   return options.destination ? pino(settings, options.destination) : pino(settings)
+}
+
+let at = 0
+let text = ''
+
+/**
+ * Returns the current time as ISO 8601 with milliseconds. Cached for a millisecond: formatting takes as long as ten other clock
+ * reads.
+ */
+export function timestamp(): string {
+  const now = Date.now()
+  if (now !== at) [at, text] = [now, new Date(now).toISOString()]
+  return text
 }

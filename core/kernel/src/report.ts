@@ -1,15 +1,15 @@
-import type { CallStats } from './counted.ts'
+import type { CallStats } from './call-stats.ts'
 import type { SvcError } from './errors.ts'
 import type { HookStats } from './hooks.ts'
 import type { Found } from '../loading/load.ts'
 import { slotsOf } from '../loading/manifest.ts'
-import type { Standing } from './plugin.ts'
+import type { PluginProcessStatus } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
 import type { PlannedPlugin } from '../config/sections.ts'
 import { type Bail, defineService, type Series, type CallContext } from './token.ts'
 
-/** One plugin of a host, as it stands; how its own process stands, where it has one, is some seconds old. */
-export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
+/** Status of one plugin of a host. The process fields of an isolated plugin are some seconds old. */
+export interface PluginReport extends Partial<Omit<PluginProcessStatus, 'state'>> {
   readonly name: string
   readonly instance?: string
   readonly version: string
@@ -18,19 +18,19 @@ export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
   /** Where its code runs: `in-process`, `process`, or the runtime of its manifest. */
   readonly isolation: string
   readonly optional: boolean
-  /** Milliseconds of its setup. */
+  /** Duration of its setup in milliseconds. */
   readonly setupMs: number
   readonly provides?: string
   readonly requires: readonly string[]
   readonly added: Readonly<Record<string, readonly string[]>>
-  /** What its manifest declares by name, by slot, and what is not there. */
+  /** Names that its manifest declares, by slot, and that the plugin has not added. */
   readonly absent?: Readonly<Record<string, readonly string[]>>
   readonly permissions: Readonly<Record<string, readonly string[]>>
   readonly error?: { readonly code: string; readonly message: string; readonly hint?: string }
 }
 
 function absentOf({ found, instance }: PlannedPlugin & { readonly found: Found }, added: OwnedScope['added']) {
-  // each entry of a section adds a part of what is declared
+  // Each instance adds a part of the declared names.
   if (!found.declared || instance !== undefined) return {}
   const missing = slotsOf(found.manifest).map(([slot, names]): [string, string[]] => [
     slot,
@@ -42,33 +42,34 @@ function absentOf({ found, instance }: PlannedPlugin & { readonly found: Found }
 
 export type HostState = 'starting' | 'running' | 'closing' | 'closed'
 
-/** A host as it stands. */
+/** Status of a host. */
 export interface HostReport {
-  /** What this server is called among those that share a store. */
+  /** The name of this server among those that share a store. */
   readonly serverId: string
   readonly version: string
   readonly state: HostState
-  /** It closes, and another process takes the new work: the server as a whole serves on. */
+  /** The host is closing and another process takes the new work, so the server as a whole stays available. */
   readonly successor: boolean
   /** Unix milliseconds. */
   readonly startedAt: number
   readonly plugins: readonly PluginReport[]
   readonly hooks: readonly HookStats[]
-  /** What plugins do in slots. */
+  /** Statistics of calls to slot items. */
   readonly calls: readonly CallStats[]
 }
 
 export interface HostHooks {
-  /** Everything is set up: now serve. A tap that throws fails the start. */
+  /** All plugins are set up: start serving. A tap that throws fails the start. */
   ready: Bail<object, never>
   /**
-   * The host is about to close: stop taking work and let what runs end, within `limitMs` where it is told. `successor`: another process takes the new work
-   * meanwhile, so whoever holds streams without an end closes them with a hint to come back. Told a second time where no successor takes over after all.
+   * The host is about to close: stop taking work, and let running work end within `limitMs` where it is set. `successor`:
+   * another process takes the new work, so a tap that holds endless streams closes them and asks clients to reconnect. Called a
+   * second time when no successor takes over after all.
    */
   closing: Series<{ readonly successor: boolean; readonly limitMs?: number }>
 }
 
-/** The host itself, as plugins see it. */
+/** The host itself, for plugins. */
 export interface Host {
   report(ctx: CallContext): Promise<HostReport>
 }
@@ -97,7 +98,7 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
 })
 
 function standingOf({ plugin, instance }: PlannedPlugin): Partial<PluginReport> {
-  const standing = plugin.standing?.(instance)
+  const standing = plugin.processStatus?.(instance)
   return standing ? { isolation: 'process', ...standing } : {}
 }
 

@@ -6,18 +6,17 @@ import {
   type SvcError,
   undeclaredContribution,
 } from './errors.ts'
-import type { Counts } from './counted.ts'
+import type { CallCounter } from './call-stats.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
-import { declares, detailsOf, type Manifest } from '../loading/manifest.ts'
-import { matchesPattern } from './pattern.ts'
+import { declares, detailsOf, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
 import type { Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, CallContext } from './token.ts'
-import { withTimeout } from './with-timeout.ts'
+import { withTimeout } from './scheduling.ts'
 
-/** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
-export interface Crossing {
+/** Defines how values pass between plugins: directly, or (strict) through a channel that clones and checks them. */
+export interface PluginBoundary {
   /** Runs the setup of a plugin. */
   setup<T>(by: string, work: () => T): T
   service(token: AnyService, implementation: unknown, by: string): unknown
@@ -25,48 +24,48 @@ export interface Crossing {
   tap(ref: AnyHook, tap: (value: unknown, ctx: CallContext) => unknown, by: string): (value: unknown, ctx: CallContext) => unknown
 }
 
-/** What a scope stands on. */
-export interface ScopeParts {
+/** Options of a scope. */
+export interface ScopeOptions {
   readonly name: string
   readonly instance?: string
-  /** Of an instance: the place of its entry in the configuration. */
+  /** For an instance: the position of its entry in the configuration. */
   readonly place?: number
   readonly config: unknown
   readonly manifest: Manifest
-  /** What was accepted of it. */
+  /** The accepted permissions of the manifest. */
   readonly permissions: NonNullable<Manifest['permissions']>
   readonly declared: boolean
   readonly order: number
   readonly provides?: AnyService
   readonly log: Log
   readonly hooks: Hooks
-  readonly crossing: Crossing
+  readonly boundary: PluginBoundary
   readonly closeLimitMs: () => number
   slot(token: AnySlot): Slot
-  /** Counts the calls of what is added; absent: nothing is counted. */
-  readonly counts?: Counts
+  /** Counts the calls of added items. Absent: nothing is counted. */
+  readonly counts?: CallCounter
 }
 
-/** A scope as the host holds it. */
+/** A scope with the parts that only the host uses. */
 export interface OwnedScope {
   readonly scope: Scope
-  /** What was added, by slot. */
+  /** The added names, by slot. */
   readonly added: Map<string, Set<string>>
-  /** The last thing the plugin did with its scope, in words. */
+  /** Describes the last operation of the plugin on its scope. */
   lastStep(): string
-  /** Undoes everything, in reverse; returns what failed. */
+  /** Undoes everything in reverse order and returns the failures. */
   close(): Promise<SvcError[]>
 }
 
 type Undo = () => unknown
 
-/** Makes the hold of one plugin on the host: one ordered set of undos. */
-export function createScope(parts: ScopeParts): OwnedScope {
+/** Creates the scope of one plugin: an ordered set of undo functions. */
+export function createScope(parts: ScopeOptions): OwnedScope {
   const { name } = parts
   const undos = new Set<Undo>()
   const added = new Map<string, Set<string>>()
   const ending = new AbortController()
-  let step = 'nothing was added yet'
+  let step = 'nothing added yet'
   const open = (what: string) => {
     if (ending.signal.aborted) throw scopeClosed(name, what)
     step = what
@@ -84,8 +83,8 @@ export function createScope(parts: ScopeParts): OwnedScope {
     hooks: callersOf(parts),
     add(slot, item, value) {
       open(`added ${slot.name}/${item}`)
-      if (parts.declared) holdToManifest(parts, slot, item, value)
-      const crossed = parts.crossing.item(slot, value, name, item)
+      if (parts.declared) checkManifest(parts, slot, item, value)
+      const crossed = parts.boundary.item(slot, value, name, item)
       const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name, parts.place)
       const names = note(added, slot.name, item)
       return owned(() => {
@@ -95,30 +94,30 @@ export function createScope(parts: ScopeParts): OwnedScope {
     },
     tap(ref, run, options?: TapOptions) {
       open(`tapped ${ref.id}`)
-      const crossed = parts.crossing.tap(ref, run as (value: unknown, ctx: CallContext) => unknown, name)
+      const crossed = parts.boundary.tap(ref, run as (value: unknown, ctx: CallContext) => unknown, name)
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
     use(thing) {
-      open('took charge of a disposable')
+      open('took ownership of a disposable')
       owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))
       return thing
     },
     defer(undo) {
-      open('deferred an undo')
+      open('deferred an undo function')
       owned(undo)
     },
   }
   return { scope, added, lastStep: () => step, close: () => closeAll(parts, ending, undos) }
 }
 
-/** Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */
-function holdToManifest(
-  { name, manifest, permissions, ...parts }: ScopeParts,
+/** Compares an added item with the manifest. Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */
+function checkManifest(
+  { name, manifest, permissions, ...parts }: ScopeOptions,
   token: AnySlot,
   item: string,
   value: unknown
 ): void {
-  // a copy of the token that is older than the host's does not say it
+  // An older copy of the token can lack these members.
   const { name: slot, declared, permission } = { ...parts.slot(token).token, ...token }
   const data = Object(value) as Readonly<Record<string, unknown>>
   const added = declared && picked(data, declared)
@@ -133,7 +132,7 @@ function holdToManifest(
     if (!names.some(word => matchesPattern(word, wanted))) throw permissionMissing(name, slot, item, wanted, permission)
 }
 
-/** What the permission has to name. */
+/** The values that the permission has to list. */
 function wantedBy(
   permission: NonNullable<AnySlot['permission']>,
   item: string,
@@ -144,7 +143,7 @@ function wantedBy(
   return Array.isArray(list) ? permission.values.filter(value => list.includes(value)) : []
 }
 
-/** These members, those that are there. */
+/** Picks the given members, as far as they exist. */
 const picked = (data: Readonly<Record<string, unknown>>, keys: readonly string[]): Readonly<Record<string, unknown>> =>
   Object.fromEntries(keys.flatMap(key => (data[key] === undefined ? [] : [[key, data[key]]])))
 
@@ -154,12 +153,12 @@ function note(added: Map<string, Set<string>>, slot: string, name: string): Set<
   return names
 }
 
-function callersOf(parts: ScopeParts): Scope['hooks'] {
+function callersOf(parts: ScopeOptions): Scope['hooks'] {
   const hooks = Object.entries((parts.provides?.hooks ?? {}) as Record<string, AnyHook>)
   return Object.fromEntries(hooks.map(([hook, ref]) => [hook, parts.hooks.caller(ref, parts.name)])) as Scope['hooks']
 }
 
-async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<Undo>): Promise<SvcError[]> {
+async function closeAll(parts: ScopeOptions, ending: AbortController, undos: Set<Undo>): Promise<SvcError[]> {
   ending.abort(scopeClosed(parts.name, 'closing'))
   const failed: SvcError[] = []
   const limit = parts.closeLimitMs()
@@ -168,7 +167,7 @@ async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<U
     try {
       await withTimeout(limit, () => undo())
     } catch (error) {
-      failed.push(closeFailed(parts.name, 'an undo failed', error))
+      failed.push(closeFailed(parts.name, 'an undo function failed', error))
     }
   }
   return failed

@@ -1,32 +1,35 @@
 import { nameTaken } from './errors.ts'
 import type { AnySlot, SlotChange, SlotView } from './token.ts'
 
-interface Held {
+interface SlotEntry {
   readonly item: unknown
   readonly plugin: string
-  readonly place: number
+  readonly position: number
 }
 
 /** One slot of a host. */
 export interface Slot {
   readonly token: AnySlot
   readonly view: SlotView<unknown>
-  /** Adds; returns the removal. What has a `place` in the configuration stands there whenever it comes, before what has none. Throws NAME_TAKEN. */
+  /**
+   * Adds an item and returns its removal. Items with a `position` in the configuration come first, in that order, whenever they
+   * are added. Throws NAME_TAKEN.
+   */
   add(name: string, item: unknown, plugin: string, place?: number): () => void
-  /** Tells pending changes now. */
+  /** Reports pending changes now. */
   flush(): Promise<void>
 }
 
-/** Makes a slot; `tell` hears of changes, gathered to one event a turn of the loop. */
-export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise<unknown>): Slot {
-  const held = new Map<string, Held>()
+/** Creates a slot. `notify` receives changes, gathered to one event per turn of the event loop. */
+export function createSlot(token: AnySlot, notify: (change: SlotChange) => Promise<unknown>): Slot {
+  const held = new Map<string, SlotEntry>()
   let version = 0
   let pending: { added: Set<string>; removed: Set<string> } | undefined
   const flush = async () => {
     if (!pending) return
     const { added, removed } = pending
     pending = undefined
-    await tell({ slot: token.name, added: [...added], removed: [...removed], version })
+    await notify({ slot: token.name, added: [...added], removed: [...removed], version })
   }
   const changed = (name: string, to: 'added' | 'removed') => {
     version++
@@ -43,8 +46,8 @@ export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise
     add(name, item, plugin, place = Number.MAX_SAFE_INTEGER) {
       const other = held.get(name)
       if (other) throw nameTaken(plugin, token.name, name, other.plugin)
-      const mine: Held = { item, plugin, place }
-      const later = [...held].filter(([, one]) => one.place > place)
+      const mine: SlotEntry = { item, plugin, position: place }
+      const later = [...held].filter(([, one]) => one.position > place)
       for (const [next] of later) held.delete(next)
       for (const [next, one] of [[name, mine] as const, ...later]) held.set(next, one)
       changed(name, 'added')
@@ -57,14 +60,15 @@ export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise
   }
 }
 
-// What came and went between two events was never seen; what went and came again has changed, so both tell it.
+// An item that was added and removed between two events is not reported. One that was removed and added again is reported as
+// both.
 function noteChange(pending: { added: Set<string>; removed: Set<string> }, name: string, to: 'added' | 'removed') {
   if (to === 'added') return void pending.added.add(name)
   const unseen = pending.added.delete(name) && !pending.removed.has(name)
   if (!unseen) pending.removed.add(name)
 }
 
-function viewOf(held: Map<string, Held>, version: () => number): SlotView<unknown> {
+function viewOf(held: Map<string, SlotEntry>, version: () => number): SlotView<unknown> {
   return Object.freeze({
     get version() {
       return version()

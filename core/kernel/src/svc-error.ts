@@ -1,17 +1,17 @@
-/** What every failure of svc carries besides its message: told by `code`, never by class. */
+/** Properties of every svc error besides its message. Code identifies an error by `code`, never by class. */
 export interface ErrorParts {
-  /** Facts for a program: plain data, no secrets. */
+  /** Facts for programs: plain data, no secrets. */
   details?: Record<string, unknown>
-  /** The plugin it belongs to. */
+  /** The plugin that the error belongs to. */
   plugin?: string
-  /** Where: a file and line, a path into a configuration, a hook. */
+  /** A file and line, a path in a configuration, or a hook. */
   where?: string
-  /** What the reader does next, in his own terms. */
+  /** What the reader can do, in the imperative. */
   hint?: string
   cause?: unknown
 }
 
-/** An error with a code. Compare `code`; another copy of this class may have made it. */
+/** An error with a code. Compare `code`, not the class: another copy of this package can have created the error. */
 export class SvcError extends Error {
   override readonly name = 'SvcError'
   readonly code: string
@@ -30,34 +30,37 @@ export class SvcError extends Error {
   }
 }
 
-/** Makes an error with a code: `throw svcError('PROVIDER_ERROR', 'the upstream answered 503', { details: { retryable: true } })`. */
+/**
+ * Creates an error with a code: `throw svcError('PROVIDER_ERROR', 'the upstream responded with 503', { details: { retryable:
+ * true } })`.
+ */
 export function svcError(code: string, message: string, parts?: ErrorParts): SvcError {
   return new SvcError(code, message, parts)
 }
 
-/** The code of anything thrown, `undefined` when it has none. */
+/** Returns the code of any thrown value, or `undefined`. */
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' ? code : undefined
 }
 
-/** The message of anything thrown. */
+/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Takes whatever was thrown as an `SvcError`; a foreign error becomes the cause of one with `code`. */
+/** Converts any thrown value to an `SvcError`. A foreign error becomes the cause of an error with `code`. */
 export function asSvcError(error: unknown, code: string, parts: ErrorParts = {}): SvcError {
   if (isSvcShaped(error)) return error
   return new SvcError(code, messageOf(error), { ...parts, cause: error })
 }
 
-/** Whether an error is one of ours, whichever copy of this file made it. */
+/** Whether an error is an svc error, whichever copy of this file created it. */
 export function isSvcShaped(error: unknown): error is SvcError {
   return error instanceof Error && error.name === 'SvcError' && codeOf(error) !== undefined
 }
 
-/** The page a person reads: code and plugin, what and where, the hint; the problems of a report below each other. */
+/** Formats an error for people: code and plugin, message and place, hint. The problems of a report follow each other. */
 export function formatError(error: unknown): string {
   const problems = (error as { problems?: unknown })?.problems
   if (Array.isArray(problems)) return problems.map(formatError).join('\n\n')
@@ -68,13 +71,13 @@ export function formatError(error: unknown): string {
   return [head, body.join('\n') + where, ...(error.hint ? [`  ${error.hint}`] : [])].join('\n')
 }
 
-/** A start that failed: every problem that could be found, together. */
+/** A failed start with every problem that could be found. */
 export class StartFailed extends SvcError {
   readonly problems: readonly SvcError[]
 
   constructor(problems: readonly SvcError[]) {
     super('START_FAILED', problems.map(p => (p.plugin ? `${p.plugin}: ${p.message}` : p.message)).join('\n'), {
-      hint: 'fix what is listed and start again',
+      hint: 'Fix the listed problems and start again',
       details: { codes: problems.map(p => p.code) },
     })
     this.problems = problems

@@ -1,31 +1,32 @@
-/** Who asks: an id and what it may do. `scopes` holds `*` for everything. */
+/** The caller: an id and its scopes. `*` in `scopes` grants everything. */
 export interface Principal {
   readonly id: string
   readonly scopes: readonly string[]
-  /** The address the request came from, where there is one. */
+  /** The client address, when the call comes from a request. */
   readonly address?: string
 }
 
 /**
- * The last argument of every method of a contract: the circumstances of a call. Plain but for the signal, so that it crosses a process.
+ * The last argument of every contract method: signal, caller and trace of a call. It is plain but for the signal, so that it
+ * can cross a process.
  */
 export interface CallContext {
-  /** Aborts when the caller no longer wants the answer. */
+  /** Aborts when the caller no longer wants the result. */
   readonly signal: AbortSignal
   readonly principal: Principal
-  /** The id that leads to the log lines of this request. */
+  /** The id under which the log lines of this request are found. */
   readonly requestId: string
-  /** W3C `traceparent`, handed on to providers and tools. */
+  /** W3C `traceparent`, passed on to providers and tools. */
   readonly trace?: string
-  /** W3C `tracestate`, only beside a `trace`: what tracing systems add to it, handed on with it; at most 512 characters. */
+  /** W3C `tracestate`, only set with `trace`: data that tracing systems add, passed on with it. At most 512 characters. */
   readonly traceState?: string
-  /** Unix time in milliseconds after which the answer is worthless. */
+  /** Unix time in milliseconds after which the caller discards the result. */
   readonly deadline?: number
-  /** The same for each try of the same piece of work: for whoever must not do a thing twice. */
+  /** The same for each attempt at the same work: lets the callee avoid doing it twice. */
   readonly idempotencyKey?: string
 }
 
-/** A method answers once (*call*, a Promise) or many times (*stream*, an AsyncIterable). */
+/** A method returns once (*call*, a Promise) or many times (*stream*, an AsyncIterable). */
 export type MethodKind = 'call' | 'stream'
 
 type Callable = (...args: never[]) => unknown
@@ -35,24 +36,24 @@ type KindOf<M> = M extends (...args: never[]) => AsyncIterable<unknown>
     ? 'call'
     : never
 
-/** The table of a contract: each method of the interface and its kind; a wrong or missing word does not compile. */
+/** The method table of a contract: each method of the interface and its kind. A missing or wrong entry does not compile. */
 export type MethodTable<T> = {
   readonly [K in keyof T as NonNullable<T[K]> extends Callable ? K : never]-?: KindOf<NonNullable<T[K]>>
 }
 
-/** *series*: look only. */
+/** A *series* hook: taps only observe. */
 export interface Series<V> {
   readonly kind: 'series'
   readonly value: V
   readonly answer: void
 }
-/** *waterfall*: each tap returns the next value. */
+/** A *waterfall* hook: each tap returns the next value. */
 export interface Waterfall<V> {
   readonly kind: 'waterfall'
   readonly value: V
   readonly answer: V
 }
-/** *bail*: the first answer that is not `undefined` wins. */
+/** A *bail* hook: the first result other than `undefined` wins. */
 export interface Bail<V, A> {
   readonly kind: 'bail'
   readonly value: V
@@ -64,18 +65,18 @@ type ValueOf<H> = H extends { readonly value: infer V } ? V : never
 type AnswerOf<H> = H extends { readonly answer: infer A } ? A : never
 type KindOfHook<H> = H extends { readonly kind: infer K } ? K : never
 
-/** A hook by name and kind, whatever passes through it. */
+/** A hook by id and kind, whatever its type. */
 export interface AnyHook {
   readonly id: string
   readonly kind: HookKind
 }
-/** A hook as others see it: tap it with `scope.tap(Chat.hooks.turn, …)`. */
+/** A hook as other plugins see it: tap it with `scope.tap(Chat.hooks.turn, …)`. */
 export interface HookRef<H = HookType> extends AnyHook {
   readonly '~hook'?: H
 }
-/** What a tap of the hook `H` must be. */
+/** The type of a tap of the hook `H`. */
 export type TapFunction<H> = (value: ValueOf<H>, ctx: CallContext) => AnswerOf<H> | Promise<AnswerOf<H>>
-/** How the owner of the hooks `H` calls them. */
+/** The functions with which the owner calls its hooks `H`. */
 export type HookCallers<H> = { readonly [K in keyof H]: (value: ValueOf<H[K]>, ctx: CallContext) => Promise<AnswerOf<H[K]>> }
 
 interface AnyToken {
@@ -83,35 +84,35 @@ interface AnyToken {
   readonly api: number
   readonly methods: Readonly<Record<string, MethodKind>>
 }
-/** A service by name and table, whatever its interface. */
+/** A service by name and methods, whatever its interface. */
 export interface AnyService extends AnyToken {
   readonly what: 'service'
   readonly hooks: object
 }
-/** A slot by name and table, whatever it holds. */
+/** A slot by name and methods, whatever its items. */
 export interface AnySlot extends AnyToken {
   readonly what: 'slot'
-  /** True for the one kind that cannot cross a process. */
+  /** True for items that cannot cross a process. */
   readonly local: boolean
   readonly changed: AnyHook
-  /** Data of an item that the manifest of its plugin says too, word for word: so a person knows it before any code runs. */
+  /** Members whose values the manifest must repeat, so that they are known before any code runs. */
   readonly declared?: readonly string[]
   /**
-   * The permission, by its name, that some items need: one without the member `without` is named in it; of one whose member `listing` is a list, each of these
-   * `values` that is in the list.
+   * The permission that some items need. `without`: an item without this member needs the permission for its name. `listing`:
+   * an item whose member of that name lists one of `values` needs the permission for that value.
    */
   readonly permission?:
     | { readonly name: string; readonly without: string }
     | { readonly name: string; readonly listing: string; readonly values: readonly string[] }
 }
 
-/** The name of a service and, by its type, its interface and hooks. */
+/** Identifies a service. Its types carry the interface and the hooks. */
 export interface ServiceToken<T = unknown, H = object> extends AnyService {
   readonly hooks: { readonly [K in keyof H]: HookRef<H[K]> }
   readonly '~service'?: T
 }
 
-/** What changed in a slot since the last event. */
+/** The changes of a slot since the last event. */
 export interface SlotChange {
   readonly slot: string
   readonly added: readonly string[]
@@ -119,21 +120,21 @@ export interface SlotChange {
   readonly version: number
 }
 
-/** The name of a slot and, by its type, what it holds. */
+/** Identifies a slot. Its type carries the type of the items. */
 export interface SlotToken<T = unknown> extends AnySlot {
-  /** Fires after contributions came or went, once a turn of the loop. */
+  /** Fires after items were added or removed, at most once per turn of the event loop. */
   readonly changed: HookRef<Series<SlotChange>>
   readonly '~item'?: T
 }
 
 /** A live, read-only view of a slot: `requires: { tools: Tools }` gives one. */
 export interface SlotView<T> {
-  /** Grows with every change: keys caches. */
+  /** Grows with every change. Use it as a cache key. */
   readonly version: number
   readonly size: number
   get(name: string): T | undefined
   has(name: string): boolean
-  /** Names in the order they were added. */
+  /** Names in the order in which they were added. */
   names(): string[]
   entries(): [string, T][]
   /** The plugin that added a name. */
@@ -141,15 +142,15 @@ export interface SlotView<T> {
 }
 
 interface ServiceShape<T, H> {
-  /** Raised when the contract breaks what was; additions keep it. */
+  /** Increases with a breaking change of the contract; additions keep it. */
   api: number
   methods: MethodTable<T>
   hooks?: { readonly [K in keyof H]: KindOfHook<H[K]> }
 }
 
 /**
- * Declares a service: one job, exactly one provider.
- * `defineService<Chat, ChatHooks>('chat', { api: 1, methods: { reply: 'call', stream: 'stream' }, hooks: { turn: 'waterfall' } })`
+ * Declares a service, which has exactly one provider. `defineService<Chat, ChatHooks>('chat', { api: 1, methods: { reply:
+ * 'call', stream: 'stream' }, hooks: { turn: 'waterfall' } })`
  */
 export function defineService<T, H = object>(name: string, shape: ServiceShape<T, H>): ServiceToken<T, H> {
   const hooks = Object.entries((shape.hooks ?? {}) as Record<string, HookKind>)
@@ -170,7 +171,7 @@ interface SlotShape<T> extends Pick<AnySlot, 'permission'> {
   declared?: readonly (keyof T & string)[]
 }
 
-/** Declares a slot: many things of one kind, by name. Members of `T` that are no methods are data, fixed when added. */
+/** Declares a slot: named items of one kind. Members of `T` that are not methods are data, fixed when the item is added. */
 export function defineSlot<T>(name: string, shape: SlotShape<T>): SlotToken<T> {
   return Object.freeze({
     what: 'slot' as const,
@@ -184,10 +185,10 @@ export function defineSlot<T>(name: string, shape: SlotShape<T>): SlotToken<T> {
   })
 }
 
-/** Everything may be asked by the program itself: the principal of start-up work and of commands on the machine. */
+/** The principal of the program itself, with all scopes: for work at startup and for commands on the machine. */
 export const SYSTEM: Principal = Object.freeze({ id: 'system', scopes: Object.freeze(['*']) })
 
-/** The circumstances of work that no request asked for. */
+/** Creates the context of work that no request asked for. */
 export function systemContext(signal: AbortSignal, requestId = 'system'): CallContext {
   return { signal, principal: SYSTEM, requestId }
 }

@@ -22,7 +22,7 @@ describe('a close', () => {
       ],
     })
     const error = await failureOf(host.close())
-    expect(error).to.include({ code: 'CLOSE_FAILED', plugin: 'bad', message: 'an undo failed: stuck' })
+    expect(error).to.include({ code: 'CLOSE_FAILED', plugin: 'bad', message: 'an undo function failed: stuck' })
     expect(error.hint).to.be.a('string')
     expect(undone).to.deep.equal(['b', 'a'])
     expect(host.report().state).to.equal('closed')
@@ -32,7 +32,11 @@ describe('a close', () => {
     const undone: string[] = []
     const host = await startHost({ plugins: [closes(() => undone.push('a'), 'a'), closes(() => never)], config: HURRY })
     const error = await failureOf(host.close())
-    expect(error).to.include({ code: 'CLOSE_FAILED', plugin: 'bad', message: 'an undo failed: it did not end within 30 ms' })
+    expect(error).to.include({
+      code: 'CLOSE_FAILED',
+      plugin: 'bad',
+      message: 'an undo function failed: the work did not end within 30 ms',
+    })
     expect(undone).to.deep.equal(['a'])
   })
 

@@ -29,37 +29,37 @@ describe('a bad configuration', () => {
         undefined,
         'svc.config.yaml:2',
         'log.level must be one of "debug", "info", "warn", "error", "silent", was text "loud"',
-        'fix the value, or take the key out to get its default',
+        'Fix the value, or remove the key to use its default',
       ],
-      ['CONFIG_UNKNOWN_KEY', undefined, 'svc.config.yaml:9', 'sever is no known key', 'did you mean "server"?'],
-      ['CONFIG_INVALID', 'http', 'svc.config.yaml:5', 'server.host is required', 'set server.host'],
-      ['CONFIG_UNKNOWN_KEY', 'http', 'svc.config.yaml:8', 'server.prot is no known key', 'did you mean "port"?'],
+      ['CONFIG_UNKNOWN_KEY', undefined, 'svc.config.yaml:9', 'sever is not a known key', 'did you mean "server"?'],
+      ['CONFIG_INVALID', 'http', 'svc.config.yaml:5', 'server.host is required', 'Set server.host'],
+      ['CONFIG_UNKNOWN_KEY', 'http', 'svc.config.yaml:8', 'server.prot is not a known key', 'did you mean "port"?'],
       [
         'CONFIG_INVALID',
         'http',
         'svc.config.yaml:6',
         'server.port must be integer, was text "80"',
-        'fix the value, or take the key out to get its default',
+        'Fix the value, or remove the key to use its default',
       ],
       [
         'CONFIG_INVALID',
         'http',
         'svc.config.yaml:7',
         'server.mode must be one of "a", "b", was text "c"',
-        'fix the value, or take the key out to get its default',
+        'Fix the value, or remove the key to use its default',
       ],
     ])
   })
 
   it('lists what is known where no name is near', async () => {
     const error = await problemOf({ plugins: [server], config: { server: { host: 'x', certificate: 1 } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', where: 'given', hint: 'known here: host, mode, port' })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', where: 'given', hint: 'Known keys here: host, mode, port' })
   })
 
   it('refuses keys for a plugin that has none', async () => {
     const bare = entry('bare', definePlugin({ section: 'bare', setup() {} }))
     const error = await problemOf({ plugins: [bare], config: { bare: { colour: 1 } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', plugin: 'bare', message: 'bare.colour is no known key' })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', plugin: 'bare', message: 'bare.colour is not a known key' })
   })
 
   it('never shows a secret', async () => {

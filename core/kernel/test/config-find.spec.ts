@@ -32,7 +32,7 @@ describe('finding configuration', () => {
   it('says when the file of --config is not there, or of no known form', async () => {
     expect(await problemIn(findIn({}, { file: 'gone.yaml' }))).to.include({
       code: 'CONFIG_UNREADABLE',
-      message: 'this file does not exist',
+      message: 'the file does not exist',
     })
     const error = await problemIn(findIn({ 'my.conf': 'a: 1' }, { file: 'my.conf' }))
     expect(error.code).to.equal('CONFIG_UNREADABLE')
@@ -68,13 +68,13 @@ describe('finding configuration', () => {
       const error = await problemIn(findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } }))
       expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: `../${where}` })
       expect(error.message).to.include(told)
-      expect(error.hint).to.include('fix the file')
+      expect(error.hint).to.include('Fix the file')
     })
 
   it('tells the line of an alias that YAML takes a star for', async () => {
     const error = await problemIn(findIn({ 'project/svc.config.yaml': 'server:\n  allowed_hosts:\n    - *.example.com\n' }))
     expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: '../svc.config.yaml:3' })
-    expect(error.message).to.include('quotes')
+    expect(error.message).to.include('quote text')
   })
 
   it('refuses a file that holds no object', async () => {
@@ -94,7 +94,7 @@ describe('finding configuration', () => {
     const error = await problemIn(findIn(files))
     expect(error).to.include({ code: 'CONFIG_AMBIGUOUS', where: '../svc.config.json' })
     expect(error.message).to.include('../svc.config.json and ../svc.config.yaml')
-    expect(error.hint).to.include('keep one').and.include('remove ../svc.config.yaml')
+    expect(error.hint).to.include('Keep one').and.include('remove ../svc.config.yaml')
     expect((await findIn({ ...files, 'other.yaml': 'a: 3' }, { file: 'other.yaml' })).problems).to.deep.equal([])
     const { problems } = await findIn({ 'home/svc.config.yaml': 'a: 1', 'home/svc.config.mts': 'export default {}' })
     expect(problems.map(one => one.code)).to.deep.equal(['CONFIG_AMBIGUOUS'])

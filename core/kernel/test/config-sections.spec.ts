@@ -22,7 +22,11 @@ describe('sections', () => {
     const plugins = [any('tools.files')]
     await using _host = await startHost({ plugins, config: { tools: { files: { roots: [] } } } })
     const error = await problemOf({ plugins, config: { tools: { file: {} } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', message: 'tools.file is no known key', hint: 'did you mean "files"?' })
+    expect(error).to.include({
+      code: 'CONFIG_UNKNOWN_KEY',
+      message: 'tools.file is not a known key',
+      hint: 'did you mean "files"?',
+    })
     expect(await problemOf({ plugins, config: { tools: 5 } })).to.include({ message: 'tools must be an object' })
   })
 
@@ -32,10 +36,10 @@ describe('sections', () => {
     const error = await problemOf({ plugins, config: { server: { wokers: 2 } } })
     expect(error).to.include({
       code: 'CONFIG_UNKNOWN_KEY',
-      message: 'server.wokers is no known key',
+      message: 'server.wokers is not a known key',
       hint: 'did you mean "workers"?',
     })
-    expect((await problemOf({ plugins, config: { server: { x: 2 } } })).hint).to.equal('known here: port, workers')
+    expect((await problemOf({ plugins, config: { server: { x: 2 } } })).hint).to.equal('Known keys here: port, workers')
   })
 
   it('may be set to nothing', async () => {
@@ -65,7 +69,7 @@ describe('sections', () => {
     await using _host = await startHost(start({ enabled: false, header: 'x' }))
     const asked = await problemOf(start({ enabled: true }))
     expect(asked).to.include({ code: 'CONFIG_UNOWNED', where: 'given', hint: 'add "@svc/plugin-auth" to "plugins"' })
-    expect(asked.message).to.equal('server.auth.enabled asks for authentication, which no loaded plugin does')
+    expect(asked.message).to.equal('server.auth.enabled requests authentication, but no loaded plugin provides that')
     expect(await problemOf(start({ hedaer: 'x' }))).to.include({ code: 'CONFIG_UNKNOWN_KEY', hint: 'did you mean "header"?' })
     await using _owned = await startHost({ ...start({ enabled: true }), plugins: [any('server'), any('server.auth')] })
   })
@@ -152,9 +156,9 @@ describe('instances', () => {
     })
     expect(error).to.include({
       code: 'CONFIG_INVALID',
-      message: 'providers.work is of type "opnai", which no loaded plugin knows',
+      message: 'providers.work has the type "opnai", which no loaded plugin provides',
     })
-    expect(error.hint).to.equal('known types: local, openai; or add the plugin that brings "opnai"')
+    expect(error.hint).to.equal('Use one of the types local, openai, or add the plugin that provides "opnai"')
   })
 
   it('suggest the key that says whose an entry is, and the one that switches it off', async () => {
@@ -162,16 +166,16 @@ describe('instances', () => {
     const typ = await problemOf({ plugins, config: { providers: { mine: { typ: 'local', url: 'x' } } } })
     expect(typ).to.include({
       code: 'CONFIG_UNKNOWN_KEY',
-      message: 'providers.mine.typ is no known key',
+      message: 'providers.mine.typ is not a known key',
       hint: 'did you mean "type"?',
     })
     const off = await problemOf({ plugins, config: { providers: { local: { enabeld: false } } } })
-    expect(off).to.include({ message: 'providers.local.enabeld is no known key', hint: 'did you mean "enabled"?' })
+    expect(off).to.include({ message: 'providers.local.enabeld is not a known key', hint: 'did you mean "enabled"?' })
   })
 
   it('have their faults told under their own path', async () => {
     const error = await problemOf({ plugins: [kind('local')], config: { providers: { mine: { type: 'local', ulr: 'x' } } } })
-    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is no known key', hint: 'did you mean "url"?' })
+    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is not a known key', hint: 'did you mean "url"?' })
   })
 
   it('that fail are told apart in the report', async () => {

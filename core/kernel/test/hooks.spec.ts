@@ -135,7 +135,7 @@ describe('a hook', () => {
       line => JSON.parse(line) as { plugin: string; hook: string; ms: number; slow_tap_ms: number; msg: string }
     )
     expect(told).to.have.length(1)
-    expect(told[0]).to.include({ plugin: 'slow', hook: 'greeter.before', slow_tap_ms: 1, msg: 'a tap was slow' })
+    expect(told[0]).to.include({ plugin: 'slow', hook: 'greeter.before', slow_tap_ms: 1, msg: 'a tap is slow' })
     expect(told[0]!.ms).to.be.at.least(3)
   })
 })
@@ -179,7 +179,7 @@ describe('a tap that fails', () => {
       await using host = await startHost(fails(new Error('no luck')))
       const error = await failureOf(greet(host))
       expect(error).to.include({ code: 'TAP_FAILED', plugin: 'bad', where: hook.id, message: 'no luck' })
-      expect(error.hint).to.include('disable bad')
+      expect(error.hint).to.include('Disable bad')
       await using coded = await startHost(fails(svcError('DENIED', 'not you', { hint: 'ask nicely', details: { who: 'you' } })))
       const denied = await failureOf(greet(coded))
       expect(denied).to.include({ code: 'DENIED', plugin: 'bad', where: hook.id, hint: 'ask nicely' })
@@ -194,7 +194,7 @@ describe('a tap that fails', () => {
       })
       const error = await failureOf(greet(host))
       expect(error).to.include({ code: 'TAP_TIMEOUT', plugin: 'slow', where: hook.id })
-      expect(error.message).to.equal(`its tap of ${hook.id} did not answer within 60 ms`)
+      expect(error.message).to.equal(`its tap of ${hook.id} did not end within 60 ms`)
       expect(error.hint).to.include('limitMs').and.include('host.tap_timeout_ms')
     })
 

@@ -175,7 +175,7 @@ describe('planHost', () => {
 
   it('knows the type of its entries all the same', async () => {
     const { problems } = await planOf(SHOP, { mine: { type: 'corne' } })
-    expect(problems.map(one => one.hint)).to.deep.equal(['known types: corner; or add the plugin that brings "corne"'])
+    expect(problems.map(one => one.hint)).to.deep.equal(['Use one of the types corner, or add the plugin that provides "corne"'])
   })
 
   it('refuses a plugin whose code has other instances than its manifest says', async () => {

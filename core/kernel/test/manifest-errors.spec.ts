@@ -78,7 +78,7 @@ describe('a manifest that cannot be right', () => {
     const options = { plugins: ['svc-a', 'svc-b', reader], from: [dir.url], slots: ['mine'] }
     const error = await problemOf(options)
     expect(error).to.include({ code: 'SLOT_UNKNOWN', plugin: 'svc-a', where: 'package.json:10' })
-    expect(error.hint).to.match(/^did you mean "words"\?; /)
+    expect(error.hint).to.match(/^did you mean "words"\?. /)
     await using _free = await startHost({ plugins: ['svc-a'], from: [dir.url] })
   })
 

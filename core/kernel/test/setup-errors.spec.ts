@@ -19,13 +19,13 @@ describe('a setup that fails', () => {
     const cause = new Error('no luck')
     const error = await problemOf({ plugins: [entry('a', definePlugin({ setup: () => Promise.reject(cause) }))] })
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'a', message: 'its setup failed: no luck', cause })
-    expect(error.hint).to.equal('fix the plugin, or take it out of "plugins" to start without it')
+    expect(error.hint).to.equal('Fix the plugin, or remove it from "plugins" to start without it')
   })
 
   it('says how to start without it, where the program knows another way than the list of plugins', async () => {
     const broken = entry('a', definePlugin({ setup: () => Promise.reject(new Error('no luck')) }))
     const without = (plugin: string) => `drop ${plugin}`
-    expect(await problemOf({ plugins: [broken], without })).to.have.property('hint', 'fix the plugin, or drop a')
+    expect(await problemOf({ plugins: [broken], without })).to.have.property('hint', 'Fix the plugin, or drop a')
   })
 
   it('hands on the code and the hint of what went wrong', async () => {
@@ -97,7 +97,7 @@ describe('a setup in a process of its own', () => {
   it('tells nothing of this process where it waits for something of its own', async () => {
     const { code, details } = await problemWith('setup: () => new Promise(() => {})')
     expect(code).to.equal('SETUP_TIMEOUT')
-    expect(details).to.deep.equal({ ms: 2000, waited: 'something of its own, in a process of its own' })
+    expect(details).to.deep.equal({ ms: 2000, waited: 'its own work in its own process' })
   })
 })
 
@@ -109,14 +109,14 @@ describe('a setup that never ends', () => {
   it('is told with what it waited for', async () => {
     const error = await problemOf({ plugins: [waits(({ store }) => store.open(ctx)), store], config: HURRY })
     expect(error).to.include({ code: 'SETUP_TIMEOUT', plugin: 'waiter' })
-    expect(error.message).to.equal('its setup did not end within 30 ms; it was waiting for the answer of store.open')
-    expect(error.details).to.deep.equal({ ms: 30, waited: 'the answer of store.open' })
+    expect(error.message).to.equal('its setup did not end within 30 ms; it was waiting for the result of store.open')
+    expect(error.details).to.deep.equal({ ms: 30, waited: 'the result of store.open' })
     expect(error.hint).to.include('host.setup_timeout_ms')
   })
 
   it('is told with what it waited for in a strict host, too', async () => {
     const start = testHost([waits(({ store }) => store.open(ctx))], { give: [service(Store, stuck())], config: HURRY })
-    expect((await failureOf(start)).message).to.include('waiting for the answer of store.open')
+    expect((await failureOf(start)).message).to.include('waiting for the result of store.open')
   })
 
   it('tells the last step where it waits for something of its own', async () => {
@@ -128,7 +128,7 @@ describe('a setup that never ends', () => {
     })
     const error = await problemOf({ plugins: [entry('a', plugin)], config: HURRY })
     expect(error).to.include({ code: 'SETUP_TIMEOUT', plugin: 'a' })
-    expect(error.message).to.include('something of its own (last step: added words/hi; open: ')
+    expect(error.message).to.include('its own work (last step: added words/hi; open: ')
   })
 
   it('adds nothing any more when it wakes up late', async () => {
@@ -150,7 +150,7 @@ describe('a setup that never ends', () => {
     expect(await late.promise).to.include({
       code: 'SCOPE_CLOSED',
       plugin: 'sleeper',
-      hint: 'stop the work when scope.signal aborts',
+      hint: 'Stop the work of the plugin when scope.signal aborts',
     })
   })
 })

@@ -24,7 +24,7 @@ describe('a start that fails before anything is set up', () => {
     await using dir = await folder()
     const error = await problemOf({ plugins: ['svc-plugin-nowhere'], from: [dir.url] })
     expect(error).to.include({ code: 'PLUGIN_UNKNOWN', plugin: 'svc-plugin-nowhere' })
-    expect(error.hint).to.equal('install it (npm install svc-plugin-nowhere), fix the name, or take it out of "plugins"')
+    expect(error.hint).to.equal('Install it (npm install svc-plugin-nowhere), fix the name, or remove it from "plugins"')
     expect(error.message).to.include(dir.path.split('/').at(-1)).and.not.include(dir.path)
   })
 
@@ -38,14 +38,14 @@ describe('a start that fails before anything is set up', () => {
     await using dir = await folder(packageFiles('svc-plugin-bad', svc, PLAIN_PLUGIN))
     const error = await problemOf({ plugins: ['svc-plugin-bad'], from: [dir.url] })
     expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-bad', hint: 'did you mean "permissions"?' })
-    expect(error.message).to.include('svc.permisions is no known key').and.include('svc.contributes.tools must be array')
+    expect(error.message).to.include('svc.permisions is not a known key').and.include('svc.contributes.tools must be array')
     expect(error.where).to.match(/^package\.json:1[0-9]$/)
   })
 
   it('names the line where a package.json is no JSON', async () => {
     await using dir = await folder({ 'plug/package.json': '{\n  "name": "plug",\n  "svc": { "api": 1 "kind": "tool" }\n}' })
     const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
-    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug', where: 'package.json:3', hint: 'fix the file' })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug', where: 'package.json:3', hint: 'Fix the file' })
   })
 
   for (const text of ['null', '[]', '{ "name": 5 }', '{ "svc": {} }', '{'])
@@ -60,14 +60,14 @@ describe('a start that fails before anything is set up', () => {
   it('refuses a package that is no plugin', async () => {
     await using dir = await folder({ 'plug/package.json': { name: 'left-pad' } })
     const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
-    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'left-pad', hint: 'add "svc": { "api": 1, "kind": "tool" }' })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'left-pad', hint: 'Add "svc": { "api": 1, "kind": "tool" }' })
   })
 
   it('refuses a manifest of a newer api, with its line', async () => {
     await using dir = await folder(packageFiles('svc-plugin-new', { api: 2, kind: 'tool', novelty: true }, PLAIN_PLUGIN))
     const error = await problemOf({ plugins: ['svc-plugin-new'], from: [dir.url] })
     expect(error).to.include({ code: 'MANIFEST_NEWER', plugin: 'svc-plugin-new', where: 'package.json:7' })
-    expect(error.hint).to.equal('update svc, or install a version of svc-plugin-new for api 1')
+    expect(error.hint).to.equal('Update svc, or install a version of svc-plugin-new for API 1')
     expect(error.details).to.deep.equal({ api: 2, host: 1 })
   })
 
@@ -78,22 +78,22 @@ describe('a start that fails before anything is set up', () => {
       await using dir = await folder(packageFiles(`svc-plugin-${name}`, svc, text))
       const error = await problemOf({ plugins: [`svc-plugin-${name}`], from: [dir.url] })
       expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: `svc-plugin-${name}` })
-      expect(error.hint).to.include(name === 'empty' ? 'export default definePlugin' : 'its module must load')
+      expect(error.hint).to.include(name === 'empty' ? 'export default definePlugin' : 'Fix the error in the module')
       if (name !== 'empty') expect(error.cause).to.be.instanceOf(Error)
     }
   })
 
   it('names a plugin that is listed twice', async () => {
     const error = await problemOf({ plugins: [entry('a', nothing()), entry('a', nothing())] })
-    expect(error).to.include({ code: 'PLUGIN_TWICE', plugin: 'a', hint: 'keep one entry of it in "plugins"' })
+    expect(error).to.include({ code: 'PLUGIN_TWICE', plugin: 'a', hint: 'Keep one of its entries in "plugins"' })
   })
 
   it('names both providers of one service', async () => {
     const other = entry('other', definePlugin({ provides: Greeter, setup: () => ({ greet: async () => '' }) }))
     const error = await problemOf({ plugins: [greeter(), other] })
     expect(error).to.include({ code: 'SERVICE_TAKEN', plugin: 'other' })
-    expect(error.message).to.equal('provides the service "greeter", which greeter provides already')
-    expect(error.hint).to.equal('disable one: plugins: [{ use: "greeter", enabled: false }]')
+    expect(error.message).to.equal('provides the service "greeter", which greeter already provides')
+    expect(error.hint).to.equal('Disable one of the plugins: plugins: [{ use: "greeter", enabled: false }]')
   })
 
   it("lets nobody take the host's own service", async () => {
@@ -109,7 +109,7 @@ describe('a start that fails before anything is set up', () => {
     const error = await problemOf({ plugins: [greeter(), entry('guest', definePlugin({ requires: { g: Greter }, setup() {} }))] })
     expect(error).to.include({ code: 'SERVICE_MISSING', plugin: 'guest' })
     expect(error.message).to.equal('requires the service "greter", which no loaded plugin provides')
-    expect(error.hint).to.equal('add a plugin that provides "greter" to "plugins" (did you mean "greeter"?)')
+    expect(error.hint).to.equal('Add a plugin that provides "greter" to "plugins" (did you mean "greeter"?)')
   })
 
   it('prints a circle as a path', async () => {
@@ -118,7 +118,7 @@ describe('a start that fails before anything is set up', () => {
     const c = entry('c', definePlugin({ requires: { c: Clock }, setup() {} }))
     const error = await problemOf({ plugins: [c, a, b] })
     expect(error).to.include({ code: 'SERVICE_CYCLE', plugin: 'a' })
-    expect(error.message).to.equal('plugins require each other in a circle: a → b → a')
+    expect(error.message).to.equal('plugins require each other in a cycle: a → b → a')
     expect(error.details).to.deep.equal({ path: ['a', 'b', 'a'] })
     expect(error.hint).to.include('optional')
   })
@@ -141,7 +141,7 @@ describe('a start that fails before anything is set up', () => {
     ] as const) {
       const error = await problemOf({ plugins: [greeter(), guest] })
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'guest' })
-      expect(error.message).to.match(new RegExp(`^knows "${name}" in another form than this host: .+ against `))
+      expect(error.message).to.match(new RegExp(`^uses another version of the contract "${name}" than this host: .+ instead of `))
       expect(error.hint).to.include('same contract')
     }
   })
@@ -163,7 +163,7 @@ describe('a start that fails before anything is set up', () => {
     ])
     const page = formatError(Object.assign(new Error(), { problems }))
     expect(page).to.include(
-      'SERVICE_MISSING  guest\n  requires the service "greeter", which no loaded plugin provides\n  add a plugin'
+      'SERVICE_MISSING  guest\n  requires the service "greeter", which no loaded plugin provides\n  Add a plugin'
     )
     expect(page.split('\n\n')).to.have.length(4)
   })
@@ -177,7 +177,7 @@ describe('a start that fails before anything is set up', () => {
       ['CONFIG_UNKNOWN_KEY', 'nowhere'],
       ['CONFIG_UNKNOWN_KEY', 'lgo'],
     ])
-    expect(problems[2]!.hint).to.equal('did you mean "log"? (or it belongs to svc-plugin-nowhere, which could not be loaded)')
+    expect(problems[2]!.hint).to.equal('did you mean "log"? (or it belongs to svc-plugin-nowhere, which failed to load)')
   })
 
   it('only notes unknown keys where all that could not be loaded was optional', async () => {
@@ -225,8 +225,8 @@ describe('a setup that adds what it may not', () => {
   it('names both who add one name to a slot', async () => {
     const error = await problemOf({ plugins: [adds('first', 'hello'), adds('second', 'hello')] })
     expect(error).to.include({ code: 'NAME_TAKEN', plugin: 'second' })
-    expect(error.message).to.equal('adds "hello" to words, where first has added that name already')
-    expect(error.hint).to.equal('rename one of the two, or disable one of the plugins')
+    expect(error.message).to.equal('adds "hello" to words, but first has already added that name')
+    expect(error.hint).to.equal('Rename one of the two items, or disable one of the plugins')
   })
 
   it('names a contribution that the manifest does not declare, and the words to add', async () => {
@@ -235,6 +235,6 @@ describe('a setup that adds what it may not', () => {
       plugins: [adds('a', 'hello', { manifest }), adds('b', 'hi__x', { manifest }), adds('c', 'hi', { manifest })],
     })
     expect(error).to.include({ code: 'CONTRIBUTION_UNDECLARED', plugin: 'c' })
-    expect(error.hint).to.equal('add it to its package.json: "svc": { "contributes": { "words": ["hi"] } }')
+    expect(error.hint).to.equal('Add it to the package.json of the plugin: "svc": { "contributes": { "words": ["hi"] } }')
   })
 })

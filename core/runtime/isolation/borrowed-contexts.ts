@@ -1,5 +1,5 @@
 import { type AnyService, type AnySlot, type MethodKind, type Principal, SYSTEM, type CallContext } from '@svc/core'
-import { useForged } from '../processes/errors.ts'
+import { contextForged } from '../processes/errors.ts'
 
 type Method = (...args: unknown[]) => unknown
 type Methods = Record<string, Method>
@@ -16,20 +16,20 @@ export interface BorrowedContexts {
 }
 
 /** A call that runs over there, and the principal in whose name it may ask back. */
-interface Lent {
+interface BorrowedContext {
   readonly ctx: CallContext
   readonly as: Principal
 }
 
 export function createBorrowedContexts(plugin: string): BorrowedContexts {
-  const lent = new Set<Lent>()
+  const lent = new Set<BorrowedContext>()
   // Its own work carries no rights over what others own: who may do everything is the program itself, and a stranger's process is not that.
   const own: Principal = Object.freeze({ id: `plugin:${plugin}`, scopes: Object.freeze([]) })
   const trusted = (ctx: CallContext): CallContext => {
     const { id } = ctx.principal
     if (id === SYSTEM.id || id === own.id) return { ...ctx, principal: own }
     const given = lent.values().find(one => one.ctx.requestId === ctx.requestId && one.ctx.principal.id === id)
-    if (!given) throw useForged(plugin, id, ctx.requestId)
+    if (!given) throw contextForged(plugin, id, ctx.requestId)
     return { ...ctx, principal: given.as }
   }
   const lending = (token: Table, stub: object, asOf: (ctx: CallContext) => Principal) =>
@@ -60,7 +60,7 @@ function each({ methods }: Table, implementation: object, make: (method: Method,
 // The channel on either side has seen to it that the last argument is one.
 const contextOf = (args: unknown[]) => args.at(-1) as CallContext
 
-function callWhile(lent: Set<Lent>, method: Method, asOf: (ctx: CallContext) => Principal): Method {
+function callWhile(lent: Set<BorrowedContext>, method: Method, asOf: (ctx: CallContext) => Principal): Method {
   return async (...args) => {
     const ctx = contextOf(args)
     const entry = { ctx, as: asOf(ctx) }
@@ -73,7 +73,7 @@ function callWhile(lent: Set<Lent>, method: Method, asOf: (ctx: CallContext) => 
   }
 }
 
-function streamWhile(lent: Set<Lent>, method: Method, asOf: (ctx: CallContext) => Principal): Method {
+function streamWhile(lent: Set<BorrowedContext>, method: Method, asOf: (ctx: CallContext) => Principal): Method {
   return async function* (...args) {
     const ctx = contextOf(args)
     const entry = { ctx, as: asOf(ctx) }

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream'
 import { reword, undeclared } from './errors.ts'
 
 /** Opens a port on the loopback of the sandbox, behind which is the host's proxy: HTTP libraries know no proxies at sockets. */
-export async function openProxyDoor({ socket, port }: { readonly socket: string; readonly port: number }): Promise<void> {
+export async function openProxyPort({ socket, port }: { readonly socket: string; readonly port: number }): Promise<void> {
   const door = createServer({ allowHalfOpen: true }, near => {
     const far = connect({ path: socket, allowHalfOpen: true })
     // Whoever asked sees the connection end; why it did is the host's to tell.

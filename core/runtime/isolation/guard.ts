@@ -19,27 +19,27 @@ interface GuardSettings {
 }
 
 /** Called for each thing that was reached for in vain: once for each kind and name. */
-export type Refuse = (kind: RefusalKind, what: string) => void
+export type ReportRefusal = (kind: RefusalKind, what: string) => void
 
 const MOST = 500
 const VARIABLE = 'SVC_ISOLATED'
 
 /** Watches what the plugin reaches for. It is no wall, it tells: what is refused is refused by the sandbox. */
-export async function openGuard(tell: Refuse): Promise<void> {
+export async function openGuard(report: ReportRefusal): Promise<void> {
   const written = process.env[VARIABLE]
   delete process.env[VARIABLE]
   if (written === undefined) return
   const { env, visible, proxy } = JSON.parse(written) as GuardSettings
-  const told = new Set<string>()
-  const refuse: Refuse = (kind, what) => {
+  const reported = new Set<string>()
+  const refuse: ReportRefusal = (kind, what) => {
     const key = `${kind} ${what}`
-    if (told.has(key) || told.size >= MOST) return
-    told.add(key)
-    tell(kind, what)
+    if (reported.has(key) || reported.size >= MOST) return
+    reported.add(key)
+    report(kind, what)
   }
   if (proxy) {
-    const { guardFetch, openProxyDoor } = await import('./guard-network.ts')
-    await openProxyDoor(proxy)
+    const { guardFetch, openProxyPort } = await import('./guard-network.ts')
+    await openProxyPort(proxy)
     guardFetch()
     const { openTunnels } = await import('./tunnels.ts')
     await openTunnels(proxy, refuse)
@@ -63,7 +63,7 @@ const WRITES = /^(write|append|mkdir|rm|unlink|rename|copy|cp|ch|lch|truncate|sy
 const PERMISSIONS: Readonly<Record<string, RefusalKind>> = { FileSystemRead: 'read', FileSystemWrite: 'write' }
 
 /** Tells of what Node's own modules refuse: files that may not be read or written, and other programs. All of it goes through the functions of these two. */
-function guardCalls(refuse: Refuse, visible: readonly string[]): void {
+function guardCalls(refuse: ReportRefusal, visible: readonly string[]): void {
   const see = (name: string, error: unknown) => {
     const found = refusalIn(name, Object(error) as Failure, [...COMMON, ...visible])
     if (!found) return
@@ -139,13 +139,13 @@ const isWithin = (path: string, folder: string) =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 
 /** What Node and common libraries look for everywhere, and do without: nobody declares it. */
-export const USUAL =
+export const COMMON_VARIABLES =
   /^(NODE|NPM|npm|LC|XDG|UNDICI|WS|READABLE_STREAM|JEST|MOCHA|VITEST|WATCH)(_|$)|^(DEBUG|TERM|COLORTERM|CI|HOME|PATH|PWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|EDITOR|BABEL_ENV|SYSTEMROOT|APPDATA|LOCALAPPDATA|SVC_EGRESS)$|COLOR|_PROXY$|_proxy$|^no_proxy$/
 
 /** Tells of each variable that is read, not declared, and so not there. */
-function guardVariables(refuse: Refuse, declared: readonly string[]): void {
+function guardVariables(refuse: ReportRefusal, declared: readonly string[]): void {
   const look = (all: NodeJS.ProcessEnv, name: string | symbol) => {
-    if (typeof name !== 'string' || name in all || USUAL.test(name)) return
+    if (typeof name !== 'string' || name in all || COMMON_VARIABLES.test(name)) return
     if (!declared.some(word => matchesPattern(word, name))) refuse('env', name)
   }
   process.env = new Proxy(process.env, {

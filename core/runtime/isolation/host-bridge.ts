@@ -1,20 +1,18 @@
 import type { Scope, SlotToken, TapOptions, Waterfall } from '@svc/core'
 import { Checks, HealthFacts, MetricSources, type RefusalKind } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
-import { type Level, type HostBridge, REFUSALS, Tapped } from './contract.ts'
-import { type Contributions, LONGEST_NAME } from './contributions.ts'
+import { type Level, type HostBridge, REFUSAL_KINDS, RemoteTap } from './contract.ts'
+import { canTap, type Contributions, isPublicHook, MAX_NAME_LENGTH } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
 import type { Isolated } from './isolated-ref.ts'
 import type { BorrowedContexts } from './borrowed-contexts.ts'
-import type { LineBudget } from './line-budget.ts'
-import { isFree, mayJoin } from './permitted.ts'
-import { LONGEST_LINE, shortFacts } from './short-facts.ts'
+import { MAX_LINE_LENGTH, type OutputLimiter, truncateFacts } from './output-limiter.ts'
 
-interface Parts {
+interface HostBridgeOptions {
   readonly channel: Channel
   readonly uses: BorrowedContexts
   readonly contributions: Contributions
-  readonly budget: LineBudget
+  readonly budget: OutputLimiter
   readonly refused: (kind: RefusalKind, what: string) => Promise<void>
 }
 
@@ -38,7 +36,7 @@ const REPORTS: ReadonlySet<string> = new Set([Checks.name, HealthFacts.name, Met
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks. */
-export function hostBridgeOf(plugin: Isolated, scope: Scope, parts: Parts): HostBridge {
+export function createHostBridge(plugin: Isolated, scope: Scope, parts: HostBridgeOptions): HostBridge {
   const { channel, uses, contributions, budget, refused } = parts
   return {
     async add(slot, name, { path, methods, data = {} }) {
@@ -50,17 +48,17 @@ export function hostBridgeOf(plugin: Isolated, scope: Scope, parts: Parts): Host
       })
     },
     async tap(hook, path, options) {
-      if (!mayJoin(hook.id, plugin)) {
-        const named = hook.id.slice(0, LONGEST_NAME)
+      if (!canTap(hook.id, plugin)) {
+        const named = hook.id.slice(0, MAX_NAME_LENGTH)
         await refused('hooks', named)
         throw hookNotPermitted(plugin.ref.name, named)
       }
       contributions.put({ path, name: hook.id, isTap: true }, () => {
-        const far = uses.lend(Tapped, channel.reach(path, Tapped))
+        const far = uses.lend(RemoteTap, channel.reach(path, RemoteTap))
         return scope.tap<Waterfall<unknown>>(
           hook,
           (value, ctx) => (far.tap!(value, ctx) as Promise<unknown>).catch(blaming(plugin.ref.name)),
-          boundedTap(options, !plugin.ref.held || !isFree(hook.id))
+          boundedTap(options, !plugin.ref.held || !isPublicHook(hook.id))
         )
       })
     },
@@ -68,10 +66,10 @@ export function hostBridgeOf(plugin: Isolated, scope: Scope, parts: Parts): Host
       contributions.remove(path)
     },
     async log(level, facts, message) {
-      if (LEVELS.includes(level) && budget.takes()) scope.log[level](shortFacts(facts), message?.slice(0, LONGEST_LINE))
+      if (LEVELS.includes(level) && budget.takes()) scope.log[level](truncateFacts(facts), message?.slice(0, MAX_LINE_LENGTH))
     },
     async refused(kind, what) {
-      if (REFUSALS.includes(kind)) await refused(kind, String(what))
+      if (REFUSAL_KINDS.includes(kind)) await refused(kind, String(what))
     },
   }
 }

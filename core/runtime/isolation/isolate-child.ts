@@ -4,9 +4,9 @@ import { type Plugin, systemContext } from '@svc/core'
 import { withHostPackages } from '@svc/core/config'
 import { importFailed, placeInStack } from '@svc/core/internal'
 import { openChannel } from '../processes/channel.ts'
-import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, HostBridge, Shell, Task } from './contract.ts'
+import { PLUGIN_MESSAGE_BUDGET, MAX_PLUGIN_MESSAGE, HostBridge, PluginRunner, TaskRunner } from './contract.ts'
 import { openGuard } from './guard.ts'
-import { createShell } from './shell.ts'
+import { createPluginRunner } from './plugin-runner.ts'
 import type { TaskRun } from './task.ts'
 import { socketTransport } from '../processes/wire.ts'
 
@@ -22,15 +22,15 @@ const load = async (): Promise<Plugin> => {
   throw importFailed(name, new TypeError('its default export is no plugin'))
 }
 // What the host would end this process for fails here, and says where.
-const limits = { mostSent: MOST_OF_A_PLUGIN, budgetSent: BUDGET_OF_A_PLUGIN }
+const limits = { mostSent: MAX_PLUGIN_MESSAGE, budgetSent: PLUGIN_MESSAGE_BUDGET }
 const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
-const outside = channel.reach('outside', HostBridge)
+const host = channel.reach('host_bridge', HostBridge)
 // A host that only asks what the plugin declares takes none of these.
-const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemContext(channel.signal)).catch(() => {}))
-const shell = createShell(channel, name, load)
-channel.offer('shell', Shell, shell)
+const guarded = openGuard((kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}))
+const runner = createPluginRunner(channel, name, load)
+channel.offer('plugin_runner', PluginRunner, runner)
 if (task !== undefined)
-  channel.offer('task', Task, {
+  channel.offer('task', TaskRunner, {
     async run(input, ctx) {
       await guarded
       const { run } = (await import(task)) as { run: TaskRun }
@@ -41,5 +41,5 @@ if (task !== undefined)
 // Without its host it has nothing to live for, whatever it still holds open.
 channel.signal.addEventListener('abort', () => {
   setTimeout(() => process.exit(0), LAST_MS).unref()
-  void shell.close(systemContext(channel.signal)).finally(() => process.exit(0))
+  void runner.close(systemContext(channel.signal)).finally(() => process.exit(0))
 })

@@ -9,15 +9,14 @@ import {
   type CallContext,
 } from '@svc/core'
 import { Isolation } from '@svc/core/contracts'
-import { contractMismatch, differenceOf, isSmall, placed } from '@svc/core/internal'
-import { type Description, Shell } from './contract.ts'
+import { contractMismatch, differenceOf, isWithinSize, withSyntaxErrorPlace } from '@svc/core/internal'
+import { type PluginDescription, PluginRunner } from './contract.ts'
 import { declaresInvalid, notIsolable } from './errors.ts'
-import { heldConfig } from './held-config.ts'
-import { startProcess } from './isolated-process.ts'
+import { untrustedSchema } from './untrusted-schema.ts'
+import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
 import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
-import { Life } from './life.ts'
-import { holdToServices } from './permitted.ts'
-import { plainIsolation } from './plain.ts'
+import { IsolatedInstance } from './isolated-instance.ts'
+import { checkServicePermissions } from './contributions.ts'
 
 /** The key under which the wrapper is given its policy; the plugin itself never sees it. */
 const POLICY = '~isolation'
@@ -29,10 +28,14 @@ const POLICY = '~isolation'
  */
 export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, declares?: unknown): Promise<Plugin> {
   if (ref.held && declares === undefined) throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
-  const description = declares ?? (await describeIsolated(ref, plainIsolation(options), options))
+  const description = declares ?? (await describeIsolated(ref, unrestrictedIsolation(options), options))
   const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
   if (ref.held)
-    holdToServices(ref.name, { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }, ref.held.permissions)
+    checkServicePermissions(
+      ref.name,
+      { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) },
+      ref.held.permissions
+    )
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
@@ -44,9 +47,9 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     requires: ownAll(requires),
     optional: ownAll(optional),
     provides: provides && own(provides),
-    ...(config === undefined ? {} : { config: heldConfig(config) }),
+    ...(config === undefined ? {} : { config: untrustedSchema(config) }),
   }
-  const lives = new Map<string | undefined, Life>()
+  const lives = new Map<string | undefined, IsolatedInstance>()
   return Object.freeze({
     ...(section === undefined ? {} : { section }),
     ...(instances === undefined ? {} : { instances }),
@@ -57,11 +60,11 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     // of two under one key the optional one is given: a plugin that took this key would bring its own policy
     optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
     setup(scope: Scope, { [POLICY]: policy, ...given }: Record<string, unknown>) {
-      const life = new Life(plugin, scope, given, (policy as Isolation | undefined) ?? plainIsolation(options))
+      const life = new IsolatedInstance(plugin, scope, given, (policy as Isolation | undefined) ?? unrestrictedIsolation(options))
       lives.set(scope.instance, life)
       return life.setUp()
     },
-    standing: (instance?: string) => lives.get(instance)?.standing(),
+    processStatus: (instance?: string) => lives.get(instance)?.processStatus(),
   })
 }
 
@@ -98,10 +101,12 @@ export async function describeIsolated(
   const { startLimitMs = START_MS, closeLimitMs = CLOSE_MS } = options
   const running = await startProcess(isolation, requestFor(ref, options), ctx, { closeLimitMs })
   try {
-    const said = await running.channel.reach('shell', Shell).describe({ ...ctx, deadline: Date.now() + startLimitMs })
+    const said = await running.channel
+      .reach('plugin_runner', PluginRunner)
+      .describe({ ...ctx, deadline: Date.now() + startLimitMs })
     return descriptionOf(ref.name, said)
   } catch (error) {
-    throw await placed(error, ref.module, ref.held?.folder)
+    throw await withSyntaxErrorPlace(error, ref.module, ref.held?.folder)
   } finally {
     await running.end()
   }
@@ -125,7 +130,7 @@ const token = {
 } as const
 
 // words that the quick check knows: a start loads no other for it
-const form = schema<Description>({
+const form = schema<PluginDescription>({
   type: 'object',
   properties: {
     section: word,
@@ -140,9 +145,9 @@ const form = schema<Description>({
 })
 
 /** What an isolated plugin says that it declares: a stranger's word, on which the start of the host hangs. Throws PLUGIN_INVALID. */
-function descriptionOf(plugin: string, said: unknown): Description {
-  if (!isSmall(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
+function descriptionOf(plugin: string, said: unknown): PluginDescription {
+  if (!isWithinSize(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
   const [fault] = form.check(said)
   if (fault) throw declaresInvalid(plugin, `${fault.path} ${fault.message}`.trim())
-  return said as Description
+  return said as PluginDescription
 }

@@ -1,14 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import process from 'node:process'
 import type { Readable } from 'node:stream'
-import { systemContext, type CallContext, withTimeout } from '@svc/core'
+import { type CallContext, systemContext, withTimeout } from '@svc/core'
 import type { Isolation, IsolationRequest, PreparedProcess } from '@svc/core/contracts'
 import { type Channel, openChannel } from '../processes/channel.ts'
-import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Shell } from './contract.ts'
 import { handlingFor } from '../processes/handling.ts'
-import { coverInherited } from '../processes/inherited.ts'
+import { blockInheritedFiles } from '../processes/inherited-files.ts'
 import { socketTransport } from '../processes/wire.ts'
+import { MAX_PLUGIN_MESSAGE, PLUGIN_MESSAGE_BUDGET, PluginRunner } from './contract.ts'
+import type { IsolateOptions } from './isolated-ref.ts'
 
 /** What watches over one process. */
 export interface ProcessOptions {
@@ -46,7 +48,7 @@ export async function startProcess(
   // a group of its own: Ctrl-C on the terminal of the server is the server's, which lets what runs end
   const child = spawn(prepared.file, prepared.args, {
     env: prepared.env,
-    stdio: [options.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe', ...coverInherited().slice(1)],
+    stdio: [options.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe', ...blockInheritedFiles().slice(1)],
     detached: true,
   })
   // it may end without having read everything
@@ -58,12 +60,12 @@ export async function startProcess(
       name
     )
   const isHeld = prepared.hold !== 'nothing'
-  const line = { ...(isHeld ? STRANGERS_LINE : {}), during: handlingFor(request) }
+  const line = { ...(isHeld ? UNTRUSTED_TRANSPORT : {}), during: handlingFor(request) }
   const channel = openChannel(socketTransport(child.stdio[3] as Socket, line), {
     name: request.plugin,
     self: 'svc',
     ...(onFault ? { onFault } : {}),
-    ...(isHeld ? { held: STRANGERS_CALLS } : {}),
+    ...(isHeld ? { held: UNTRUSTED_CALLS } : {}),
     onBreach: words => kill(words),
   })
   let why: string | undefined
@@ -96,13 +98,13 @@ const SIGNALLED: ReadonlySet<number> = new Set([132, 133, 134, 135, 136, 137, 13
 const RELEASE_MS = 10_000
 const MIB = 1024 * 1024
 /** What code that is held may make this process hold; what waits to be read by it is the largest message of ours and as much again. */
-export const STRANGERS_LINE = { most: MOST_OF_A_PLUGIN, budget: BUDGET_OF_A_PLUGIN, unread: 128 * MIB, isFair: true }
-export const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
+export const UNTRUSTED_TRANSPORT = { most: MAX_PLUGIN_MESSAGE, budget: PLUGIN_MESSAGE_BUDGET, unread: 128 * MIB, isFair: true }
+export const UNTRUSTED_CALLS = { calls: 10_000, bytes: 64 * MIB }
 
 async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)
   try {
-    await withTimeout(limitMs, () => channel.reach('shell', Shell).close(systemContext(channel.signal)))
+    await withTimeout(limitMs, () => channel.reach('plugin_runner', PluginRunner).close(systemContext(channel.signal)))
   } catch {
     // What its closing may fail with is in its log; it ends all the same.
   }
@@ -120,5 +122,30 @@ async function endOf(child: ChildProcess): Promise<string> {
   } finally {
     // Node ends this process for an error that nobody hears.
     child.on('error', () => {})
+  }
+}
+
+const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
+
+/** A plain process of Node that is held by nothing: for a program's own plugins, and for tests of them. */
+export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: IsolateOptions): Isolation {
+  const passed = env ?? Object.fromEntries(PASSED_ON.map(key => [key, process.env[key]]))
+  const restarts = respawn ? Number.POSITIVE_INFINITY : 0
+  return {
+    prepare: async ({ args }) => ({
+      id: '',
+      file: process.execPath,
+      args,
+      env: Object.fromEntries(Object.entries(passed).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+      hold: 'nothing',
+      hangMs,
+      restarts,
+      windowMs: Number.POSITIVE_INFINITY,
+    }),
+    release: async () => [],
+    refused: async () => {},
+    look: async () => ({ cpuMs: 0, memoryBytes: 0, refusals: {} }),
+    quarantine: async () => {},
+    async *quarantined() {},
   }
 }

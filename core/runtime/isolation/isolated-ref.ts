@@ -4,8 +4,8 @@ import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
-import type { Description } from './contract.ts'
-import type { HeldConfig } from './held-config.ts'
+import type { PluginDescription } from './contract.ts'
+import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A plugin by what can be known before it runs. */
 export interface IsolatedRef {
@@ -48,10 +48,10 @@ export interface Isolated {
   readonly ref: IsolatedRef
   readonly options: IsolateOptions
   readonly section: string | undefined
-  readonly requires: Description['requires']
-  readonly optional: Description['optional']
+  readonly requires: PluginDescription['requires']
+  readonly optional: PluginDescription['optional']
   readonly provides: AnyService | undefined
-  readonly config?: HeldConfig
+  readonly config?: UntrustedSchema
   own<T extends AnyService | AnySlot>(token: T): T
 }
 

@@ -1,14 +1,14 @@
 import { type AnyService, type Log, type Scope, systemContext } from '@svc/core'
 import { scopeClosed } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
-import { type Crossed, hooksToken, type HostBridge, type Setup, Tapped } from './contract.ts'
+import { type RemoteItem, hooksToken, type HostBridge, type SetupRequest, RemoteTap } from './contract.ts'
 
-interface ScopeParts {
+interface IsolatedScopeOptions {
   readonly channel: Channel
-  readonly outside: HostBridge
+  readonly host: HostBridge
   readonly name: string
   readonly log: Log
-  readonly setup: Setup
+  readonly setup: SetupRequest
   readonly provides: AnyService | undefined
 }
 type Undo = () => unknown
@@ -21,13 +21,13 @@ export class IsolatedScope implements Scope {
   readonly log: Log
   readonly hooks: Scope['hooks']
   readonly signal: AbortSignal
-  readonly #parts: ScopeParts
+  readonly #parts: IsolatedScopeOptions
   readonly #ending = new AbortController()
   readonly #undos = new Set<Undo>()
   #asked: Promise<void>[] | undefined = []
   #count = 0
 
-  constructor(parts: ScopeParts) {
+  constructor(parts: IsolatedScopeOptions) {
     const { name, log, setup, channel, provides } = parts
     this.#parts = parts
     this.name = name
@@ -41,18 +41,18 @@ export class IsolatedScope implements Scope {
   // Fields and not methods: a plugin may take its scope apart, `setup({ add, config })`.
   readonly add: Scope['add'] = (slot, name, item) => {
     this.#open(`added ${slot.name}/${name}`)
-    const { channel, outside } = this.#parts
+    const { channel, host } = this.#parts
     const crossed = { path: `${slot.name}.${name}.${++this.#count}`, methods: methodsOf(slot, item), data: dataOf(slot, item) }
     const withdraw = channel.offer<unknown>(crossed.path, slot, item)
-    return this.#cross(crossed, withdraw, outside.add(slot, name, crossed, systemContext(channel.signal)))
+    return this.#cross(crossed, withdraw, host.add(slot, name, crossed, systemContext(channel.signal)))
   }
 
   readonly tap: Scope['tap'] = (hook, tap, options = {}) => {
     this.#open(`tapped ${hook.id}`)
-    const { channel, outside } = this.#parts
+    const { channel, host } = this.#parts
     const crossed = { path: `tap.${hook.id}.${++this.#count}`, methods: ['tap'] }
-    const withdraw = channel.offer(crossed.path, Tapped, { tap: async (value, ctx) => tap(value as never, ctx) })
-    return this.#cross(crossed, withdraw, outside.tap(hook, crossed.path, options, systemContext(channel.signal)))
+    const withdraw = channel.offer(crossed.path, RemoteTap, { tap: async (value, ctx) => tap(value as never, ctx) })
+    return this.#cross(crossed, withdraw, host.tap(hook, crossed.path, options, systemContext(channel.signal)))
   }
 
   readonly use: Scope['use'] = thing => {
@@ -94,13 +94,13 @@ export class IsolatedScope implements Scope {
     return () => void (this.#undos.delete(undo) && undo())
   }
 
-  #cross({ path }: Crossed, withdraw: () => void, answer: Promise<void>): () => void {
+  #cross({ path }: RemoteItem, withdraw: () => void, answer: Promise<void>): () => void {
     const inSetup = this.#asked?.push(answer)
     answer.catch(error => inSetup ?? this.log.error({ err: error }, 'the host refused what was added'))
     return this.#owned(async () => {
       withdraw()
       // What the host has never taken, or lost with its process, needs no removal.
-      await this.#parts.outside.remove(path, systemContext(this.#parts.channel.signal)).catch(() => {})
+      await this.#parts.host.remove(path, systemContext(this.#parts.channel.signal)).catch(() => {})
     })
   }
 }

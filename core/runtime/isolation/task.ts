@@ -2,10 +2,9 @@ import type { Readable } from 'node:stream'
 import { codeOf, type CallContext } from '@svc/core'
 import type { Isolation } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
-import { Task } from './contract.ts'
-import { startProcess } from './isolated-process.ts'
+import { TaskRunner } from './contract.ts'
+import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
 import { CLOSE_MS, type IsolatedRef, requestFor } from './isolated-ref.ts'
-import { plainIsolation } from './plain.ts'
 
 /** What the module of a task exports as `run`: called in the process of the plugin with the URL of the plugin's module. */
 export type TaskRun = (module: string, input: unknown, channel: Channel, ctx: CallContext) => Promise<unknown>
@@ -41,14 +40,14 @@ export async function runIsolated(
   const { program, input, hostFolders, offer, stdin, onOutput, onExit } = task
   const { args, hostFolders: own, ...request } = requestFor(ref, {})
   const running = await startProcess(
-    isolation ?? plainIsolation({}),
+    isolation ?? unrestrictedIsolation({}),
     { ...request, args: [...args, program], hostFolders: [...own, ...hostFolders] },
     ctx,
     { closeLimitMs: CLOSE_MS, ...(stdin ? { stdin } : {}), ...(onOutput ? { onOutput } : {}) }
   )
   try {
     offer?.(running.channel)
-    return await running.channel.reach('task', Task).run(input, ctx)
+    return await running.channel.reach('task', TaskRunner).run(input, ctx)
   } catch (error) {
     if (codeOf(error) !== 'PLUGIN_GONE') throw error
     await running.end()

@@ -4,7 +4,7 @@ import { type EventEmitter, errorMonitor, once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer, isIP, connect as open, Socket, type TcpSocketConnectOpts } from 'node:net'
 import { pipeline } from 'node:stream'
-import type { Refuse } from './guard.ts'
+import type { ReportRefusal } from './guard.ts'
 
 // `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
 const http = () => process.getBuiltinModule('node:http')
@@ -30,7 +30,7 @@ type Address = (error: NodeJS.ErrnoException | null, address?: string, family?: 
  * and what builds on them ask the host's proxy for a tunnel (`CONNECT host:port`), and `dns.lookup` answers declared names with an address of the sandbox that
  * stands for them. This is a convenience and no wall: the sandbox has no network, and the proxy checks what it is asked for.
  */
-export async function openTunnels(options: TunnelOptions, refuse: Refuse): Promise<void> {
+export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal): Promise<void> {
   const waiting = new Map<string, Socket>()
   const addresses = createSequence(1, 128)
   const door = createServer({ allowHalfOpen: true, pauseOnConnect: true }, near => {
@@ -163,7 +163,7 @@ interface Routes {
   readonly isOwn: (host: string, port: number) => boolean
   readonly hostOf: (address: string) => string
   readonly tunnel: (host: string, port: number, done: Address) => void
-  readonly refuse: Refuse
+  readonly refuse: ReportRefusal
 }
 
 type Listener = () => void
@@ -219,7 +219,7 @@ const QUESTIONS =
   )
 
 /** Answers for declared names; there is no name server in the sandbox. */
-function answerLookups(names: Names, refuse: Refuse): void {
+function answerLookups(names: Names, refuse: ReportRefusal): void {
   const found = (call: string, host: string): string => {
     if (isLoopback(host)) return names.declares(host) ? names.addressOf(host)! : '127.0.0.1'
     const address = names.declares(host) ? names.addressOf(host) : undefined
@@ -301,7 +301,7 @@ function replace(module: object, name: string, by: (original: Call) => Call): vo
 // --- datagrams ---
 
 /** Reports datagrams by name: they find no network, whatever the manifest declares. */
-function reportDatagrams(refuse: Refuse): void {
+function reportDatagrams(refuse: ReportRefusal): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
   const { send } = dgram.Socket.prototype
   const reported = function (this: dgram.Socket, ...args: unknown[]) {

@@ -15,7 +15,7 @@ const DEEPEST = 1000
 /** Larger ones take long to be written. */
 const LARGEST = 2n ** 4096n
 
-interface Purse {
+interface RemainingBudget {
   values: number
   characters: number
 }
@@ -35,7 +35,7 @@ export function overBudget(value: unknown, bytes: number, budget: FrameBudget): 
 
 const SPENT = 'the budget is spent'
 
-function spend(value: unknown, purse: Purse, depth: number): string | undefined {
+function spend(value: unknown, purse: RemainingBudget, depth: number): string | undefined {
   if (--purse.values < 0) return SPENT
   if (typeof value === 'string') return spendCharacters(value.length, purse)
   if (typeof value === 'bigint')
@@ -48,12 +48,12 @@ function spend(value: unknown, purse: Purse, depth: number): string | undefined 
   return value instanceof Date ? undefined : `it holds ${Object.prototype.toString.call(value)}`
 }
 
-function spendCharacters(count: number, purse: Purse): string | undefined {
+function spendCharacters(count: number, purse: RemainingBudget): string | undefined {
   purse.characters -= count
   return purse.characters < 0 ? SPENT : undefined
 }
 
-function spendList(list: readonly unknown[], purse: Purse, depth: number): string | undefined {
+function spendList(list: readonly unknown[], purse: RemainingBudget, depth: number): string | undefined {
   // its length may be a lie: nothing is done for each place before it is known to be paid for
   if (list.length > purse.values) return ((purse.values = -1), SPENT)
   if (Object.keys(list).length !== list.length) return 'it holds a list with holes or with members of its own'
@@ -64,7 +64,7 @@ function spendList(list: readonly unknown[], purse: Purse, depth: number): strin
   return undefined
 }
 
-function spendMembers(object: Record<string, unknown>, purse: Purse, depth: number): string | undefined {
+function spendMembers(object: Record<string, unknown>, purse: RemainingBudget, depth: number): string | undefined {
   for (const key in object) {
     const why = spendCharacters(key.length, purse) ?? spend(object[key], purse, depth)
     if (why !== undefined) return why

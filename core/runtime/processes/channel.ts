@@ -1,6 +1,6 @@
 import { defineService, type ServiceToken, type SlotToken, type CallContext } from '@svc/core'
-import { type HeldLimits, cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
-import { ANSWER, CALL, cheatIn, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
+import { type CallLimits, cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
+import { ANSWER, CALL, nonPlainPart, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
 import { Server } from './serve.ts'
 import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'
@@ -25,7 +25,7 @@ export interface ChannelOptions {
   /** Hears of errors without a code before they cross as INTERNAL_ERROR: their stack belongs into this side's log. */
   readonly onFault?: (error: unknown, where: string) => void
   /** What a far side that is not trusted may make this one hold at a time. Default: as much as it likes. */
-  readonly held?: HeldLimits
+  readonly held?: CallLimits
   /** The far side has done what it may not: the channel is over. */
   readonly onBreach?: (why: string) => void
 }
@@ -52,7 +52,7 @@ const Greeting = defineService<Greeting>('greeting', { api: 1, methods: { greet:
 
 /** Opens a channel over a transport: `openChannel(socketTransport(socket), { name: 'weather' })`. */
 export function openChannel(transport: Transport, options: ChannelOptions): Channel {
-  const { name, self = name, graceMs = 5000, onFault, onBreach, held = UNHELD } = options
+  const { name, self = name, graceMs = 5000, onFault, onBreach, held = NO_LIMITS } = options
   const ending = new AbortController()
   const over = ending.signal
   /** What to say instead of a message that may not cross: an answer becomes a failure, a call fails here. */
@@ -109,7 +109,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
   }
 }
 
-const UNHELD: HeldLimits = { calls: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+const NO_LIMITS: CallLimits = { calls: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 
 const shapeOf = ({ name, api, methods }: Shape): Shape => ({ name, api, methods })
 
@@ -126,7 +126,7 @@ function createOutbox(
     try {
       transport.send([message])
     } catch (error) {
-      const cheat = cheatIn(message, label)
+      const cheat = nonPlainPart(message, label)
       const other = refuse(message, cheat ? notPlain(self, cheat) : cannotCross(self, label, error))
       if (other) sendOne(other, label)
     }
@@ -144,7 +144,7 @@ function createOutbox(
   }
   const post = (message: Message, label: string) => {
     if (over.aborted) return
-    const cheat = transport.strict ? cheatIn(message, label) : undefined
+    const cheat = transport.strict ? nonPlainPart(message, label) : undefined
     const sendable = cheat ? refuse(message, notPlain(self, cheat)) : message
     if (!sendable) return
     if (messages.push(sendable) === 1) process.nextTick(flush)

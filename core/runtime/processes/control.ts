@@ -106,16 +106,16 @@ export async function listenControl(home: string, { pid, id }: ServerName, contr
 }
 
 /** Where a server listens: its socket, and the note that leads to it, if it lies elsewhere. */
-interface SpawnContext {
+interface SocketLocation {
   readonly path: string
   readonly note?: string
 }
 
 const TAKEN = new Set(['EADDRINUSE', 'EEXIST'])
 
-const idFile = ({ path, note = path }: SpawnContext) => note.replace(/\.(sock|path)$/, '.id')
+const idFile = ({ path, note = path }: SocketLocation) => note.replace(/\.(sock|path)$/, '.id')
 
-async function listenAt(server: Server, base: string): Promise<SpawnContext> {
+async function listenAt(server: Server, base: string): Promise<SocketLocation> {
   const path = `${base}.sock`
   if (Buffer.byteLength(path) > LONGEST_PATH) return listenElsewhere(server, `${base}.path`)
   await listenOn(server, path)
@@ -123,7 +123,7 @@ async function listenAt(server: Server, base: string): Promise<SpawnContext> {
 }
 
 /** The note is written last: another server that starts takes one that leads to nothing for a dead server's. */
-async function listenElsewhere(server: Server, note: string): Promise<SpawnContext> {
+async function listenElsewhere(server: Server, note: string): Promise<SocketLocation> {
   const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note }
   await listenOn(server, place.path)
   try {
@@ -145,14 +145,14 @@ async function listenOn(server: Server, path: string): Promise<void> {
   await chmod(path, 0o600)
 }
 
-async function placesIn(run: string): Promise<SpawnContext[]> {
+async function placesIn(run: string): Promise<SocketLocation[]> {
   const names = await readdir(run).catch(() => [])
   const notes = names.filter(name => name.endsWith('.path')).map(name => join(run, name))
   const noted = notes.map(async note => ({ path: (await readFile(note, 'utf8').catch(() => '')).trim(), note }))
   return [...names.filter(name => name.endsWith('.sock')).map(name => ({ path: join(run, name) })), ...(await Promise.all(noted))]
 }
 
-async function remove(place: SpawnContext): Promise<void> {
+async function remove(place: SocketLocation): Promise<void> {
   const { path, note } = place
   await rm(idFile(place), { force: true })
   const ours = !note || (basename(path) === SHORT_SOCKET && basename(dirname(path)).startsWith(SHORT_FOLDER))
@@ -167,10 +167,10 @@ async function removeDead(run: string): Promise<void> {
 }
 
 /** A socket that is bound a moment before its server listens refuses, too: only one that refuses twice is a dead server's. */
-const isDead = async (place: SpawnContext): Promise<boolean> =>
+const isDead = async (place: SocketLocation): Promise<boolean> =>
   (await refuses(place)) && (await setTimeout(BETWEEN_MS).then(() => refuses(place)))
 
-async function refuses({ path }: SpawnContext): Promise<boolean> {
+async function refuses({ path }: SocketLocation): Promise<boolean> {
   const answer = await connect(path)
   if (typeof answer === 'string') return DEAD.has(answer)
   answer.destroy()
@@ -184,7 +184,7 @@ export async function deadServers(home: string): Promise<string[]> {
   return dead.flat().filter(id => id !== '')
 }
 
-const idOf = (place: SpawnContext) => readFile(idFile(place), 'utf8').catch(() => '')
+const idOf = (place: SocketLocation) => readFile(idFile(place), 'utf8').catch(() => '')
 
 const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
 
@@ -214,7 +214,7 @@ export async function findServers(home: string): Promise<FoundServer[]> {
   return found.filter(server => server !== undefined)
 }
 
-async function find({ path }: SpawnContext): Promise<FoundServer | undefined> {
+async function find({ path }: SocketLocation): Promise<FoundServer | undefined> {
   const socket = await connect(path)
   if (typeof socket === 'string') return undefined
   const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command', graceMs: 100 })

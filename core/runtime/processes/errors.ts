@@ -1,5 +1,5 @@
 import { codeOf, messageOf, svcError, type SvcError } from '@svc/core'
-import { isSmall } from '@svc/core/internal'
+import { isWithinSize } from '@svc/core/internal'
 
 const GONE_HINT = 'the log tells why it ended; what it offered is back once it runs again'
 export const pluginGone = (plugin: string, why: string) =>
@@ -36,10 +36,10 @@ export const methodUnknown = (plugin: string, path: string, method: string) =>
     hint: TABLE_HINT,
   })
 
-export const useMissing = (where: string) =>
+export const contextMissing = (where: string) =>
   svcError('USE_MISSING', `${where} was called without its last argument, use`, { where, hint: 'hand on the use you were given' })
 
-export const deadlineOver = (where: string) =>
+export const deadlineExceeded = (where: string) =>
   svcError('TIMEOUT', `${where} did not answer before its deadline`, {
     where,
     hint: 'raise the limit of the caller, or look at what is slow',
@@ -60,12 +60,12 @@ export const frameOverBudget = (bytes: number, why: string) =>
   })
 
 /** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
-export interface HeldLimits {
+export interface CallLimits {
   readonly calls: number
   readonly bytes: number
 }
 
-export const askedTooMuch = (plugin: string, { calls, bytes }: HeldLimits) =>
+export const askedTooMuch = (plugin: string, { calls, bytes }: CallLimits) =>
   svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {
     plugin,
     details: { calls, bytes },
@@ -98,7 +98,7 @@ export const serverAmbiguous = (where: string, ports: readonly number[]) =>
     hint: `say which: --port ${ports[0]}`,
   })
 
-export const useForged = (plugin: string, principal: string, requestId: string) =>
+export const contextForged = (plugin: string, principal: string, requestId: string) =>
   svcError(
     'USE_FORGED',
     `asks in the name of "${principal.slice(0, 100)}" (request ${requestId.slice(0, 100)}), who is not waiting for it`,
@@ -140,7 +140,7 @@ export function fromWire(wire: WireError): SvcError {
   const parts = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, readable(text)]))
   return svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', typeof message === 'string' ? readable(message) : '', {
     ...parts,
-    details: isSmall(details, LONGEST_DETAILS) ? details : shortened(details),
+    details: isWithinSize(details, LONGEST_DETAILS) ? details : shortened(details),
   })
 }
 
@@ -148,7 +148,7 @@ export function fromWire(wire: WireError): SvcError {
 function shortened(details: Record<string, unknown>): Record<string, unknown> {
   const short = Object.entries(details)
     .slice(0, 50)
-    .filter(one => isSmall(one, LONGEST_TEXT))
+    .filter(one => isWithinSize(one, LONGEST_TEXT))
   return { ...Object.fromEntries(short), cut: true }
 }
 

@@ -1,10 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { COUNT, type WatchData, WHOSE } from './handling.ts'
+import { COUNT, type WatcherData, WHOSE } from './handling.ts'
 
 // A thread beside a worker's own: a process that hangs, or is ended for lack of memory, writes nothing down any more.
 const LOOK_MS = 100
-const { cells, path } = workerData as WatchData
+const { cells, path } = workerData as WatcherData
 const plugins: string[] = []
 let before = 0
 let isWritten = false

@@ -9,7 +9,7 @@ export interface HandledPlugin {
 }
 
 /** What the watching thread is started with. `cells`: the number of frames so far, and the plugin whose frame is handled now (its number in the order of the messages to the thread, from 1; 0: none). */
-export interface WatchData {
+export interface WatcherData {
   readonly cells: Int32Array
   readonly path: string
 }
@@ -84,7 +84,7 @@ export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
 }
 
 function startWatcher({ cells, path }: Trace): Worker {
-  const workerData: WatchData = { cells, path }
+  const workerData: WatcherData = { cells, path }
   const thread = new Worker(WATCHER, { workerData, env: {}, name: 'svc-watcher', resourceLimits: { maxOldGenerationSizeMb: 16 } })
   // without it no plugin is blamed for a hang or for lack of memory
   thread.on('error', () => {})

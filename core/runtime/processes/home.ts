@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs'
+import { mkdirSync, type Stats, statSync } from 'node:fs'
 import { svcHome } from '@svc/core'
 import { homeUnusable } from './errors.ts'
 
@@ -12,3 +12,6 @@ export function ensureHome(home: string = svcHome()): string {
   }
   return home
 }
+
+/** Files that this process has begun for a person to go on with, by path, each as it was then: one that is so still was changed by nobody. */
+export const createdFiles = new Map<string, Stats>()

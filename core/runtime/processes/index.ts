@@ -1,8 +1,8 @@
 // What crosses a process
 export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, openChannel, type ReachOptions } from './channel.ts'
 export { plainContext } from './message.ts'
-export { copyPlain, findUnplain } from './plain.ts'
-export { coverInherited } from './inherited.ts'
+export { copyPlain, findNonPlain } from './plain-data.ts'
+export { blockInheritedFiles } from './inherited-files.ts'
 export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
 
 // A running server
@@ -10,17 +10,17 @@ export { fromWire, problemsToWire, toWire } from './errors.ts'
 export { shownPath } from '@svc/core'
 export { userHome } from '@svc/core/internal'
 export { ensureHome } from './home.ts'
-export { begunFiles } from './begun.ts'
+export { createdFiles } from './home.ts'
 export {
   createSupervisor,
-  type Reloaded,
+  type ReloadOutcome,
   type Supervisor,
   type SupervisorEvent,
   type SupervisorOptions,
 } from '../supervisor/supervisor.ts'
 export { type WorkerInfo } from '../supervisor/worker-handle.ts'
 export { type PeerLink } from '../supervisor/peer-link.ts'
-export { type DrainWish, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
+export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export {
   Control,
   type ControlSocket,

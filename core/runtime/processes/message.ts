@@ -1,6 +1,6 @@
 import type { MethodKind, Principal, CallContext } from '@svc/core'
 import type { WireError } from './errors.ts'
-import { findUnplain } from './plain.ts'
+import { findNonPlain } from './plain-data.ts'
 
 /** Raised when the words of the channel change. */
 export const PROTOCOL = 1
@@ -94,7 +94,7 @@ const PARTS: Readonly<Record<number, readonly [at: number, name: string]>> = {
 }
 
 /** The place of a message that may not cross, if there is one. `label` is the path and method it belongs to. */
-export function cheatIn(message: Message, label: string): string | undefined {
+export function nonPlainPart(message: Message, label: string): string | undefined {
   const part = PARTS[message[0]]
-  return part && findUnplain(message[part[0]], `${label}.${part[1]}`)
+  return part && findNonPlain(message[part[0]], `${label}.${part[1]}`)
 }

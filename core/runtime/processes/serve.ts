@@ -1,6 +1,6 @@
 import { codeOf } from '@svc/core'
 import { contractMismatch, differenceOf } from '@svc/core/internal'
-import { type HeldLimits, askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
+import { type CallLimits, askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
 import {
   ABORT,
   ANSWER,
@@ -24,7 +24,7 @@ export interface ServerOptions {
   readonly over: AbortSignal
   readonly post: (message: Message, label: string) => void
   readonly onFault?: ((error: unknown, where: string) => void) | undefined
-  readonly held: HeldLimits
+  readonly held: CallLimits
 }
 interface Offered {
   readonly shape: Shape

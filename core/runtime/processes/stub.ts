@@ -1,5 +1,5 @@
 import type { MethodKind, CallContext } from '@svc/core'
-import { type HeldLimits, deadlineOver, fromWire, toWire, unreadTooMuch, useMissing } from './errors.ts'
+import { type CallLimits, deadlineExceeded, fromWire, toWire, unreadTooMuch, contextMissing } from './errors.ts'
 import {
   ABORT,
   ANSWER,
@@ -15,7 +15,7 @@ import {
 } from './message.ts'
 
 /** One call or stream under way, as its caller sees it. */
-interface Waiting {
+interface PendingCall {
   /** Takes an item of a stream; answers whether it may be: more than the window is a lie. */
   item(value: unknown, bytes: number): boolean
   done(value: unknown): void
@@ -43,29 +43,29 @@ interface CallerOptions {
   /** Has aborted when the far side is gone. */
   readonly over: AbortSignal
   post(message: Message, label: string): void
-  readonly held: HeldLimits
+  readonly held: CallLimits
 }
 /** What a call or stream needs of the calling side. */
-interface WorkerPeerLink extends CallerOptions {
-  begin(waiting: Waiting, path: string, method: string, args: unknown[], ctx: CallContext): number
+interface CallerLink extends CallerOptions {
+  begin(waiting: PendingCall, path: string, method: string, args: unknown[], ctx: CallContext): number
   /** Ends what waits, unless it has ended. */
-  settle(id: number, how: (waiting: Waiting) => void): void
+  settle(id: number, how: (waiting: PendingCall) => void): void
   /** Items of so many bytes have been read, or never will be. */
   read(bytes: number): void
 }
 
 export function createCaller(options: CallerOptions): Caller {
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PendingCall>()
   let lastId = 0
   let unread = 0
-  const settle: WorkerPeerLink['settle'] = (id, how) => {
+  const settle: CallerLink['settle'] = (id, how) => {
     const one = waiting.get(id)
     if (!one) return
     waiting.delete(id)
     one.stop?.()
     how(one)
   }
-  const begin: WorkerPeerLink['begin'] = (one, path, method, args, ctx) => {
+  const begin: CallerLink['begin'] = (one, path, method, args, ctx) => {
     const id = ++lastId
     const label = `${path}.${method}`
     waiting.set(id, one)
@@ -75,7 +75,7 @@ export function createCaller(options: CallerOptions): Caller {
     if (waiting.has(id)) one.stop = follow(line, id, ctx, label)
     return id
   }
-  const line: WorkerPeerLink = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
+  const line: CallerLink = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
   const fail = (id: number, error: unknown) => settle(id, one => one.fail(error))
   const takeItem = (id: number, value: unknown, bytes: number) => {
     const one = waiting.get(id)
@@ -106,7 +106,7 @@ export function createCaller(options: CallerOptions): Caller {
   }
 }
 
-function callOf(line: WorkerPeerLink, path: string, method: string): Method {
+function callOf(line: CallerLink, path: string, method: string): Method {
   return (...args) =>
     new Promise((done, fail) => {
       const ctx = takeContext(args, path, method)
@@ -114,7 +114,7 @@ function callOf(line: WorkerPeerLink, path: string, method: string): Method {
     })
 }
 
-function streamOf(line: WorkerPeerLink, path: string, method: string): Method {
+function streamOf(line: CallerLink, path: string, method: string): Method {
   return (...args) => {
     const ctx = takeContext(args, path, method)
     return read(line, ctx, waiting => line.begin(waiting, path, method, args, ctx))
@@ -124,12 +124,12 @@ function streamOf(line: WorkerPeerLink, path: string, method: string): Method {
 /** The last argument, taken off the others. */
 function takeContext(args: unknown[], path: string, method: string): CallContext {
   const ctx = args.pop() as CallContext | undefined
-  if (!(ctx?.signal instanceof AbortSignal)) throw useMissing(`${path}.${method}`)
+  if (!(ctx?.signal instanceof AbortSignal)) throw contextMissing(`${path}.${method}`)
   return ctx
 }
 
 /** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
-async function* read(line: WorkerPeerLink, ctx: CallContext, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
+async function* read(line: CallerLink, ctx: CallContext, begin: (waiting: PendingCall) => number): AsyncGenerator<unknown, void> {
   const items: (readonly [value: unknown, bytes: number])[] = []
   const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
   const end = (failed: boolean, error?: unknown) => {
@@ -182,7 +182,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * Lets signal and deadline cross. What follows an abort is the far side's answer, as it would be in one process: it may still bring a partial result.
  * Only a far side that says nothing within the grace time is given up.
  */
-function follow(line: WorkerPeerLink, id: number, { signal, deadline }: CallContext, label: string): () => void {
+function follow(line: CallerLink, id: number, { signal, deadline }: CallContext, label: string): () => void {
   let timer: NodeJS.Timeout | undefined
   const leave = (reason: unknown) => {
     stop()
@@ -196,7 +196,7 @@ function follow(line: WorkerPeerLink, id: number, { signal, deadline }: CallCont
   }
   const ms = (deadline ?? Number.POSITIVE_INFINITY) - Date.now()
   signal.addEventListener('abort', onAbort, { once: true })
-  if (ms <= LONGEST_TIMER) timer = setTimeout(() => leave(deadlineOver(label)), Math.max(0, ms))
+  if (ms <= LONGEST_TIMER) timer = setTimeout(() => leave(deadlineExceeded(label)), Math.max(0, ms))
   if (signal.aborted) onAbort()
   return stop
 }

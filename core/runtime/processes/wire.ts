@@ -5,7 +5,7 @@ import { messageOf } from '@svc/core'
 import { type FrameBudget, overBudget } from './budget.ts'
 import { frameOverBudget } from './errors.ts'
 import { createFrameReader, encodeFrame, MOST_BYTES } from './frames.ts'
-import { copyPlain } from './plain.ts'
+import { copyPlain } from './plain-data.ts'
 
 /** Carries plain values, in order, to one far side. What they mean is the channel's matter. */
 export interface Transport {
@@ -141,7 +141,7 @@ export function portTransport(port: MessagePort): Transport {
   }
 }
 
-interface Ear {
+interface TransportListener {
   receive?: (value: unknown) => void
   gone?: (why: string, isBreach?: boolean) => void
 }
@@ -151,13 +151,13 @@ interface Ear {
  * With it tests show what would break across a real border.
  */
 export function memoryTransport(): [Transport, Transport] {
-  const ears: [Ear, Ear] = [{}, {}]
+  const ears: [TransportListener, TransportListener] = [{}, {}]
   let open = true
   const close = () => {
     if (open) setImmediate(() => ears.forEach(ear => ear.gone?.('its channel closed')))
     open = false
   }
-  const end = (mine: Ear, theirs: Ear): Transport => ({
+  const end = (mine: TransportListener, theirs: TransportListener): Transport => ({
     strict: true,
     send(value) {
       const copy = copyPlain(value)

@@ -28,7 +28,7 @@ export interface BlamedEvent {
 }
 
 /** Which plugins in processes of their own have ended or blocked workers by what they sent. A reload begins anew. */
-export interface Blame {
+export interface PluginBlame {
   /** The file in which the next worker is to leave the trace of what it handled; undefined where there is no folder for it. */
   newTrace(): string | undefined
   /** Counts the end of a worker and reports it; the name of the plugin whose frame it handled then, where there is one. */
@@ -40,7 +40,7 @@ export function createBlame(
   folder: string | undefined,
   hub: Pick<SupervisorPeerHub, 'announce'>,
   report: (event: BlamedEvent) => void
-): Blame {
+): PluginBlame {
   let workers = 0
   const counted = new Map<string, number[]>()
   const out = new Map<string, { readonly generation: number; readonly plugin: HandledPlugin }>()
@@ -68,7 +68,7 @@ export function createBlame(
       const quarantined = times.length >= OFFENCES
       if (quarantined) out.set(key, { generation, plugin })
       report({ event: 'blamed', worker: infoOf(member), how, offence: { ...plugin, offences: times.length, quarantined } })
-      if (quarantined) hub.announce({ topic: QUARANTINE, message: keptOut(generation) }, generation)
+      if (quarantined) hub.announce({ topic: QUARANTINE, message: keptOut(generation).map(one => ({ ...one })) }, generation)
       return plugin.plugin
     },
     keptOut,

@@ -52,13 +52,13 @@ export const listenLate = (port: number) =>
     hint: 'open the port in a tap of Host.hooks.ready',
   })
 
-export const notTaken = (pid: number, topic: string, ms: number) =>
+export const broadcastTimeout = (pid: number, topic: string, ms: number) =>
   svcError('UNAVAILABLE', `worker ${pid} did not take "${topic}" within ${ms} ms`, {
     details: { pid, topic, retryable: true },
     hint: 'it holds nevertheless, and that worker takes it as soon as it can; the log tells what it is busy with',
   })
 
-export const leaving = () => svcError('LEAVING', 'this worker ends: another one takes over what is to be counted')
+export const workerLeaving = () => svcError('LEAVING', 'this worker ends: another one takes over what is to be counted')
 
 export const peerGone = (worker: string, cause?: unknown) =>
   svcError('PEER_GONE', `worker ${worker} has ended`, {

@@ -1,7 +1,7 @@
 /** Looks within the limit. Looks are counted, not milliseconds: a machine that slept has not looked. */
 const LOOKS = 5
 
-interface Beat {
+interface HeartbeatState {
   misses: number
   waiting: boolean
 }
@@ -10,20 +10,20 @@ interface Beat {
  * Asks what `alive` names for a sign of life, five times within `limitMs`, and calls `hangs` for one that has given none: the loop of its events is blocked.
  * Returns what ends it.
  */
-export function watchBeats<M extends object>(
+export function watchHeartbeats<M extends object>(
   limitMs: number,
   alive: () => Iterable<M>,
   ask: (member: M) => Promise<unknown>,
-  hangs: (member: M) => void
+  onHang: (member: M) => void
 ): () => void {
-  const beats = new WeakMap<M, Beat>()
+  const beats = new WeakMap<M, HeartbeatState>()
   const look = (member: M) => {
     const beat = beats.get(member) ?? { misses: 0, waiting: false }
     beats.set(member, beat)
     if (!beat.waiting) return send(member, beat)
-    if (++beat.misses === LOOKS) hangs(member)
+    if (++beat.misses === LOOKS) onHang(member)
   }
-  const send = (member: M, beat: Beat) => {
+  const send = (member: M, beat: HeartbeatState) => {
     beat.waiting = true
     const heard = () => Object.assign(beat, { misses: 0, waiting: false })
     // whoever is gone has no heart to watch

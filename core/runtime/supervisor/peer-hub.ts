@@ -1,42 +1,43 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { codeOf, systemContext, type CallContext } from '@svc/core'
+import type { PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
-import { notTaken, peerGone } from './errors.ts'
-import { type Ended, PeerEnd, type PeerMetrics, PeerHub, type PeerNews, type Snapshot } from './peer-contract.ts'
+import { broadcastTimeout, peerGone } from './errors.ts'
+import { type FinalMetrics, PeerEnd, type PeerMetrics, PeerHub, type Snapshot } from './peer-contract.ts'
 
-/** Between two rounds of questions: who is refused a thousand times costs no thousand rounds. */
+/** Pause between two rounds of reclaim requests, so that a thousand refusals do not cost a thousand rounds. */
 const PAUSE_MS = 5
 
-/** Places that workers share, by name. `ask` asks one of them to leave those that it only keeps; it ends in time, whatever that one does. */
+/** Permits that workers share, by name. `reclaim` asks a worker to release permits that it does not need; it settles in limited time. */
 class SharedSemaphore<W> {
-  readonly #ask: (worker: W, name: string) => Promise<unknown>
+  readonly #reclaim: (worker: W, name: string) => Promise<unknown>
   readonly #held = new Map<string, Map<W, number>>()
   #last: Promise<unknown> = Promise.resolve()
   #next: Promise<unknown> | undefined
   #wanted = new Set<string>()
 
-  constructor(ask: (worker: W, name: string) => Promise<unknown>) {
-    this.#ask = ask
+  constructor(reclaim: (worker: W, name: string) => Promise<unknown>) {
+    this.#reclaim = reclaim
   }
 
-  /** Takes one of `limit`. Nobody is refused before all who hold some have been asked: what they are just leaving is free then. */
-  async enter(worker: W, name: string, limit: number): Promise<boolean> {
+  /** Acquires one of `limit` permits. Before it refuses, all holders get the chance to release permits that they do not need. */
+  async acquire(worker: W, name: string, limit: number): Promise<boolean> {
     if (this.#take(worker, name, limit)) return true
     this.#wanted.add(name)
     await (this.#next ??= this.#last.then(() => this.#round()))
     return this.#take(worker, name, limit)
   }
 
-  leave(worker: W, name: string, count = 1): void {
+  release(worker: W, name: string, count = 1): void {
     const holders = this.#held.get(name)
     const rest = (holders?.get(worker) ?? 0) - count
     if (rest > 0) holders?.set(worker, rest)
     else if (holders?.delete(worker) && holders.size === 0) this.#held.delete(name)
   }
 
-  /** It has ended: what it held is free. */
+  /** Frees all permits of a worker that has exited. */
   forget(worker: W): void {
-    for (const name of this.#held.keys()) this.leave(worker, name, Number.POSITIVE_INFINITY)
+    for (const name of this.#held.keys()) this.release(worker, name, Number.POSITIVE_INFINITY)
   }
 
   #take(worker: W, name: string, limit: number): boolean {
@@ -48,12 +49,12 @@ class SharedSemaphore<W> {
     return true
   }
 
-  /** One for all names that are wanted by now. */
+  /** One round of reclaim requests for all names that are wanted now. */
   #round(): Promise<unknown> {
     const names = [...this.#wanted]
     this.#wanted.clear()
     this.#next = undefined
-    const asked = names.flatMap(name => [...(this.#held.get(name)?.keys() ?? [])].map(worker => this.#ask(worker, name)))
+    const asked = names.flatMap(name => [...(this.#held.get(name)?.keys() ?? [])].map(worker => this.#reclaim(worker, name)))
     const round = Promise.all(asked)
     this.#last = round.then(() => pause(PAUSE_MS))
     return round
@@ -67,21 +68,21 @@ interface PeerConnection {
   readonly generation: number
   readonly channel: Channel
   readonly end: PeerEnd
-  /** Serves for long yet: it may inherit. */
+  /** Whether the worker stays long enough to inherit metrics. */
   readonly isSuccessor: () => boolean
   joined: boolean
   last: Snapshot | undefined
 }
-interface RetainedMetrics extends Ended {
+interface RetainedMetrics extends FinalMetrics {
   successor: PeerConnection | undefined
 }
 
-/** A worker that answers no gathering in this time is counted with what it told last. */
+/** A worker that does not report its metrics in this time is counted with its previous ones. */
 const GATHER_MS = 2_000
-/** A blocked worker is killed after the hang limit; then nobody waits for it any more. */
-const TELL_MS = 15_000
-/** A worker that is blocked for longer keeps the places that it might leave. */
-const WANT_MS = 1_000
+/** Longer than the hang limit, after which the supervisor kills a blocked worker. */
+const NOTIFY_MS = 15_000
+/** A worker that is blocked for longer keeps its unneeded permits. */
+const RECLAIM_MS = 1_000
 
 /**
  * Connects the workers of one server: it passes on notifications, shares limits, and adds up metrics. Counters never fall: the hub keeps the last metrics of a
@@ -89,14 +90,14 @@ const WANT_MS = 1_000
  */
 export class SupervisorPeerHub {
   readonly #peers = new Set<PeerConnection>()
-  readonly #places = new SharedSemaphore<PeerConnection>((peer, name) =>
-    inTime(peer.end.wanted(name, contextOf(peer)), WANT_MS).catch(() => {})
+  readonly #permits = new SharedSemaphore<PeerConnection>((peer, name) =>
+    inTime(peer.end.reclaim(name, contextOf(peer)), RECLAIM_MS).catch(() => {})
   )
   #retained: RetainedMetrics[] = []
   #ids = 0
   #names = 0
 
-  /** Gives a worker its place; returns what is called when it has ended. */
+  /** Adds a worker. Call the returned function when the worker has exited. */
   peer(
     { pid, generation }: Pick<PeerConnection, 'pid' | 'generation'>,
     channel: Channel,
@@ -108,30 +109,30 @@ export class SupervisorPeerHub {
     this.#peers.add(peer)
     channel.offer('peers', PeerHub, {
       join: async () => this.#join(peer),
-      tell: (news, ctx) => this.#tell(peer, news, ctx.requestId),
+      broadcast: (message, ctx) => this.#broadcast(peer, message, ctx.requestId),
       push: async snapshot => this.#take(peer, snapshot),
       gather: snapshot => this.#gather(peer, snapshot),
-      enter: (name, limit) => this.#enter(peer, name, limit),
-      vacate: async name => this.#places.leave(peer, name),
+      acquire: (name, limit) => this.#acquire(peer, name, limit),
+      release: async name => this.#permits.release(peer, name),
       self: async () => id,
       ask: (worker, topic, message, ctx) => this.#ask(worker, topic, message, ctx),
     })
     return () => this.#leave(peer)
   }
 
-  /** News of the supervisor itself for the workers of one generation. */
-  announce(news: PeerNews, generation: number): void {
-    for (const peer of this.#peers) if (peer.generation === generation) peer.end.told(news, contextOf(peer)).catch(() => {})
+  /** Sends a message of the supervisor itself to the workers of one generation. */
+  announce(message: PeerMessage, generation: number): void {
+    for (const peer of this.#peers) if (peer.generation === generation) peer.end.message(message, contextOf(peer)).catch(() => {})
   }
 
   #join(peer: PeerConnection) {
     peer.joined = true
-    this.#bequeath()
+    this.#assignRetained()
   }
 
-  async #tell(from: PeerConnection, news: PeerNews, requestId: string): Promise<void> {
+  async #broadcast(from: PeerConnection, message: PeerMessage, requestId: string): Promise<void> {
     const others = [...this.#peers].filter(peer => peer !== from)
-    await Promise.all(others.map(peer => tellOne(peer, news, requestId)))
+    await Promise.all(others.map(peer => notifyPeer(peer, message, requestId)))
   }
 
   async *#ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
@@ -144,17 +145,17 @@ export class SupervisorPeerHub {
     }
   }
 
-  async #enter(peer: PeerConnection, name: string, limit: number): Promise<boolean> {
-    const entered = await this.#places.enter(peer, name, limit)
-    if (!this.#peers.has(peer)) this.#places.forget(peer)
-    return entered
+  async #acquire(peer: PeerConnection, name: string, limit: number): Promise<boolean> {
+    const acquired = await this.#permits.acquire(peer, name, limit)
+    if (!this.#peers.has(peer)) this.#permits.forget(peer)
+    return acquired
   }
 
   async #gather(from: PeerConnection, snapshot: Snapshot): Promise<readonly PeerMetrics[]> {
     this.#take(from, snapshot)
     const others = [...this.#peers].filter(peer => peer !== from && peer.joined)
     await Promise.all(others.map(peer => this.#refresh(peer)))
-    // all in one turn: what one worker inherits meanwhile is counted once, with it or without
+    // Synchronous from here: metrics that a worker inherits meanwhile are counted exactly once.
     const rest = [...this.#peers].filter(peer => peer !== from)
     const living: PeerMetrics[] = [from, ...rest].flatMap(({ last, generation }) =>
       last ? [{ ...last.metrics, generation }] : []
@@ -166,7 +167,7 @@ export class SupervisorPeerHub {
     try {
       this.#take(peer, await inTime(peer.end.metrics(contextOf(peer)), GATHER_MS))
     } catch {
-      // it ends or is busy: its last figures count
+      // The worker exits or is busy: its previous metrics count.
     }
   }
 
@@ -178,15 +179,15 @@ export class SupervisorPeerHub {
 
   #leave(peer: PeerConnection) {
     this.#peers.delete(peer)
-    this.#places.forget(peer)
+    this.#permits.forget(peer)
     for (const one of this.#retained) if (one.successor === peer) one.successor = undefined
     if (peer.last) this.#retained.push({ id: ++this.#ids, metrics: peer.last.metrics, successor: undefined })
-    for (const other of this.#peers) other.end.gone(peer.pid, contextOf(other)).catch(() => {})
-    this.#bequeath()
+    for (const other of this.#peers) other.end.workerExit(peer.pid, contextOf(other)).catch(() => {})
+    this.#assignRetained()
   }
 
-  /** What no living worker has taken yet goes to the first that stays. */
-  #bequeath() {
+  /** Hands retained metrics that no worker has inherited to the first worker that stays. */
+  #assignRetained() {
     const successor = [...this.#peers].find(peer => peer.joined && peer.isSuccessor())
     if (!successor) return
     for (const one of this.#retained.filter(metrics => !metrics.successor)) {
@@ -203,23 +204,23 @@ export class SupervisorPeerHub {
   }
 }
 
-async function tellOne(peer: PeerConnection, news: PeerNews, requestId: string): Promise<void> {
-  // One that starts takes it before it serves, so nobody waits for it.
-  const taken = peer.end.told(news, contextOf(peer, requestId))
+async function notifyPeer(peer: PeerConnection, message: PeerMessage, requestId: string): Promise<void> {
+  // A starting worker handles the message before it serves, so the sender need not wait for it.
+  const taken = peer.end.message(message, contextOf(peer, requestId))
   if (!peer.joined) return void taken.catch(() => {})
   try {
-    await inTime(taken, TELL_MS)
+    await inTime(taken, NOTIFY_MS)
   } catch (error) {
-    if (error === LATE) throw notTaken(peer.pid, news.topic, TELL_MS)
+    if (error === LATE) throw broadcastTimeout(peer.pid, message.topic, NOTIFY_MS)
     if (codeOf(error) !== 'PLUGIN_GONE') throw error
   }
 }
 
 const contextOf = ({ channel }: PeerConnection, requestId?: string) => systemContext(channel.signal, requestId)
 
-const LATE = new Error('it takes too long')
+const LATE = new Error('the worker did not answer in time')
 
-/** What a busy worker does for so long it may well finish: only this one waits no more. */
+/** Like `withTimeout`, but without an abort: a busy worker can still finish the work after the caller stops waiting. */
 async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
   work.catch(() => {})
   let timer: NodeJS.Timeout | undefined

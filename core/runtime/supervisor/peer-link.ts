@@ -1,34 +1,35 @@
 import type { Channel } from '../processes/channel.ts'
 import { systemContext, type CallContext } from '@svc/core'
-import { leaving } from './errors.ts'
-import { type Ended, PeerHub, PeerEnd, type PeerMetrics, type PeerNews, type Snapshot } from './peer-contract.ts'
+import type { PeerMessage } from '@svc/core/contracts'
+import { workerLeaving } from './errors.ts'
+import { type FinalMetrics, PeerHub, PeerEnd, type PeerMetrics, type Snapshot } from './peer-contract.ts'
 
-/** What a worker does with what comes from its peers. */
+/** Handles what arrives from other workers. */
 export interface PeerHandlers {
-  told(news: PeerNews, ctx: CallContext): Promise<void>
+  message(message: PeerMessage, ctx: CallContext): Promise<void>
   metrics(ctx: CallContext): Promise<PeerMetrics>
   inherit(metrics: PeerMetrics, ctx: CallContext): Promise<void>
-  gone(pid: number, ctx: CallContext): Promise<void>
-  wanted(name: string, ctx: CallContext): Promise<void>
+  workerExit(pid: number, ctx: CallContext): Promise<void>
+  reclaim(name: string, ctx: CallContext): Promise<void>
   answer(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
 }
 
-/** A worker's line to its peers. */
+/** Connects a worker to its peers. */
 export interface PeerLink {
-  /** From here on this worker is one of them: has taken, when this answers, all that was told since it was forked. To be called before it serves. */
+  /** Joins the peers. Call it before the worker serves. When it resolves, the worker has handled all messages since its fork. */
   join(handlers: PeerHandlers): Promise<void>
-  /** Tells all others; answers when they have taken it. Throws UNAVAILABLE. */
-  tell(news: PeerNews, ctx: CallContext): Promise<void>
-  /** The figures of all workers, this one's first; `ended` marks those of one that has ended. */
+  /** Sends a message to all other workers and resolves when they have handled it. Throws UNAVAILABLE. */
+  broadcast(message: PeerMessage, ctx: CallContext): Promise<void>
+  /** The metrics of all workers, this one's first. `ended` marks those of a worker that has exited. */
   metrics(ctx: CallContext): Promise<readonly PeerMetrics[]>
-  /** Takes one of `limit` places that all workers share. */
-  enter(name: string, limit: number, ctx: CallContext): Promise<boolean>
-  vacate(name: string, ctx: CallContext): Promise<void>
-  /** The name by which others ask this worker. */
+  /** Acquires one of `limit` permits that all workers share. */
+  acquire(name: string, limit: number, ctx: CallContext): Promise<boolean>
+  release(name: string, ctx: CallContext): Promise<void>
+  /** The name under which other workers reach this one. */
   self(): Promise<string>
-  /** What another worker answers to a topic. Throws PEER_GONE. */
+  /** Streams the answer of another worker. Throws PEER_GONE. */
   ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
-  /** Hands in the last figures: this worker serves no more. */
+  /** Pushes the final metrics. The worker no longer serves. */
   leave(): Promise<void>
 }
 
@@ -50,18 +51,18 @@ class WorkerPeerLink implements PeerLink {
   #turn: Promise<unknown> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
   #left = false
-  /** What this worker handed in last: while it is taken apart it would say less. */
+  /** The final snapshot. Later ones would be incomplete, because plugins are already closing. */
   #last: Snapshot | undefined
 
   constructor(channel: Channel) {
     this.#ctx = systemContext(channel.signal, 'peers')
     this.#hub = channel.reach('peers', PeerHub)
     channel.offer('peer', PeerEnd, {
-      told: (news, ctx) => this.#once(() => this.#handlers?.told(news, ctx)),
-      gone: (pid, ctx) => this.#once(() => this.#handlers?.gone(pid, ctx)),
+      message: (message, ctx) => this.#whenJoined(() => this.#handlers?.message(message, ctx)),
+      workerExit: (pid, ctx) => this.#whenJoined(() => this.#handlers?.workerExit(pid, ctx)),
       metrics: () => this.#snapshot(),
       inherit: ended => this.#inherit(ended),
-      wanted: async (name, ctx) => this.#handlers?.wanted(name, ctx),
+      reclaim: async (name, ctx) => this.#handlers?.reclaim(name, ctx),
       answer: (topic, message, ctx) => this.#answer(topic, message, ctx),
     })
     channel.signal.addEventListener('abort', () => clearInterval(this.#timer), { once: true })
@@ -76,20 +77,20 @@ class WorkerPeerLink implements PeerLink {
     this.#timer.unref()
   }
 
-  tell(news: PeerNews, ctx: CallContext): Promise<void> {
-    return this.#hub.tell(news, ctx)
+  broadcast(message: PeerMessage, ctx: CallContext): Promise<void> {
+    return this.#hub.broadcast(message, ctx)
   }
 
   async metrics(ctx: CallContext): Promise<readonly PeerMetrics[]> {
     return this.#hub.gather(await this.#snapshot(), ctx)
   }
 
-  enter(name: string, limit: number, ctx: CallContext): Promise<boolean> {
-    return this.#hub.enter(name, limit, ctx)
+  acquire(name: string, limit: number, ctx: CallContext): Promise<boolean> {
+    return this.#hub.acquire(name, limit, ctx)
   }
 
-  vacate(name: string, ctx: CallContext): Promise<void> {
-    return this.#hub.vacate(name, ctx)
+  release(name: string, ctx: CallContext): Promise<void> {
+    return this.#hub.release(name, ctx)
   }
 
   self(): Promise<string> {
@@ -106,8 +107,8 @@ class WorkerPeerLink implements PeerLink {
     this.#last = await this.#push()
   }
 
-  /** What comes before this worker has joined waits until it has; one that serves no more need not hear it. */
-  async #once(work: () => Promise<void> | undefined): Promise<void> {
+  /** Delays `work` until the worker has joined, and skips it after the worker has left. */
+  async #whenJoined(work: () => Promise<void> | undefined): Promise<void> {
     if (this.#left) return
     if (this.#handlers) return work()
     const done = this.#joined.promise.then(work)
@@ -116,7 +117,7 @@ class WorkerPeerLink implements PeerLink {
     this.#early.delete(done)
   }
 
-  /** One that ends still answers: for what it has begun. */
+  /** A closing worker still answers requests about work that it has begun. */
   async *#answer(topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
     await this.#joined.promise
     yield* this.#handlers!.answer(topic, message, ctx)
@@ -140,8 +141,8 @@ class WorkerPeerLink implements PeerLink {
     })
   }
 
-  async #inherit({ id, metrics }: Ended): Promise<Snapshot> {
-    if (this.#left) throw leaving()
+  async #inherit({ id, metrics }: FinalMetrics): Promise<Snapshot> {
+    if (this.#left) throw workerLeaving()
     await this.#inTurn(async () => {
       await this.#handlers?.inherit(metrics, this.#ctx)
       this.#took.push(id)
@@ -149,7 +150,7 @@ class WorkerPeerLink implements PeerLink {
     return this.#snapshot()
   }
 
-  /** A snapshot has an inheritance wholly, or not at all. */
+  /** Runs one task after the other: a snapshot contains inherited metrics completely or not at all. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = this.#turn.then(work)
     this.#turn = mine.catch(() => {})

@@ -1,9 +1,9 @@
 import { StartFailed, type SvcError, systemContext } from '@svc/core'
-import { type Blame, type BlamedEvent, createBlame } from './blame.ts'
+import { type PluginBlame, type BlamedEvent, createBlame } from './blame.ts'
 import { Connections, type WaitLimits } from './connections.ts'
-import { createDeaths, type Patience } from './deaths.ts'
+import { createRestartPolicy, type RestartPolicy } from './restart-policy.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
-import { watchBeats } from './heartbeat.ts'
+import { watchHeartbeats } from './heartbeat.ts'
 import {
   drainAll,
   spawnWorker,
@@ -13,7 +13,7 @@ import {
   killWorker,
   type WorkerHandle,
   retire,
-  roomFor,
+  waitForDrainSlot,
   servedMs,
   type WorkerInfo,
 } from './worker-handle.ts'
@@ -41,7 +41,7 @@ export interface SupervisorOptions<R> extends SpawnOptions, WaitLimits {
   /** A folder of the user's own, in which workers leave the trace of what they handled when they ended: without it no plugin is blamed for that. */
   readonly traceFolder?: string
   /** With workers that die. */
-  readonly patience?: Patience
+  readonly patience?: RestartPolicy
   settings?(report: R): SupervisorSettings
   onEvent?(event: SupervisorEvent<R>): void
 }
@@ -67,7 +67,7 @@ type SupervisorState<R> =
   | { readonly state: 'stopped' }
 
 /** What a reload has done. */
-export interface Reloaded<R> {
+export interface ReloadOutcome<R> {
   readonly report: R
   /** Those that serve now, and those that end what they had begun. */
   readonly workers: readonly WorkerInfo[]
@@ -84,12 +84,12 @@ export interface Supervisor<R> extends AsyncDisposable {
    * Brings up the next workers from what is on disk now; when they are ready, lets the old ones drain. Throws START_FAILED with all problems: then the old
    * ones serve on. One after the other; waits while two generations drain.
    */
-  reload(): Promise<Reloaded<R>>
+  reload(): Promise<ReloadOutcome<R>>
   /**
    * Lets all workers drain, does the work while there is none (connections are refused meanwhile), and brings up the next ones from what is on disk then.
    * Throws START_FAILED when they cannot start: it has given up then.
    */
-  pause(work: () => Promise<void>): Promise<Reloaded<R>>
+  pause(work: () => Promise<void>): Promise<ReloadOutcome<R>>
   /** Lets the workers drain, kills them at the limit or at the second call; resolves when the last has gone. */
   stop(): Promise<void>
 }
@@ -106,8 +106,8 @@ class WorkerPool<R> implements Supervisor<R> {
   readonly #members = new Set<WorkerHandle<R>>()
   readonly #hub = new SupervisorPeerHub()
   readonly #connections: Connections
-  readonly #judge: ReturnType<typeof createDeaths>
-  readonly #blame: Blame
+  readonly #judge: ReturnType<typeof createRestartPolicy>
+  readonly #blame: PluginBlame
   readonly #started = Promise.withResolvers<R>()
   readonly #gaveUp = Promise.withResolvers<SvcError>()
   readonly #gone = Promise.withResolvers<void>()
@@ -115,14 +115,14 @@ class WorkerPool<R> implements Supervisor<R> {
   #state: SupervisorState<R> = { state: 'starting' }
   #generation = 0
   #turn: Promise<unknown> = Promise.resolve()
-  #waiting: Promise<Reloaded<R>> | undefined
+  #waiting: Promise<ReloadOutcome<R>> | undefined
   #endBeats = () => {}
 
   constructor(options: SupervisorOptions<R>) {
     this.#options = options
-    this.#connections = new Connections({ ...options, onClosed: count => this.#tell({ event: 'unserved', count }) })
-    this.#judge = createDeaths(options.patience)
-    this.#blame = createBlame(options.traceFolder, this.#hub, event => this.#tell(event))
+    this.#connections = new Connections({ ...options, onClosed: count => this.#emit({ event: 'unserved', count }) })
+    this.#judge = createRestartPolicy(options.patience)
+    this.#blame = createBlame(options.traceFolder, this.#hub, event => this.#emit(event))
     // Whoever did not call start hears of its failure through the state.
     this.#started.promise.catch(() => {})
   }
@@ -144,15 +144,15 @@ class WorkerPool<R> implements Supervisor<R> {
     return this.#started.promise
   }
 
-  reload(): Promise<Reloaded<R>> {
+  reload(): Promise<ReloadOutcome<R>> {
     // one that waits reads what is on the disk when its turn comes: it serves all who ask until then
     this.#waiting ??= this.#turn.then(() => this.#swap())
     this.#turn = this.#waiting.catch(() => {})
     return this.#waiting
   }
 
-  pause(work: () => Promise<void>): Promise<Reloaded<R>> {
-    const resumed = this.#turn.then(() => this.#without(work))
+  pause(work: () => Promise<void>): Promise<ReloadOutcome<R>> {
+    const resumed = this.#turn.then(() => this.#pauseFor(work))
     this.#turn = resumed.catch(() => {})
     return resumed
   }
@@ -176,32 +176,32 @@ class WorkerPool<R> implements Supervisor<R> {
     return this.#state.state === 'running' ? this.#state.settings : {}
   }
 
-  async #swap(): Promise<Reloaded<R>> {
+  async #swap(): Promise<ReloadOutcome<R>> {
     this.#waiting = undefined
-    await roomFor(this.#members)
+    await waitForDrainSlot(this.#members)
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
     const { proofMs = PROOF_MS } = this.#options
-    const leader = this.#lead()
+    const leader = this.#startLeader()
     await leader.up.promise
     await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(proofMs, resolve))])
     this.#mustRun()
     if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(proofMs)])
-    const reloaded = await this.#follow(leader)
+    const reloaded = await this.#followLeader(leader)
     const old = [...this.#members].filter(member => member.generation < this.#generation)
     await Promise.all(old.map(member => retire(member, this.#connections, swapLimitMs)))
     return { ...reloaded, workers: this.workers }
   }
 
   /** The first of the next generation. */
-  #lead(): WorkerHandle<R> {
+  #startLeader(): WorkerHandle<R> {
     const leader = this.#bringUp(this.#generation + 1)
     leader.trial = true
     return leader
   }
 
   /** It serves: the others follow. What fails from here on is replaced, as ever. */
-  async #follow(leader: WorkerHandle<R>): Promise<Reloaded<R>> {
+  async #followLeader(leader: WorkerHandle<R>): Promise<ReloadOutcome<R>> {
     const report = await leader.up.promise
     leader.trial = false
     this.#generation = leader.generation
@@ -212,16 +212,16 @@ class WorkerPool<R> implements Supervisor<R> {
     return { report, workers: this.workers }
   }
 
-  async #without(work: () => Promise<void>): Promise<Reloaded<R>> {
+  async #pauseFor(work: () => Promise<void>): Promise<ReloadOutcome<R>> {
     this.#mustRun()
     this.#generation++ // nobody replaces a worker that has died before
     this.#connections.close()
     await drainAll([...this.#members], this.#connections, this.#settings.drainLimitMs ?? LIMIT_MS)
     await work()
     this.#mustRun()
-    const leader = this.#lead()
+    const leader = this.#startLeader()
     leader.up.promise.catch(problem => this.#giveUp(problem))
-    return this.#follow(leader)
+    return this.#followLeader(leader)
   }
 
   #mustRun() {
@@ -257,7 +257,7 @@ class WorkerPool<R> implements Supervisor<R> {
     member.state = 'ready'
     member.readyAt = performance.now()
     if (!member.trial) this.#connections.serve(member.process)
-    this.#tell({ event: 'ready', worker: infoOf(member), report })
+    this.#emit({ event: 'ready', worker: infoOf(member), report })
     member.up.resolve(report)
     if (this.#state.state !== 'starting') return
     this.#run(report)
@@ -270,12 +270,12 @@ class WorkerPool<R> implements Supervisor<R> {
     this.#state = { state: 'running', report, settings }
     const limitMs = settings.hangLimitMs ?? HANG_MS
     this.#endBeats()
-    this.#endBeats = watchBeats(
+    this.#endBeats = watchHeartbeats(
       limitMs,
       () => [...this.#members].filter(member => member.readyAt !== undefined),
       member => member.control.beat(systemContext(member.channel.signal)),
       member => {
-        this.#tell({ event: 'hung', worker: infoOf(member), limitMs })
+        this.#emit({ event: 'hung', worker: infoOf(member), limitMs })
         killWorker(member)
       }
     )
@@ -286,14 +286,14 @@ class WorkerPool<R> implements Supervisor<R> {
     clearTimeout(member.timer)
     // It ends by itself once its log is written.
     member.timer = setTimeout(() => killWorker(member), FAILED_EXIT_MS)
-    this.#tell({ event: 'failed', worker: infoOf(member), problems })
+    this.#emit({ event: 'failed', worker: infoOf(member), problems })
   }
 
   readonly #onExit = (member: WorkerHandle<R>, how: string) => {
     this.#members.delete(member)
     clearTimeout(member.timer)
     member.channel.close()
-    this.#tell({ event: 'exited', worker: infoOf(member), how })
+    this.#emit({ event: 'exited', worker: infoOf(member), how })
     const culprit = this.#blame.judge(member, how)
     const problems = culprit || !member.problems ? [...(member.problems ?? []), workerEnded(how, culprit)] : member.problems
     member.up.reject(new StartFailed(problems))
@@ -308,8 +308,8 @@ class WorkerPool<R> implements Supervisor<R> {
     const [others, workers] = [[...this.#members].map(servedMs), this.#settings.count ?? 1]
     const { delayMs, deaths, isLoop, isHopeless } = this.#judge({ ms: servedMs(member), others, workers, isBlamed })
     if (isHopeless) return this.#giveUp(crashLoop(deaths, how))
-    if (isLoop) this.#tell({ event: 'looping', deaths, how, delayMs })
-    this.#tell({ event: 'replacing', delayMs })
+    if (isLoop) this.#emit({ event: 'looping', deaths, how, delayMs })
+    this.#emit({ event: 'replacing', delayMs })
     const { generation } = member
     const bringUp = () => {
       if (this.#state.state !== 'running' || generation !== this.#generation) return
@@ -317,7 +317,7 @@ class WorkerPool<R> implements Supervisor<R> {
         this.#bringUp(generation)
       } catch {
         // what fork throws, such as want of memory, may be over in a moment
-        this.#tell({ event: 'replacing', delayMs: FORK_AGAIN_MS })
+        this.#emit({ event: 'replacing', delayMs: FORK_AGAIN_MS })
         this.#later(FORK_AGAIN_MS, bringUp)
       }
     }
@@ -351,7 +351,7 @@ class WorkerPool<R> implements Supervisor<R> {
     this.#gone.resolve()
   }
 
-  #tell(event: SupervisorEvent<R>) {
+  #emit(event: SupervisorEvent<R>) {
     this.#options.onEvent?.(event)
   }
 }

@@ -6,9 +6,9 @@ import { ipcTransport } from '../processes/wire.ts'
 import { codeOf, messageOf, type SvcError, systemContext } from '@svc/core'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
-import { watchBeats } from './heartbeat.ts'
+import { watchHeartbeats } from './heartbeat.ts'
 import type { SupervisorPeerHub } from './peer-hub.ts'
-import { type DrainWish, HEIR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
+import { type DrainRequest, SUCCESSOR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
@@ -93,7 +93,7 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const env = {
     ...place.env,
-    ...(legacy === undefined ? {} : { [HEIR]: '1' }),
+    ...(legacy === undefined ? {} : { [SUCCESSOR]: '1' }),
     ...(trace === undefined ? {} : { [TRACE]: trace }),
     ...(keptOut.length === 0 ? {} : { [KEPT_OUT]: JSON.stringify(keptOut) }),
   }
@@ -113,7 +113,7 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
     killWorker(member)
   }
   member.timer = setTimeout(() => cannot(workerSlow(startLimitMs)), startLimitMs)
-  const endBeats = watchBeats(
+  const endBeats = watchHeartbeats(
     blockedLimitMs,
     () => (member.state === 'starting' ? [member] : []),
     () => member.control.beat(systemContext(member.channel.signal)),
@@ -169,7 +169,7 @@ function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation
 }
 
 /** Sends it no new connection, and lets it end what it has begun; kills it `killMs` later. */
-async function drainMember(member: AnyWorker, connections: Connections, wish: DrainWish, killMs: number): Promise<void> {
+async function drainMember(member: AnyWorker, connections: Connections, wish: DrainRequest, killMs: number): Promise<void> {
   const { control, channel } = member
   clearTimeout(member.timer)
   member.timer = setTimeout(() => killWorker(member), killMs)
@@ -196,11 +196,11 @@ export async function retire(member: AnyWorker, connections: Connections, limitM
 const DRAINING = 1
 
 /** Waits until so few generations drain that one more may. */
-export async function roomFor(members: ReadonlySet<AnyWorker>): Promise<void> {
+export async function waitForDrainSlot(members: ReadonlySet<AnyWorker>): Promise<void> {
   const draining = [...members].filter(member => member.state === 'draining')
   if (new Set(draining.map(member => member.generation)).size <= DRAINING) return
   await Promise.race(draining.map(member => member.gone.promise))
-  await roomFor(members)
+  await waitForDrainSlot(members)
 }
 
 export const killWorker = ({ process: child }: AnyWorker): void => void child.kill('SIGKILL')

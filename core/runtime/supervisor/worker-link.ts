@@ -22,14 +22,14 @@ export const Supervision = defineService<Supervision>('supervision', {
 })
 
 /** In the environment of a worker whose generation serves already. */
-export const HEIR = 'SVC_HEIR'
+export const SUCCESSOR = 'SVC_SUCCESSOR'
 
 /** In the environment of a worker: the file in which it leaves the trace of what it handled, and what is kept out of it, as JSON. */
 export const TRACE = 'SVC_TRACE'
 export const KEPT_OUT = 'SVC_KEPT_OUT'
 
 /** How a worker is to end. */
-export interface DrainWish {
+export interface DrainRequest {
   /** Others take the new work meanwhile: open connections are left to their own end. */
   readonly successor: boolean
   /** Milliseconds that what runs has to end. */
@@ -39,7 +39,7 @@ export interface DrainWish {
 /** What a worker is told. */
 export interface WorkerControl {
   /** Answers at once; the worker ends when it has drained. */
-  drain(wish: DrainWish, ctx: CallContext): Promise<void>
+  drain(wish: DrainRequest, ctx: CallContext): Promise<void>
   /** A sign of life of its event loop. */
   beat(ctx: CallContext): Promise<void>
 }
@@ -68,16 +68,16 @@ export interface WorkerLink {
    * `drain` runs when the supervisor asks for it or is gone: it ends with all work done (close the host). No connection comes any more then. The worker ends
    * as soon as nothing else is open. It runs again when the wish changes meanwhile: a worker that ends what it began for a reload learns that the server ends.
    */
-  onDrain(drain: (wish: DrainWish) => unknown): void
+  onDrain(drain: (wish: DrainRequest) => unknown): void
 }
 
 /** Opens the line; for the entry of a process that a supervisor forked. */
 export function workerLink(): WorkerLink {
   if (!process.connected) throw noSupervisor()
-  const drained = Promise.withResolvers<DrainWish>()
-  let hurry: ((wish: DrainWish) => unknown) | undefined
+  const drained = Promise.withResolvers<DrainRequest>()
+  let hurry: ((wish: DrainRequest) => unknown) | undefined
   const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
-  const drain = (wish: DrainWish) => {
+  const drain = (wish: DrainRequest) => {
     drained.resolve(wish)
     hurry?.(wish)
   }
@@ -89,11 +89,11 @@ export function workerLink(): WorkerLink {
     if (process.connected) process.disconnect()
   }
   const takers = receiveConnections()
-  const isSuccessor = process.env[HEIR] !== undefined
+  const isSuccessor = process.env[SUCCESSOR] !== undefined
   const { [TRACE]: trace, [KEPT_OUT]: keptOut = '[]' } = process.env
   if (trace !== undefined) traceHandling(trace)
   // no child of this worker is one
-  for (const name of [HEIR, TRACE, KEPT_OUT]) delete process.env[name]
+  for (const name of [SUCCESSOR, TRACE, KEPT_OUT]) delete process.env[name]
   return {
     keptOut: JSON.parse(keptOut) as HandledPlugin[],
     channel,

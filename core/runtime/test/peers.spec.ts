@@ -14,13 +14,13 @@ function enter(hub: SupervisorPeerHub, pid: number) {
   const far = openChannel(there, { name: 'supervisor' })
   const leave = hub.peer({ pid, generation: 1 }, channel, () => true)
   const line: PeerLink = createPeerLink(far)
-  const seen = { told: [] as unknown[], gone: [] as number[], ended: [] as string[], count: 0 }
+  const seen = { messages: [] as unknown[], exits: [] as number[], ended: [] as string[], count: 0 }
   const handlers: PeerHandlers = {
-    told: async ({ message }) => void seen.told.push(message),
+    message: async ({ message }) => void seen.messages.push(message),
     metrics: async () => ({ count: seen.count }),
     inherit: async metrics => void (seen.count += Number(metrics.count)),
-    gone: async left => void seen.gone.push(left),
-    wanted: async () => {},
+    workerExit: async left => void seen.exits.push(left),
+    reclaim: async () => {},
     async *answer(topic, message, { principal, signal }) {
       if (topic === 'echo') yield { pid, message, by: principal.id }
       if (topic !== 'endless') return
@@ -51,18 +51,18 @@ describe('workers among each other', () => {
     const hub = new SupervisorPeerHub()
     const [a, b, c] = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
     for (const one of [a, b, c]) await one.join()
-    await a.line.tell({ topic: 't', message: 'news' }, ctx())
-    expect([a, b, c].map(one => one.seen.told)).to.deep.equal([[], ['news'], ['news']])
+    await a.line.broadcast({ topic: 't', message: 'news' }, ctx())
+    expect([a, b, c].map(one => one.seen.messages)).to.deep.equal([[], ['news'], ['news']])
   })
 
   it('are told before they serve what was told while they started, and nobody waits for them', async () => {
     const hub = new SupervisorPeerHub()
     const [a, starting] = [enter(hub, 1), enter(hub, 2)]
     await a.join()
-    await a.line.tell({ topic: 't', message: 'early' }, ctx())
-    expect(starting.seen.told).to.deep.equal([])
+    await a.line.broadcast({ topic: 't', message: 'early' }, ctx())
+    expect(starting.seen.messages).to.deep.equal([])
     await starting.join()
-    expect(starting.seen.told).to.deep.equal(['early'])
+    expect(starting.seen.messages).to.deep.equal(['early'])
   })
 
   it('are not waited for when they die', async () => {
@@ -70,8 +70,8 @@ describe('workers among each other', () => {
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
     const asked = Promise.withResolvers<void>()
     await a.join()
-    await b.line.join({ ...b.handlers, told: () => (asked.resolve(), new Promise<void>(() => {})) })
-    const told = a.line.tell({ topic: 't', message: 'news' }, ctx())
+    await b.line.join({ ...b.handlers, message: () => (asked.resolve(), new Promise<void>(() => {})) })
+    const told = a.line.broadcast({ topic: 't', message: 'news' }, ctx())
     await asked.promise
     b.die()
     await told
@@ -81,7 +81,7 @@ describe('workers among each other', () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
     const heard = Promise.withResolvers<number>()
-    await a.line.join({ ...a.handlers, gone: async pid => heard.resolve(pid) })
+    await a.line.join({ ...a.handlers, workerExit: async pid => heard.resolve(pid) })
     await b.join()
     b.die()
     expect(await heard.promise).to.equal(2)
@@ -110,12 +110,12 @@ describe('workers among each other', () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
-    const take = ({ line }: typeof a) => line.enter('seats', 3, ctx())
+    const take = ({ line }: typeof a) => line.acquire('seats', 3, ctx())
     const got = await Promise.all(Array.from({ length: 10 }, (_, at) => take(at < 5 ? a : b)))
     expect(got.filter(Boolean)).to.have.length(3)
-    await a.line.vacate('seats', ctx())
+    await a.line.release('seats', ctx())
     expect([await take(b), await take(b)]).to.deep.equal([true, false])
-    expect(await b.line.enter('others', 1, ctx())).to.equal(true)
+    expect(await b.line.acquire('others', 1, ctx())).to.equal(true)
     a.die()
     const more = [await take(b), await take(b), await take(b)]
     expect(more.filter(Boolean)).to.have.length(2)
@@ -124,11 +124,11 @@ describe('workers among each other', () => {
   it('are asked for the places that they only keep before one is refused', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    await a.line.join({ ...a.handlers, wanted: async name => a.line.vacate(name, ctx()) })
+    await a.line.join({ ...a.handlers, reclaim: async name => a.line.release(name, ctx()) })
     await b.join()
-    expect(await a.line.enter('seats', 1, ctx())).to.equal(true)
-    expect(await b.line.enter('seats', 1, ctx())).to.equal(true)
-    expect(await a.line.enter('seats', 1, ctx())).to.equal(false)
+    expect(await a.line.acquire('seats', 1, ctx())).to.equal(true)
+    expect(await b.line.acquire('seats', 1, ctx())).to.equal(true)
+    expect(await a.line.acquire('seats', 1, ctx())).to.equal(false)
   })
 
   it('pass on what a successor had not taken when it died itself', async () => {

@@ -1,7 +1,7 @@
 import {
   type CloseOptions,
   type ConfigTree,
-  type Crossing,
+  type PluginBoundary,
   definePlugin,
   type HostOptions,
   type PluginRef,
@@ -45,7 +45,7 @@ export async function testHost(plugins: readonly PluginRef[], options: TestHostO
   const watch = watchLeftovers()
   const crossing = strict ? createStrict(watch.run) : createDirect(watch.run)
   try {
-    return watched(await startHost({ ...rest, plugins: [...plugins, ...give], crossing }), watch)
+    return watched(await startHost({ ...rest, plugins: [...plugins, ...give], boundary: crossing }), watch)
   } catch (error) {
     await watch.end()
     throw error
@@ -53,7 +53,7 @@ export async function testHost(plugins: readonly PluginRef[], options: TestHostO
 }
 
 /** Everything as it is; only who works is told. */
-const createDirect = (run: Watch['run']): Crossing => ({
+const createDirect = (run: Watch['run']): PluginBoundary => ({
   setup: run,
   service: (_token, implementation) => implementation,
   item: (_token, item) => item,

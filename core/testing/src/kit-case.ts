@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
 import { type JsonSchema, systemContext, type CallContext, withTimeout } from '@svc/core'
-import { copyPlain, findUnplain } from '@svc/runtime'
+import { copyPlain, findNonPlain } from '@svc/runtime'
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { KitCase } from './kit.ts'
 
@@ -66,7 +66,7 @@ export function abortable(id = 'kit'): { ctx: CallContext; abort(): void } {
 export const frozen = <T>(value: T): T => copyPlain(value)
 
 export function assertPlain(value: unknown, what: string): void {
-  const cheat = findUnplain(value, what)
+  const cheat = findNonPlain(value, what)
   assert.equal(cheat, undefined, `only plain data can cross a process: ${cheat}`)
 }
 

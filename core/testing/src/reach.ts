@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { PackageInfo } from '@svc/core'
-import { USUAL } from '@svc/runtime/isolation'
+import { COMMON_VARIABLES } from '@svc/runtime/isolation'
 import { matchesHost, matchesPattern } from '@svc/core/internal'
 
 /** Hears what the code of a package asks the world for while others run beside it. */
@@ -20,7 +20,7 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
   const isOwn = stackOf(folder)
   const real = process.env
   const note = (name: string) => {
-    if (!USUAL.test(name) && !declares(permissions.env, name) && isOwn() && !isNode())
+    if (!COMMON_VARIABLES.test(name) && !declares(permissions.env, name) && isOwn() && !isNode())
       seen.add(`it reads the variable ${name}: add it to "permissions": { "env": ["${name}"] }`)
   }
   process.env = new Proxy(real, {

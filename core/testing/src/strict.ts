@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type AnySlot, type Crossing, type MethodKind, type SvcError, svcError, type CallContext } from '@svc/core'
-import { copyPlain, findUnplain, fromWire, plainContext, toWire } from '@svc/runtime'
+import { type AnySlot, type PluginBoundary, type MethodKind, type SvcError, svcError, type CallContext } from '@svc/core'
+import { copyPlain, findNonPlain, fromWire, plainContext, toWire } from '@svc/runtime'
 
 type Run = <T>(plugin: string, work: () => T) => T
 
@@ -8,7 +8,7 @@ type Run = <T>(plugin: string, work: () => T) => T
  * Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place.
  * `run` hears whose work runs.
  */
-export function createStrict(run: Run): Crossing {
+export function createStrict(run: Run): PluginBoundary {
   return {
     setup: run,
     service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by, run),
@@ -31,7 +31,7 @@ interface Side {
 const PLAIN_HINT = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
 
 function cross<T>(value: T, place: string, by?: string): T {
-  const cheat = findUnplain(value, place)
+  const cheat = findNonPlain(value, place)
   if (cheat)
     throw svcError('NOT_PLAIN', cheat, { ...(by ? { plugin: by } : {}), where: cheat.split(' ', 1)[0]!, hint: PLAIN_HINT })
   return copyPlain(value)

@@ -1,4 +1,4 @@
-import { createTogether, type SvcError } from '@svc/core'
+import { createStepBatcher, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createEventDecoder } from '@svc/provider-http/sse'
 import { Body } from './body.ts'
@@ -46,7 +46,7 @@ const NO_STREAM = /json|html|xml|^compressed$/i
 const BRACE = 123
 
 /** What follows on an answer that came whole is done for all that came just now. */
-const together = createTogether()
+const together = createStepBatcher()
 
 /** Reads one HTTP answer as it comes: server-sent events, or one JSON, into the stream, anything else into a failure. */
 export class StreamedAnswer implements Handler, EventSource {

@@ -1,4 +1,3 @@
-export { type Yielder, createYielder } from './yielder.ts'
 export {
   exists,
   fromSystem,

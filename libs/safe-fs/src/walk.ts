@@ -1,10 +1,10 @@
 import type { Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
+import { createYielder, type Yielder } from '@svc/core'
 import type { Ignore } from 'ignore'
 import { type Folder, openFileIn, openFolder, openFolderIn } from './opened.ts'
 import { type Place, type Roots, isInside } from './roots.ts'
-import { createYielder, type Yielder } from './yielder.ts'
 
 /** One thing that a walk comes by. */
 export interface Visit {

@@ -1,4 +1,4 @@
-import { type Fault, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
+import { type SchemaProblem, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 import { pattern } from './patterns.ts'
 import type { Wrong } from './schemas.ts'
 import { holdsExpression } from './template.ts'
@@ -16,7 +16,7 @@ function linear(text: string) {
 /** What surely does not fit a schema, whatever the expressions in a value will answer. */
 export const callFaults = (root: Tree, value: Tree): Wrong[] => [...new Fitting(root).faults(root, value, [])].map(wrongOf)
 
-function wrongOf({ keys, message, keyword, nearest, allowed = [] }: Fault): Wrong {
+function wrongOf({ keys, message, keyword, nearest, allowed = [] }: SchemaProblem): Wrong {
   if (keyword !== 'unknown') return { keys, message }
   const names = allowed.slice(0, 20).join(', ')
   const hint = nearest ? `did you mean "${nearest}"?` : names && `it has ${names}`
@@ -31,7 +31,7 @@ class Fitting {
     this.#root = root
   }
 
-  *faults(part: unknown, value: unknown, keys: readonly string[]): Generator<Fault> {
+  *faults(part: unknown, value: unknown, keys: readonly string[]): Generator<SchemaProblem> {
     if (!isTree(part)) return
     const isConstant = !holdsExpression(value)
     if (!isConstant && typeof value === 'string') return
@@ -40,7 +40,7 @@ class Fitting {
     if (!isConstant) yield* this.#within(part, value as object, keys)
   }
 
-  *#within(part: Tree, value: object, keys: readonly string[]): Generator<Fault> {
+  *#within(part: Tree, value: object, keys: readonly string[]): Generator<SchemaProblem> {
     for (const [key, one] of Object.entries(value)) {
       const inner = Array.isArray(value) ? itemsOf(part) : propertyOf(part, key)
       yield* this.faults(inner, one, [...keys, key])
@@ -56,7 +56,7 @@ function propertyOf({ properties, patternProperties, additionalProperties }: Tre
 }
 
 /** One that cannot be compiled says nothing here: what is called with it tells when it is called. */
-function faultsOf(check: Schema | undefined, value: unknown): Fault[] {
+function faultsOf(check: Schema | undefined, value: unknown): SchemaProblem[] {
   try {
     // defaults are filled in
     return check?.check(structuredClone(value)) ?? []

@@ -1,4 +1,4 @@
-import { type Fault, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
+import { type SchemaProblem, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
 import { regExp } from './patterns.ts'
 
 /** What is known of a value: its schema; undefined: nothing. */
@@ -85,7 +85,7 @@ export interface Wrong {
 }
 
 /** Where one of several kinds fits none, each of them says so. */
-const firstOfEach = (faults: readonly Fault[]) =>
+const firstOfEach = (faults: readonly SchemaProblem[]) =>
   [...new Map(faults.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
 
 /** So many are remembered: making one takes milliseconds, and files are read again and again. */

@@ -1,4 +1,4 @@
-import { type Fault, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
+import { type SchemaProblem, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 
 /** The check of what a tool is called with. Tools come from strangers, and so do their schemas. */
 export interface ToolSchema {
@@ -6,7 +6,7 @@ export interface ToolSchema {
    * All faults of `value`, or the first: where a list may hold a million. Fills in defaults in place. Throws ARGUMENTS_TOO_LONG where its patterns would take too
    * long, and whatever ajv throws for what is no JSON Schema.
    */
-  readonly check: (value: unknown, faults?: 'all' | 'first') => Fault[]
+  readonly check: (value: unknown, faults?: 'all' | 'first') => SchemaProblem[]
   /** Patterns that are not checked: they cannot be in linear time (look-around, back-references), or are no regular expressions, or too large. */
   readonly unchecked: readonly string[]
 }

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
-import { coverInherited } from '@svc/runtime'
+import { blockInheritedFiles } from '@svc/runtime'
 import { drained } from './drained.ts'
 import { notStarted, stuck } from './errors.ts'
 import { killContained, MARK, signalGroup, sweep } from './group.ts'
@@ -115,7 +115,7 @@ async function spawned({ file, args, env, cwd, contained = false }: ChildOptions
       env: { ...env, ...(mark === undefined ? {} : { [MARK]: mark }) },
       ...(cwd === undefined ? {} : { cwd }),
       detached: true,
-      stdio: ['pipe', 'pipe', 'pipe', ...coverInherited()],
+      stdio: ['pipe', 'pipe', 'pipe', ...blockInheritedFiles()],
     }) as Process
     await once(child, 'spawn')
     living.set(child, contained)

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import { parse as parseForm } from 'node:querystring'
-import { createTogether, messageOf } from '@svc/core'
+import { createStepBatcher, messageOf } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import type bodyParser from 'koa-bodyparser'
 import type { Context, Middleware } from './context.ts'
@@ -31,7 +31,7 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
  */
 export function createBody(usual: number): Middleware {
   const parserOf = createParsers()
-  const together = createTogether() // what follows on a body
+  const together = createStepBatcher() // what follows on a body
   return async (ctx, next) => {
     const { headers } = ctx.req
     const coding = headers['transfer-encoding']

@@ -10,12 +10,12 @@ import { WorkerSemaphore } from './worker-semaphore.ts'
 export interface ConcurrencyLimit {
   /** Throws RATE_LIMITED. */
   readonly middleware: Middleware
-  /** For a tap of `Peers.hooks.wanted`. */
+  /** For a tap of `Peers.hooks.reclaim`. */
   readonly wanted: (place: { readonly name: string }) => Promise<void>
 }
 
 type ConcurrencyConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
-type Shared = Pick<Peers, 'enter' | 'leave'> | undefined
+type Shared = Pick<Peers, 'acquire' | 'release'> | undefined
 
 /** One kind of places, and how it is told that all are taken. */
 interface Kind {

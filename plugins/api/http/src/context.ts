@@ -1,4 +1,4 @@
-import type { Fault, Principal, CallContext } from '@svc/core'
+import type { SchemaProblem, Principal, CallContext } from '@svc/core'
 import type { Mount, Route } from '@svc/core/contracts'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 
@@ -21,7 +21,7 @@ export interface Checks {
 
 /** How one schema of a route is held. */
 export interface Check {
-  readonly faults: (fields: Fields) => Fault[] | Promise<Fault[]>
+  readonly faults: (fields: Fields) => SchemaProblem[] | Promise<SchemaProblem[]>
   readonly required: readonly string[]
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>

@@ -28,13 +28,13 @@ export interface Guesses {
    * time than may still be refused. Throws RATE_LIMITED, and what `check` throws.
    */
   guard(state: RequestState, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
-  /** Takes a message of another worker: for a tap of `Peers.hooks.told`. */
+  /** Takes a message of another worker: for a tap of `Peers.hooks.message`. */
   readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }
 
 export interface GuessesParts {
   readonly store: Pick<Store, 'count'> | undefined
-  readonly peers: Pick<Peers, 'tell'> | undefined
+  readonly peers: Pick<Peers, 'broadcast'> | undefined
   readonly headers: Pick<CredentialHeaders, 'read'>
   readonly seen: SeenGood
   readonly lasting: CallContext
@@ -54,7 +54,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
     const leftMs = Math.max(window.endsAt - Date.now(), here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)
     const isFirst = waitFor(network) === undefined || here === GUESSES
     blocked.add(network, leftMs)
-    if (isFirst) await withTimeout(TELL_MS, () => peers?.tell(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
+    if (isFirst) await withTimeout(TELL_MS, () => peers?.broadcast(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
     return here > GUESSES || counted?.counted === false ? waitFor(network) : undefined
   }
   /** Whole seconds until credentials that are not known may be checked again; `undefined` where they may now. */

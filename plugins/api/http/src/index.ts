@@ -32,8 +32,8 @@ export default definePlugin({
     scope.tap(Host.hooks.closing, how => server.drain(how), { limitMs: Number.POSITIVE_INFINITY })
     scope.tap(Peers.hooks.metrics, server.metrics.own)
     scope.tap(Peers.hooks.inherit, server.metrics.inherit)
-    scope.tap(Peers.hooks.wanted, server.wanted)
-    scope.tap(Peers.hooks.told, server.onPeerMessage)
+    scope.tap(Peers.hooks.reclaim, server.wanted)
+    scope.tap(Peers.hooks.message, server.onPeerMessage)
     scope.defer(() => server.drain({ successor: false }))
     return server.service
   },

@@ -1,11 +1,11 @@
-import { createTogether } from '@svc/core'
+import { createStepBatcher } from '@svc/core'
 import type { Addresses } from './address.ts'
 import { createState, type Life, type Middleware } from './context.ts'
 import { stopping } from './errors.ts'
 
 /** Outermost: the state of the request, the headers of every answer, and the moment at which Koa sends it. */
 export function begin(common: Readonly<Record<string, string>>, life: Life): Middleware {
-  const together = createTogether() // the ends of answers
+  const together = createStepBatcher() // the ends of answers
   const headers = new Map(Object.entries(common))
   return async (ctx, next) => {
     ctx.state = createState()

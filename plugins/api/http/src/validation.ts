@@ -1,4 +1,4 @@
-import { type Fault, type JsonSchema, schema } from '@svc/core'
+import { type SchemaProblem, type JsonSchema, schema } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { Check, Checks, Fields, Middleware } from './context.ts'
@@ -53,11 +53,11 @@ function hold(check: Check, fields: Fields): void | Promise<void> {
   return faults instanceof Promise ? faults.then(refuseFirst) : refuseFirst(faults)
 }
 
-function refuseFirst([fault]: readonly Fault[]): void {
+function refuseFirst([fault]: readonly SchemaProblem[]): void {
   if (fault) throw invalid(fault)
 }
 
-function invalid(fault: Fault) {
+function invalid(fault: SchemaProblem) {
   const value = isShort(fault.value) ? { value: fault.value } : {}
   return invalidValue(fault.path || 'body', fault.message, { ...value, ...(fault.allowed ? { allowed: fault.allowed } : {}) })
 }

@@ -10,7 +10,7 @@ const LINGER_MS = 50
 /** Who gets no answer in this time counts alone; the supervisor's own limits are shorter. */
 const ENTER_MS = 5_000
 
-type Shared = Pick<Peers, 'enter' | 'leave'>
+type Shared = Pick<Peers, 'acquire' | 'release'>
 
 interface SemaphoreParts {
   /** What names of these places begin with, among the workers. */
@@ -102,7 +102,7 @@ export class WorkerSemaphore {
   /** Undefined where there is no answer; one that comes later is given back. */
   async #enter(peers: Shared, key: string): Promise<boolean | undefined> {
     const { prefix, limit, lasting } = this.#parts
-    const asked = (async () => peers.enter(prefix + key, limit, lasting))()
+    const asked = (async () => peers.acquire(prefix + key, limit, lasting))()
     try {
       return await withTimeout(ENTER_MS, () => asked)
     } catch {
@@ -127,7 +127,7 @@ export class WorkerSemaphore {
   async #leave(key: string): Promise<void> {
     const { prefix, peers, lasting } = this.#parts
     // whoever cannot be told has ended, and with it all it counted
-    await peers?.leave(prefix + key, lasting).catch(() => {})
+    await peers?.release(prefix + key, lasting).catch(() => {})
   }
 
   /** Leaves what is kept, but for so many. */

@@ -14,8 +14,8 @@ function counted(limit: number) {
   const asked: string[] = []
   let free = limit
   const peers = {
-    enter: async (name: string) => (asked.push(`enter ${name}`), free > 0 && free-- > 0),
-    leave: async (name: string) => void (asked.push(`leave ${name}`), free++),
+    acquire: async (name: string) => (asked.push(`acquire ${name}`), free > 0 && free-- > 0),
+    release: async (name: string) => void (asked.push(`release ${name}`), free++),
   }
   return { places: new WorkerSemaphore({ prefix: 'p/', limit, peers, lasting }), asked, free: () => free }
 }
@@ -52,7 +52,7 @@ describe('places', () => {
 
   it('are counted alone where nobody answers', async () => {
     const broken = async () => Promise.reject(new Error('gone'))
-    const places = new WorkerSemaphore({ prefix: 'p/', limit: 2, peers: { enter: broken, leave: broken }, lasting })
+    const places = new WorkerSemaphore({ prefix: 'p/', limit: 2, peers: { acquire: broken, release: broken }, lasting })
     expect(await Promise.all([places.take('a'), places.take('a'), places.take('a'), places.take('b')])).to.deep.equal([
       true,
       true,
@@ -78,10 +78,10 @@ describe('places', () => {
     const answer = Promise.withResolvers<boolean>()
     const left = Promise.withResolvers<string>()
     const peers: Peers = {
-      tell: async () => {},
+      broadcast: async () => {},
       metrics: async () => [],
-      enter: () => (asked.resolve(), answer.promise),
-      leave: async name => left.resolve(name),
+      acquire: () => (asked.resolve(), answer.promise),
+      release: async name => left.resolve(name),
       self: async () => 'w1',
       async *ask() {},
     }

@@ -31,7 +31,7 @@ export default definePlugin({
     const metrics = createMetricsCollector(sources, peers, scope.log)
     scope.tap(Peers.hooks.metrics, metrics.own)
     scope.tap(Peers.hooks.inherit, metrics.inherit)
-    scope.tap(Peers.hooks.told, metrics.told)
+    scope.tap(Peers.hooks.message, metrics.told)
     scope.add(Routes, 'metrics', createExposition(metrics, http))
     // from the first scrape on: prom-client takes 60 ms and 8 MiB that a server nobody scrapes does without
     const node = async () => (metrics.wasRead() ? (await collectNodeMetrics())() : [])

@@ -43,7 +43,7 @@ export function createMetricsCollector(sources: SlotView<MetricSource>, peers: P
   const readAll = async (among: Peers, ctx: CallContext): Promise<readonly WorkerMetrics[]> => {
     const all = await among.metrics(ctx)
     if (all.every(one => one.ended || partOf(one).wasRead)) return all
-    await among.tell(NAME, null, ctx)
+    await among.broadcast(NAME, null, ctx)
     return among.metrics(ctx)
   }
   return {

@@ -14,7 +14,7 @@ export interface Questions {
   ask(callId: string, waitMs: number, ctx: CallContext): Promise<Said | undefined>
   /** Gives the answer to whoever waits for it. Throws QUESTION_UNKNOWN where nobody does, or not for this principal. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
-  /** For a tap of `Peers.hooks.told`. */
+  /** For a tap of `Peers.hooks.message`. */
   readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
   const post = async (among: Peers, posted: string, key: string, said: Said, ctx: CallContext) => {
     posts.add(posted)
     try {
-      await among.tell(ANSWER, { posted, key, said: { ...said } }, ctx)
+      await among.broadcast(ANSWER, { posted, key, said: { ...said } }, ctx)
       return !posts.has(posted)
     } finally {
       posts.delete(posted)
@@ -79,7 +79,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (topic === TAKEN) posts.delete(postedIn(message).posted)
       if (topic !== ANSWER) return
       const { posted, key, said } = postedIn(message)
-      if (take(key, said)) await peers?.tell(TAKEN, { posted }, ctx)
+      if (take(key, said)) await peers?.broadcast(TAKEN, { posted }, ctx)
     },
   }
 }

@@ -1,4 +1,4 @@
-import { codeOf, type Fault, type Log, messageOf } from '@svc/core'
+import { codeOf, type SchemaProblem, type Log, messageOf } from '@svc/core'
 import type { Tool, ToolCallPart } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { isWithin } from './tool-result.ts'
@@ -43,4 +43,4 @@ async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> 
   return made
 }
 
-const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`

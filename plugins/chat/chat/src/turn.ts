@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Fault, type JsonSchema, messageOf, timestamp, type CallContext } from '@svc/core'
+import { codeOf, type SchemaProblem, type JsonSchema, messageOf, timestamp, type CallContext } from '@svc/core'
 import type {
   Json,
   ModelInfo,
@@ -309,7 +309,7 @@ function readAs(form: Form, text: string): { readonly data: Json } | { readonly 
   }
 }
 
-const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
 
 /** Models that know no schema like to put JSON between fences. */
 const FENCED = /^\s*```(?:json)?\s*\n(.*)\n\s*```\s*$/s

@@ -77,9 +77,9 @@ describe('the check of the providers', () => {
         hooks.metrics = scope.hooks
         const others: WorkerMetrics[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
         return {
-          tell: async () => {},
-          enter: async () => true,
-          leave: async () => {},
+          broadcast: async () => {},
+          acquire: async () => true,
+          release: async () => {},
           self: async () => 'w1',
           async *ask() {},
           async metrics(ctx) {

@@ -239,10 +239,10 @@ describe('what a tool answers', () => {
   it('comes too late after its time: the model is told, and what comes later is nobody’s', async () => {
     const never = tool({ call: () => new Promise(() => undefined) })
     const late = await callOf({ call: never.call, timeoutMs: 20 })
-    expect([wordsOf(late.told.content), late.status]).to.deep.equal(['it did not end within 20 ms', 'completed'])
+    expect([wordsOf(late.told.content), late.status]).to.deep.equal(['the work did not end within 20 ms', 'completed'])
     const { promise, reject } = Promise.withResolvers<never>()
     const deaf = await callOf({ timeoutMs: 5, call: () => promise })
-    expect(wordsOf(deaf.told.content)).to.equal('it did not end within 5 ms')
+    expect(wordsOf(deaf.told.content)).to.equal('the work did not end within 5 ms')
     reject(new Error('too late'))
     await setImmediate() // by now a rejection that nobody takes would have ended this run
   })

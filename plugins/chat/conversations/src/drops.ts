@@ -6,7 +6,7 @@ import type { Turns } from './turns.ts'
 export interface Drops {
   /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
   readonly elsewhere: (id: string, ctx: CallContext) => Promise<boolean>
-  /** For a tap of `Peers.hooks.told`. */
+  /** For a tap of `Peers.hooks.message`. */
   readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
@@ -29,7 +29,7 @@ export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined
     const { id: name, scopes } = ctx.principal
     open.add(question)
     try {
-      await among.tell(DROP, { question, id, principal: { id: name, scopes } }, ctx)
+      await among.broadcast(DROP, { question, id, principal: { id: name, scopes } }, ctx)
       return !open.has(question)
     } finally {
       open.delete(question)
@@ -41,7 +41,7 @@ export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined
       if (topic === DROPPED) open.delete(questionIn(message).question)
       if (topic !== DROP) return
       const { question, id, principal } = questionIn(message)
-      if (await turns.drop(id, { ...ctx, principal })) await peers?.tell(DROPPED, { question }, ctx)
+      if (await turns.drop(id, { ...ctx, principal })) await peers?.broadcast(DROPPED, { question }, ctx)
     },
   }
 }

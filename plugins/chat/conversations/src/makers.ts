@@ -75,14 +75,14 @@ export class Makers {
     }
   }
 
-  /** For a tap of `Peers.hooks.told`. */
+  /** For a tap of `Peers.hooks.message`. */
   readonly told = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
     if (topic === ASK) await this.#answer(told<readonly Question[]>(message), ctx)
     if (topic === MAKING) this.#note(told<Answer>(message))
     if (topic === MADE) this.#free(one => one.id === message)
   }
 
-  /** For a tap of `Peers.hooks.gone`: what that worker was making is not made. */
+  /** For a tap of `Peers.hooks.workerExit`: what that worker was making is not made. */
   readonly gone = async ({ holder }: { readonly holder: string }): Promise<void> => this.#free(one => one.holder === holder)
 
   #ask(peers: Peers, question: Question): Promise<void> {
@@ -91,7 +91,7 @@ export class Makers {
       const questions = this.#questions.splice(0)
       this.#next = undefined
       this.#last = pause(PAUSE_MS, undefined, { ref: false })
-      return peers.tell(ASK, questions as unknown as Json, this.#parts.lasting)
+      return peers.broadcast(ASK, questions as unknown as Json, this.#parts.lasting)
     })
     return this.#next
   }
@@ -104,7 +104,7 @@ export class Makers {
       if (made) this.#promise(id, made)
       return made !== undefined
     })
-    if (mine.length > 0) await peers?.tell(MAKING, { questions: mine.map(one => one.question), holder }, ctx)
+    if (mine.length > 0) await peers?.broadcast(MAKING, { questions: mine.map(one => one.question), holder }, ctx)
   }
 
   /** Whoever does not take the news in time waits no longer than it may. */
@@ -113,7 +113,7 @@ export class Makers {
     this.#awaited.add(id)
     const tell = () => {
       this.#awaited.delete(id)
-      return this.#parts.peers?.tell(MADE, id, this.#parts.lasting)
+      return this.#parts.peers?.broadcast(MADE, id, this.#parts.lasting)
     }
     made.then(tell).catch(() => {})
   }

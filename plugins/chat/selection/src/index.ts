@@ -33,7 +33,7 @@ export default definePlugin({
     const lasting = systemContext(scope.signal, 'selection')
     const { serverId: key } = await host.report(lasting)
     const session = await openSession({ ...shared, key, log: scope.log }, lasting)
-    scope.tap(Peers.hooks.told, ({ topic }, ctx) => (topic === CHANGED ? session.read(ctx) : undefined))
+    scope.tap(Peers.hooks.message, ({ topic }, ctx) => (topic === CHANGED ? session.read(ctx) : undefined))
     scope.tap(Host.hooks.ready, () => {
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)

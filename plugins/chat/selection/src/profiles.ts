@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import {
   asSvcError,
   codeOf,
-  type Fault,
+  type SchemaProblem,
   type Layer,
   nearest,
   readConfigFile,
@@ -164,11 +164,11 @@ async function begin(file: string): Promise<void> {
     await rm(next)
   }
   const stats = await handle.stat()
-  const { begunFiles } = await import('@svc/runtime')
-  begunFiles.set(file, stats)
+  const { createdFiles } = await import('@svc/runtime')
+  createdFiles.set(file, stats)
 }
 
-function hintOf(fault: Fault): string {
+function hintOf(fault: SchemaProblem): string {
   if (fault.keyword !== 'unknown') return 'fix the value'
   const known = (fault.allowed ?? []) as string[]
   const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)

@@ -86,7 +86,7 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
     read,
     async change(change, ctx) {
       await put(change, ctx)
-      await peers?.tell(CHANGED, null, ctx)
+      await peers?.broadcast(CHANGED, null, ctx)
     },
   }
 }

@@ -1,4 +1,4 @@
-import { codeOf, type Events, type Fault, isTree, type Log, messageOf, type CallContext, withTimeout } from '@svc/core'
+import { codeOf, type Events, type SchemaProblem, isTree, type Log, messageOf, type CallContext, withTimeout } from '@svc/core'
 import {
   type Json,
   type McpErrorClass,
@@ -143,8 +143,8 @@ function mustFit(published: PublishedTool, schema: ToolSchema, args: Arguments):
   }
 }
 
-const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
-const placeOf = ({ path }: Fault) => (path === '' ? 'arguments' : `arguments.${path.slice(0, 200)}`)
+const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const placeOf = ({ path }: SchemaProblem) => (path === '' ? 'arguments' : `arguments.${path.slice(0, 200)}`)
 
 type Answer = ToolResult | Extract<ToolStep, { readonly type: 'input' }>
 

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createTogether, type Together, type CallContext } from '@svc/core'
+import { createStepBatcher, type StepBatcher, type CallContext } from '@svc/core'
 import type { Mount, MountWriter, RouteReply } from '@svc/core/contracts'
 import type { Endpoint } from './endpoint.ts'
 import { bodyTooLarge, pathUnknown, unreadable } from './faults.ts'
@@ -20,7 +20,7 @@ type Streamed = HttpAnswer & { readonly body: AsyncIterable<string> }
 
 /** The protocol at one path. */
 export function createMcpMount(path: string, endpoint: Pick<Endpoint, 'answer'>, streams: Streams): Mount {
-  const together = createTogether() // all that follows on a body
+  const together = createStepBatcher() // all that follows on a body
   return {
     path,
     scope: 'tools',
@@ -51,7 +51,7 @@ async function* withFarewell(body: AsyncIterable<string>, farewell: string): Asy
   yield farewell
 }
 
-async function messageOf(request: IncomingMessage, together: Together): Promise<HttpMessage | HttpAnswer> {
+async function messageOf(request: IncomingMessage, together: StepBatcher): Promise<HttpMessage | HttpAnswer> {
   const { method = 'GET', headers } = request
   const message = { method, headers: headers as HttpMessage['headers'] }
   if (method !== 'POST') return { ...message, text: '' }
@@ -61,7 +61,7 @@ async function messageOf(request: IncomingMessage, together: Together): Promise<
 }
 
 /** The body; `undefined` as soon as it is too large. */
-function readBytes(request: IncomingMessage, together: Together): Promise<Buffer | undefined> {
+function readBytes(request: IncomingMessage, together: StepBatcher): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0

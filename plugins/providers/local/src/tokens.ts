@@ -1,6 +1,9 @@
-import { setImmediate } from 'node:timers/promises'
+import { createYielder } from '@svc/core'
 import type { TextPart } from '@svc/core/contracts'
 import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
+
+/** A step encodes so much text that the clock alone would be asked too late. */
+const STEPS_PER_TURN = 32
 
 /** A text as the pieces a model would say it in; piece i is worth `tokens[i]`. */
 interface Pieces {
@@ -40,7 +43,7 @@ function createTokens(encoding: Encoding): Tokens {
   const known = createLruCache<Pieces>(PIECES_KEPT)
   return {
     async count(texts, signal) {
-      const breath = createYielder(signal)
+      const breath = createYielder(signal, { steps: STEPS_PER_TURN })
       let total = 0
       for (const text of texts) {
         const before = counts.get(text)
@@ -51,7 +54,7 @@ function createTokens(encoding: Encoding): Tokens {
         let sum = 0
         for (const slice of slices(text)) {
           sum += encoding.countTokens(slice, PLAIN)
-          if (breath.due()) await breath.take()
+          if (breath.isDue()) await breath.take()
         }
         counts.set(text, sum)
         total += sum
@@ -61,7 +64,7 @@ function createTokens(encoding: Encoding): Tokens {
     async pieces(text, limit, signal) {
       const before = known.get(text)
       if (before) return before
-      const breath = createYielder(signal)
+      const breath = createYielder(signal, { steps: STEPS_PER_TURN })
       const made = { parts: [] as TextPart[], tokens: [] as number[], total: 0 }
       let whole = true
       for (const slice of slices(text)) {
@@ -69,7 +72,7 @@ function createTokens(encoding: Encoding): Tokens {
         whole = made.total <= limit || text.length <= LONGEST_KEPT
         if (!whole) break
         split(encoding, slice, made)
-        if (breath.due()) await breath.take()
+        if (breath.isDue()) await breath.take()
       }
       if (whole) counts.set(text, made.total)
       if (text.length <= LONGEST_KEPT) known.set(text, made)
@@ -178,29 +181,3 @@ function cutBefore(text: string, from: number): number {
 
 const isHigh = (unit: number) => unit >= 0xd800 && unit <= 0xdbff
 const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff
-
-/** Others get their turn after so many milliseconds of work, or so many steps, whichever is first. */
-const SPELL_MS = 4
-const SPELL_STEPS = 32
-
-/** Long work in short spells: after each, everything else that waits for the loop runs. */
-interface Yielder {
-  /** Asked after each step: whether the spell is over. `if (breath.due()) await breath.take()` */
-  due(): boolean
-  /** Lets the others run. Throws what `signal` aborted with. */
-  take(): Promise<void>
-}
-
-function createYielder(signal: AbortSignal): Yielder {
-  let since = performance.now()
-  let steps = 0
-  return {
-    due: () => ++steps >= SPELL_STEPS || performance.now() - since > SPELL_MS,
-    async take() {
-      await setImmediate()
-      signal.throwIfAborted()
-      since = performance.now()
-      steps = 0
-    },
-  }
-}

@@ -22,7 +22,7 @@ export default definePlugin({
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))
       scope.add(MetricSources, 'isolation', { read: async ctx => familiesOf((await host.report(ctx)).plugins) })
-      scope.tap(Peers.hooks.told, ({ topic, message }, ctx) => quarantine.told(topic, message, ctx))
+      scope.tap(Peers.hooks.message, ({ topic, message }, ctx) => quarantine.told(topic, message, ctx))
       scope.tap(Peers.hooks.metrics, async (metrics, ctx) => ({
         ...metrics,
         isolation: { quarantined: quarantine.names(), standings: await standingsOf(host, ctx) },

@@ -19,7 +19,7 @@ export interface Quarantine {
 const TOPIC = 'isolation.quarantine'
 const UNHEARD = 'this worker does not know which plugins the others keep in quarantine'
 
-export function createQuarantine(peers: Pick<Peers, 'tell' | 'metrics'> | undefined, log: Log): Quarantine {
+export function createQuarantine(peers: Pick<Peers, 'broadcast' | 'metrics'> | undefined, log: Log): Quarantine {
   const doors = new Map<string, PromiseWithResolvers<boolean>>()
   const shut = new Set<string>()
   const doorOf = (key: string) => {
@@ -41,7 +41,7 @@ export function createQuarantine(peers: Pick<Peers, 'tell' | 'metrics'> | undefi
     names: () => [...shut],
     async put(who, ctx) {
       shutOne(nameOf(who))
-      await peers?.tell(TOPIC, null, ctx)
+      await peers?.broadcast(TOPIC, null, ctx)
     },
     async *watch(who, { signal }) {
       const ended = Promise.withResolvers<boolean>()

@@ -157,7 +157,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
       [{ section: 'sandbox.quickjs' }, /its section must be "tools\.<name>", was "sandbox\.quickjs"/],
       [{ section: 'tools' }, /must be "tools\.<name>"/],
       [{ section: 'tools.a.b' }, /must be "tools\.<name>"/],
-      [{ contributes: { tools: ['*'], commands: ['evil'] } }, /adds commands/],
+      [{ contributes: { tools: ['*'], commands: ['evil'] } }, /cannot declare commands/],
     ]
     const config = { type: 'object' }
     for (const [claim, words] of claims) {
@@ -170,7 +170,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
       await writeFile(join(other, 'package.json'), JSON.stringify({ name: 'svc-other', main: 'a.js', svc: manifest }))
       await writeFile(join(other, 'a.js'), 'export const tools = {}')
       const { message } = await refusal(testHost([DICE, other, SANDBOX]))
-      expect(message).to.match(/svc-other.* names the section "tools\.dice", which is of svc-fixture-dice/)
+      expect(message).to.match(/svc-other.* claims the section "tools\.dice", which belongs to svc-fixture-dice/)
     } finally {
       await rm(other, { recursive: true })
     }
@@ -204,7 +204,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
       const svc = { api: 1, kind: 'tool', runtime: 'quickjs' }
       await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'svc-pipe', main: 'pipe.js', svc }))
       execFileSync('mkfifo', [join(folder, 'pipe.js')])
-      expect((await refusal(testHost([folder, SANDBOX]))).message).to.match(/its module is no file/)
+      expect((await refusal(testHost([folder, SANDBOX]))).message).to.match(/its module is not a file/)
     } finally {
       await rm(folder, { recursive: true })
     }
@@ -220,13 +220,13 @@ describe('a plugin with "runtime": "quickjs"', () => {
     try {
       await writeFile(join(outside, 'secret.js'), tool('return 1'))
       expect((await startOf('', { main: join('..', outside.split('/').at(-1)!, 'secret.js') })).message).to.match(
-        /lies outside the package/
+        /is outside of the package/
       )
       const linked = await mkdtemp(join(tmpdir(), 'svc-linked-'))
       const svc = { api: 1, kind: 'tool', runtime: 'quickjs' }
       await writeFile(join(linked, 'package.json'), JSON.stringify({ name: 'svc-linked', main: 'link.js', svc }))
       await symlink(join(outside, 'secret.js'), join(linked, 'link.js'))
-      expect((await refusal(testHost([linked, SANDBOX]))).message).to.match(/lies outside the package/)
+      expect((await refusal(testHost([linked, SANDBOX]))).message).to.match(/is outside of the package/)
       await rm(linked, { recursive: true })
     } finally {
       await rm(outside, { recursive: true })

@@ -1,4 +1,4 @@
-import { createYielder, type Yielder } from '@svc/safe-fs'
+import { createYielder, type Yielder } from '@svc/core'
 import { manyMatches, noMatch, tooLarge } from './errors.ts'
 import { nearby } from './nearby.ts'
 

@@ -1,4 +1,4 @@
-import type { Yielder } from '@svc/safe-fs'
+import type { Yielder } from '@svc/core'
 
 const NEAR = 3
 const SHOWN = 160

@@ -1,4 +1,4 @@
-import { createYielder } from '@svc/safe-fs'
+import { createYielder } from '@svc/core'
 import type { Query } from './query.ts'
 
 /** A line that fits, and those around it. */

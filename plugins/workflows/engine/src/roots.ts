@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { basename, extname, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { foreignReason, messageOf, withImported } from '@svc/core'
+import { foreignReason, messageOf, withImports } from '@svc/core'
 import { pathRefused } from './errors.ts'
 import { openListing, type Place, type Source } from './listing.ts'
 import { fingerprintOf } from './file-fingerprint.ts'
@@ -100,7 +100,7 @@ const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not name it
 
 /** What a file of code exports as its default. Code of a running process does not change: a changed file is taken up by the next worker (`svc reload`). */
 async function exported(file: string): Promise<NonNullable<Found['code']>> {
-  const reason = withImported(file).flatMap(one => foreignReason(one) ?? [])[0]
+  const reason = withImports(file).flatMap(one => foreignReason(one) ?? [])[0]
   if (reason !== undefined) return { failure: `${reason}: make yourself its owner and take the write permission from others` }
   try {
     const { default: definition } = (await import(pathToFileURL(file).href)) as { default?: unknown }

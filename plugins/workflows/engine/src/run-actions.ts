@@ -115,7 +115,7 @@ export class RunActions {
     if (await worker.news(id)) return
     await wake()
     // it only makes haste: news is found with the next keeping of the claim, too
-    await peers?.tell(NEWS, { run: id }, ctx).catch(() => {})
+    await peers?.broadcast(NEWS, { run: id }, ctx).catch(() => {})
   }
 }
 

@@ -19,10 +19,10 @@ export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: plu
 
 /** A worker that is the only one: with it the engine takes runs from its queue. */
 const ALONE: Peers = {
-  tell: async () => {},
+  broadcast: async () => {},
   metrics: async () => [],
-  enter: async () => true,
-  leave: async () => {},
+  acquire: async () => true,
+  release: async () => {},
   self: async () => 'only',
   async *ask() {},
 }

@@ -1,4 +1,4 @@
-import { type Fault, messageOf, type SlotView, type CallContext } from '@svc/core'
+import { type SchemaProblem, messageOf, type SlotView, type CallContext } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Tool, ToolResult, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -60,7 +60,7 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
   return args
 }
 
-const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
 
 /** Calls it, and tells how far it is. Throws TOOL_EXECUTION_FAILED. */
 async function* called(

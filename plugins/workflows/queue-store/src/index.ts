@@ -12,7 +12,7 @@ export default definePlugin({
     const { serverId } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
     const queue = new StoreQueue({ store, holder: `${serverId}/${process.pid}/runs/`, lasting })
-    scope.tap(Peers.hooks.gone, ({ holder }) => queue.gone(holder, lasting))
+    scope.tap(Peers.hooks.workerExit, ({ holder }) => queue.gone(holder, lasting))
     return queue
   },
 })

@@ -10,10 +10,10 @@ const ctx = systemContext(new AbortController().signal, 'test')
 const QUEUE = { name: '@svc/plugin-queue-store', use: new URL('..', import.meta.url) }
 
 const ALONE: Peers = {
-  tell: async () => {},
+  broadcast: async () => {},
   metrics: async () => [],
-  enter: async () => true,
-  leave: async () => {},
+  acquire: async () => true,
+  release: async () => {},
   self: async () => 'only',
   async *ask() {},
 }
@@ -24,7 +24,7 @@ async function openProcess(serverId: string, store: Store) {
   const peers = definePlugin({
     provides: Peers,
     setup(scope) {
-      told.resolve(holder => scope.hooks.gone({ holder }, ctx))
+      told.resolve(holder => scope.hooks.workerExit({ holder }, ctx))
       return ALONE
     },
   })

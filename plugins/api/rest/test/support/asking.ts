@@ -42,10 +42,10 @@ const workflows: Record<string, WorkflowDefinition> = {
 
 /** One worker of a server: it takes runs from the queue. */
 const peers: Peers = {
-  tell: async () => {},
+  broadcast: async () => {},
   metrics: async () => [],
-  enter: async () => true,
-  leave: async () => {},
+  acquire: async () => true,
+  release: async () => {},
   self: async () => 'only',
   async *ask() {},
 }

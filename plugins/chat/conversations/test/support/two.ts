@@ -17,13 +17,13 @@ export async function two() {
     setup(scope) {
       all.push(scope.hooks)
       return {
-        async tell(topic, message, { signal }) {
+        async broadcast(topic, message, { signal }) {
           news.push({ topic, message })
-          await Promise.all(all.map(hooks => hooks.told({ topic, message }, systemContext(signal))))
+          await Promise.all(all.map(hooks => hooks.message({ topic, message }, systemContext(signal))))
         },
         metrics: async () => [],
-        enter: async () => true,
-        leave: async () => {},
+        acquire: async () => true,
+        release: async () => {},
         self: async () => 'w1',
         async *ask() {},
       }
@@ -46,7 +46,7 @@ export async function two() {
       }
     },
     /** The other one hears that a worker has ended. */
-    gone: (holder: string) => all[1]!.gone({ holder }, testContext()),
+    gone: (holder: string) => all[1]!.workerExit({ holder }, testContext()),
     async [Symbol.asyncDispose]() {
       await second.close()
       await first.close()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { codeOf, type Fault, nearest, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
+import { codeOf, type SchemaProblem, nearest, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
 import type { Document } from 'yaml'
 import { clientInvalid, fileBusy, nameTaken, notInFile } from '../errors.ts'
 import { MCP_FILE, type McpClientConfig } from './settings.ts'
@@ -37,7 +37,7 @@ export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]
   return { entries, problems: [] }
 }
 
-function hintOf(problem: Fault): string {
+function hintOf(problem: SchemaProblem): string {
   if (problem.keyword === 'required') return `Set ${problem.path}`
   if (problem.keyword !== 'unknown') return 'Correct the value'
   const known = (problem.allowed ?? []) as string[]

@@ -20,10 +20,11 @@ export function openCrew(): (generation: number) => PluginEntry {
           generation: one.generation,
         })
         return {
-          tell: async (topic, message, ctx) => void (await Promise.all(all.map(one => one.hooks.told({ topic, message }, ctx)))),
+          broadcast: async (topic, message, ctx) =>
+            void (await Promise.all(all.map(one => one.hooks.message({ topic, message }, ctx)))),
           metrics: async ctx => Promise.all([self, ...all.filter(one => one !== self)].map(one => metricsOf(one, ctx))),
-          enter: async () => true,
-          leave: async () => {},
+          acquire: async () => true,
+          release: async () => {},
           self: async () => 'w1',
           async *ask() {},
         }

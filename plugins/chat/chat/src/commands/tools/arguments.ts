@@ -1,4 +1,4 @@
-import { codeOf, type Fault, isTree, messageOf } from '@svc/core'
+import { codeOf, type SchemaProblem, isTree, messageOf } from '@svc/core'
 import type { Json, Tool } from '@svc/core/contracts'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { argumentsInvalid } from '../errors.ts'
@@ -88,7 +88,7 @@ export async function checkArguments(name: string, tool: Tool, args: ToolArgumen
   throw argumentsInvalid(words.join('\n'), `${hint}\`svc tools show ${name}\` tells what it takes`)
 }
 
-async function faultsOf(tool: Tool, args: ToolArguments): Promise<Fault[]> {
+async function faultsOf(tool: Tool, args: ToolArguments): Promise<SchemaProblem[]> {
   const { check } = await toolSchema(tool.parameters)
   try {
     // the check fills in defaults, and what is given to a tool is nobody's to change

@@ -7,7 +7,7 @@ const isLeaf = (value: object): value is Date | Uint8Array => value instanceof D
  * The first place of a value that may not cross a process, in words: `cheat.args[0].tools[0].b is a function`; `undefined` when all of it may.
  * Plain are JSON values, undefined, bigint, Date, Uint8Array, lists and objects without a class.
  */
-export function findUnplain(value: unknown, path: string): string | undefined {
+export function findNonPlain(value: unknown, path: string): string | undefined {
   return walk(value, path, new Map(), new Set())
 }
 
@@ -18,7 +18,7 @@ function walk(value: unknown, path: string, above: Map<object, string>, done: Se
   const same = above.get(value)
   if (same !== undefined) return `${path} is a cycle: it is ${same} again`
   if (above.size >= DEEPEST) return `${path} is nested deeper than ${DEEPEST} levels`
-  const kind = unplainKind(value)
+  const kind = nonPlainKind(value)
   if (kind !== undefined) return `${path} is ${kind}`
   if (isLeaf(value)) return undefined
   above.set(value, path)
@@ -31,7 +31,7 @@ function walk(value: unknown, path: string, above: Map<object, string>, done: Se
   return undefined
 }
 
-function unplainKind(value: object): string | undefined {
+function nonPlainKind(value: object): string | undefined {
   const prototype: { constructor?: { name?: unknown } } | null = Object.getPrototypeOf(value)
   if (PLAIN.has(prototype)) return Object.getOwnPropertySymbols(value).length > 0 ? 'an object with a symbol as key' : undefined
   const given = prototype?.constructor?.name

@@ -5,7 +5,7 @@ const CLOSES = 0o2000000
 const MOST = 1024
 
 /** What a child gets from its fourth file on: nothing, in the place of each file that this process was started with. Node closes its own ones and the first of the others only. */
-export const coverInherited = (): readonly (number | 'ignore')[] => (known ??= cover(inherited()))
+export const blockInheritedFiles = (): readonly (number | 'ignore')[] => (known ??= cover(inherited()))
 let known: readonly (number | 'ignore')[] | undefined
 
 function cover(files: readonly number[]): readonly (number | 'ignore')[] {

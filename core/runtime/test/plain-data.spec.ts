@@ -1,4 +1,4 @@
-import { copyPlain, findUnplain } from '@svc/runtime'
+import { copyPlain, findNonPlain } from '@svc/runtime'
 import { expect } from 'chai'
 
 describe('a plain value', () => {
@@ -16,13 +16,13 @@ describe('a plain value', () => {
   }
 
   it('is JSON, undefined, bigint, Date, Uint8Array, lists and objects without a class', () => {
-    expect(findUnplain(plain, 'it')).to.equal(undefined)
+    expect(findNonPlain(plain, 'it')).to.equal(undefined)
   })
 
   it('may hold one object twice, however often', () => {
     let value: object = { leaf: 1 }
     for (let i = 0; i < 60; i++) value = { left: value, right: value }
-    expect(findUnplain(value, 'it')).to.equal(undefined)
+    expect(findNonPlain(value, 'it')).to.equal(undefined)
     expect(copyPlain(value)).to.have.keys('left', 'right')
   })
 
@@ -46,12 +46,12 @@ describe('a plain value', () => {
   ]
   for (const [what, value, message] of cheats) {
     it(`is not ${what}`, () => {
-      expect(findUnplain(value, 'cheat')).to.equal(message)
+      expect(findNonPlain(value, 'cheat')).to.equal(message)
     })
   }
 
   it('is not nested deeper than 500 levels', () => {
-    expect(findUnplain(deep, 'cheat')).to.match(/^cheat(\[0\]){500} is nested deeper than 500 levels$/)
+    expect(findNonPlain(deep, 'cheat')).to.match(/^cheat(\[0\]){500} is nested deeper than 500 levels$/)
   })
 
   it('is copied whole, and the copy cannot be changed', () => {

@@ -34,7 +34,7 @@ describe('a limit of time', () => {
     }
     expect(await thrown(withTimeout(5, work, { late: () => error }))).to.equal(error)
     expect(told?.reason).to.equal(error)
-    expect(await thrown(withTimeout(5, never))).to.have.property('message', 'it did not end within 5 ms')
+    expect(await thrown(withTimeout(5, never))).to.have.property('message', 'the work did not end within 5 ms')
   })
 
   it('ends with the signal it is given, and does not begin when that has ended', async () => {

@@ -1,8 +1,8 @@
 import { runInNewContext } from 'node:vm'
-import { type Fault, type JsonSchema, type Schema, schema } from '@svc/core'
+import { type SchemaProblem, type JsonSchema, type Schema, schema } from '@svc/core'
 
 /** The configuration of an isolated plugin: its schema is a stranger's. */
-export interface HeldConfig extends Schema {
+export interface UntrustedSchema extends Schema {
   /** What the configuration itself says of a checked value, without the defaults that the plugin's schema has filled in. */
   written(value: unknown): unknown
 }
@@ -10,7 +10,7 @@ export interface HeldConfig extends Schema {
 /** Milliseconds for one check, the loading of the checker included. */
 const CHECK_MS = 2000
 
-const TOO_LONG: Fault = {
+const TOO_LONG: SchemaProblem = {
   path: '',
   keys: [],
   keyword: 'time',
@@ -18,7 +18,7 @@ const TOO_LONG: Fault = {
 }
 
 /** A schema whose patterns and references may take for ever: the check is ended then, and that is the fault. */
-export function heldConfig(json: JsonSchema): HeldConfig {
+export function untrustedSchema(json: JsonSchema): UntrustedSchema {
   const own = schema(json)
   const before = new WeakMap<object, unknown>()
   return {
@@ -36,9 +36,9 @@ const isDefault = (json: JsonSchema, value: object) =>
   typeof json === 'object' && json.default !== undefined && JSON.stringify(json.default) === JSON.stringify(value)
 
 /** A context of its own has the only clock that ends code in this thread, patterns too. */
-function inTime(check: () => Fault[]): Fault[] {
+function inTime(check: () => SchemaProblem[]): SchemaProblem[] {
   try {
-    return runInNewContext('check()', { check }, { timeout: CHECK_MS }) as Fault[]
+    return runInNewContext('check()', { check }, { timeout: CHECK_MS }) as SchemaProblem[]
   } catch (error) {
     if ((error as { code?: string }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return [TOO_LONG]
     throw error

@@ -2,20 +2,23 @@ import type { Plugin } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
 import type { AnyService, AnySlot, SlotView } from './token.ts'
 
-/** What `setup` is given, and the calls to services that have not been answered yet. */
-export interface GivenParts {
+/** The dependencies that `setup` receives, and the calls to services that are still open. */
+export interface InjectedDependencies {
   readonly values: Record<string, unknown>
   readonly waits: ReadonlySet<string>
-  /** The setup has ended: calls go straight through from now on. */
+  /** Ends the tracking of calls, when `setup` has returned. */
   settle(): void
 }
 
-/** Hands out what the plugin asked for. While its setup runs, calls are noted, so that a time-out can say what was waited for. */
-export function createGiven(
+/**
+ * Resolves the dependencies of a plugin. While its setup runs, service calls are tracked, so that a time-out can report the
+ * call that was open.
+ */
+export function injectDependencies(
   plugin: Plugin,
   services: ReadonlyMap<string, unknown>,
   view: (token: AnySlot) => SlotView<unknown>
-): GivenParts {
+): InjectedDependencies {
   const waits = new Set<string>()
   const settled: (() => void)[] = []
   const one = (token: AnyService | AnySlot) => {
@@ -34,20 +37,20 @@ export function createGiven(
 
 type Method = (...args: unknown[]) => unknown
 
-/** A service as others get it: the methods of its token and nothing else. */
+/** Exposes the methods of the token and nothing else of the implementation. */
 function stubOf(token: AnyService, implementation: unknown, waits: Set<string>) {
   if (implementation === undefined) return undefined
   const methods = implementation as Record<string, Method>
   const service: Record<string, Method> = {}
   for (const name of Object.keys(token.methods))
-    service[name] = (...args) => noted(waits, `${token.name}.${name}`, methods[name]!(...args))
+    service[name] = (...args) => trackCall(waits, `${token.name}.${name}`, methods[name]!(...args))
   const settle = () => {
     for (const name of Object.keys(token.methods)) service[name] = methods[name]!.bind(methods)
   }
   return { service, settle }
 }
 
-function noted(waits: Set<string>, what: string, answer: unknown): unknown {
+function trackCall(waits: Set<string>, what: string, answer: unknown): unknown {
   if (!(answer instanceof Promise)) return answer
   waits.add(what)
   const answered = () => void waits.delete(what)
@@ -55,11 +58,11 @@ function noted(waits: Set<string>, what: string, answer: unknown): unknown {
   return answer
 }
 
-/** What a setup that takes too long waits for, in words. */
-export function waitedFor(plugin: Plugin, { waits }: GivenParts, owned: OwnedScope): string {
-  if (waits.size > 0) return `the answer of ${[...waits].join(', ')}`
-  // the steps and what is open here are those of the host
-  if (plugin.standing) return 'something of its own, in a process of its own'
+/** Describes the work that a slow setup waits for. */
+export function waitedFor(plugin: Plugin, { waits }: InjectedDependencies, owned: OwnedScope): string {
+  if (waits.size > 0) return `the result of ${[...waits].join(', ')}`
+  // The last step and the open resources would be those of the host process.
+  if (plugin.processStatus) return 'its own work in its own process'
   const open = new Set(process.getActiveResourcesInfo().filter(kind => !kind.startsWith('TTY')))
-  return `something of its own (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
+  return `its own work (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
 }

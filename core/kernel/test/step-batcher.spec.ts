@@ -1,10 +1,10 @@
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import { createTogether } from '@svc/core'
+import { createStepBatcher } from '@svc/core'
 import { expect } from 'chai'
 
 describe('steps of many', () => {
   it('are done at once where they come alone', async () => {
-    const together = createTogether()
+    const together = createStepBatcher()
     const done: string[] = []
     for (const step of ['first', 'second', 'third']) {
       together(() => done.push(step))
@@ -14,7 +14,7 @@ describe('steps of many', () => {
   })
 
   it('are done together, in order, once more than one comes in a turn, and at once again when that is over', async () => {
-    const together = createTogether()
+    const together = createStepBatcher()
     const done: string[] = []
     const come = (...steps: string[]) => steps.forEach(step => together(() => done.push(step)))
     come('a', 'b')
@@ -31,7 +31,7 @@ describe('steps of many', () => {
   })
 
   it('may begin steps of their own, which come with those of the next turn', async () => {
-    const together = createTogether()
+    const together = createStepBatcher()
     const done: string[] = []
     const come = (step: string, then = () => {}) =>
       together(() => {

@@ -1,26 +1,26 @@
 import type { AnySlot } from './token.ts'
 
-/** What the calls of one plugin's contributions to a slot have cost, method by method. */
+/** Statistics of the calls to one plugin's contributions to a slot, by method. */
 export interface CallStats {
   readonly plugin: string
   readonly slot: string
   readonly method: string
   readonly calls: number
   readonly errors: number
-  /** Of calls; how long a stream takes is its reader's matter. */
+  /** Total duration of calls in milliseconds. Streams are not timed: their duration depends on the reader. */
   readonly ms: number
 }
 type Stats = { calls: number; errors: number; ms: number }
 type Method = (...args: unknown[]) => unknown
 
-export interface Counts {
-  /** An item like the given one, whose calls are counted. */
+export interface CallCounter {
+  /** Returns a copy of the item whose calls are counted. */
   item(token: AnySlot, item: unknown, plugin: string): unknown
   stats(): CallStats[]
 }
 
-/** Counts what plugins do in slots, as the hooks count what they do there. */
-export function createCounts(): Counts {
+/** Counts calls of slot items, as the hooks count calls of taps. */
+export function createCallCounter(): CallCounter {
   const all = new Map<string, CallStats & Stats>()
   const statsOf = (plugin: string, slot: string, method: string) => {
     const key = `${plugin} ${slot}.${method}`
@@ -31,20 +31,20 @@ export function createCounts(): Counts {
   return {
     stats: () => [...all.values()].map(one => ({ ...one })),
     item({ name, methods, local }, item, plugin) {
-      // what is handed over raw may be told by identity
+      // A local item is passed on unchanged, because its consumer can compare it by identity.
       if (local || typeof item !== 'object' || item === null) return item
       const counted = Object.entries(methods).flatMap(([word, kind]): [string, Method][] => {
         const method: unknown = Reflect.get(item, word)
         if (typeof method !== 'function') return []
         const stats = statsOf(plugin, name, word)
-        return [[word, kind === 'call' ? timed(item, method as Method, stats) : begun(item, method as Method, stats)]]
+        return [[word, kind === 'call' ? timedCall(item, method as Method, stats) : countedStream(item, method as Method, stats)]]
       })
       return Object.freeze({ ...item, ...Object.fromEntries(counted) })
     },
   }
 }
 
-function timed(item: object, method: Method, stats: Stats): Method {
+function timedCall(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
     const start = performance.now()
     const ended = () => void (stats.ms += performance.now() - start)
@@ -55,7 +55,7 @@ function timed(item: object, method: Method, stats: Stats): Method {
     stats.calls++
     try {
       const answer = Reflect.apply(method, item, args)
-      // beside the caller's own way: what waits for the answer waits no longer for being counted
+      // Counts on a separate branch of the promise, so that the caller does not wait for the counting.
       if (answer instanceof Promise) answer.then(ended, failed)
       else ended()
       return answer
@@ -66,8 +66,8 @@ function timed(item: object, method: Method, stats: Stats): Method {
   }
 }
 
-/** A stream: a look at each of its items would cost more than most of them. */
-function begun(item: object, method: Method, stats: Stats): Method {
+/** Counts only the start of a stream: a check of each item would cost more than most items. */
+function countedStream(item: object, method: Method, stats: Stats): Method {
   return (...args) => {
     stats.calls++
     return Reflect.apply(method, item, args)

@@ -1,14 +1,14 @@
-import { codeOf, messageOf, type MethodKind, type Scope, type Standing, systemContext } from '@svc/core'
+import { codeOf, messageOf, type MethodKind, type Scope, type PluginProcessStatus, systemContext } from '@svc/core'
 import type { Isolation, IsolationUsage, IsolationRequest, PreparedProcess, RefusalKind } from '@svc/core/contracts'
 import { contractMismatch } from '@svc/core/internal'
-import { createBackoff } from '../processes/backoff.ts'
+import { createBackoff } from '../supervisor/restart-policy.ts'
 import { pluginGone } from '../processes/errors.ts'
-import { Shell } from './contract.ts'
+import { PluginRunner } from './contract.ts'
 import { filesChanging } from './errors.ts'
 import { exposeContributions, type Method } from './expose-contributions.ts'
 import { type IsolatedProcess, startProcess } from './isolated-process.ts'
 import { CLOSE_MS, type Isolated, requestFor, START_MS } from './isolated-ref.ts'
-import { createLineBudget } from './line-budget.ts'
+import { createOutputLimiter } from './output-limiter.ts'
 
 type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
 const NONE: IsolationUsage = { cpuMs: 0, memoryBytes: 0, refusals: {} }
@@ -21,23 +21,23 @@ const ELSEWHERE = 'it has ended too often in another worker, or has ended worker
 const KEPT_OUT = 'it has ended or blocked workers by what it sent'
 
 /** A method of a service whose process was never started. */
-const absent = (kind: MethodKind, gone: Error): Method =>
+const rejecting = (kind: MethodKind, gone: Error): Method =>
   kind === 'call' ? () => Promise.reject(gone) : () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) })
 
 /** One set-up of an isolated plugin: brings its process up, and up again after its death, until it has died too often. */
-export class Life {
+export class IsolatedInstance {
   readonly #plugin: Isolated
   readonly #scope: Scope
   readonly #given: Record<string, unknown>
   readonly #isolation: Isolation
   readonly #request: IsolationRequest
   readonly #backoff = createBackoff()
-  readonly #budget = createLineBudget(lines => this.#scope.log.warn({ lines }, 'it wrote too much: lines were left out'))
+  readonly #budget = createOutputLimiter(lines => this.#scope.log.warn({ lines }, 'it wrote too much: lines were left out'))
   #deaths: number[] = []
   #restarts = 0
   #cpuBefore = 0
-  #state: Standing['state'] = 'running'
-  #hold: Standing['hold'] = 'nothing'
+  #state: PluginProcessStatus['state'] = 'running'
+  #hold: PluginProcessStatus['hold'] = 'nothing'
   #metrics = NONE
   #timer: NodeJS.Timeout | undefined
   #running: IsolatedProcess | undefined
@@ -58,9 +58,9 @@ export class Life {
   async setUp(): Promise<unknown> {
     // Before it begins: a setup that never ends is closed too.
     this.#scope.defer(() => this.#close())
-    if (this.#isKeptOut()) this.#stayOut()
+    if (this.#isExcluded()) this.#skipStart()
     else await this.#begin()
-    void this.#hear()
+    void this.#watchQuarantine()
     const methods = Object.keys(this.#service)
     const stub = (name: string): Method => {
       return (...args) => this.#service[name]!(...args)
@@ -68,7 +68,7 @@ export class Life {
     return this.#plugin.provides && Object.fromEntries(methods.map(name => [name, stub(name)]))
   }
 
-  standing(): Standing {
+  processStatus(): PluginProcessStatus {
     const { cpuMs, memoryBytes, refusals } = this.#metrics
     return {
       state: this.#state,
@@ -87,7 +87,7 @@ export class Life {
     const process = await this.#start()
     const { channel, prepared, ended } = process
     const look = oneAtATime(() => this.#look(process))
-    const beats = watchBeats(process, look)
+    const beats = startHeartbeat(process, look)
     const refused = async (kind: RefusalKind, what: string) => {
       await this.#isolation.refused(prepared.id, { kind, what }, systemContext(this.#scope.signal))
       await look()
@@ -104,7 +104,7 @@ export class Life {
       await process.end()
       throw codeOf(error) === 'PLUGIN_GONE' ? pluginGone(this.#plugin.ref.name, await ended) : error
     }
-    if (!this.#isOut()) this.#state = 'running'
+    if (!this.#isQuarantined()) this.#state = 'running'
     void ended.then(how => {
       beats.end()
       this.#died(how, prepared)
@@ -129,7 +129,7 @@ export class Life {
     })
     this.#running = process
     this.#hold = process.prepared.hold
-    if (signal.aborted || this.#isOut()) await process.end()
+    if (signal.aborted || this.#isQuarantined()) await process.end()
     return process
   }
 
@@ -147,49 +147,49 @@ export class Life {
     if (this.#scope.signal.aborted) return
     const now = Date.now()
     this.#deaths = [...this.#deaths.filter(at => now - at < limits.windowMs), now]
-    const delayMs = this.#isOut() || this.#deaths.length > limits.restarts ? undefined : this.#backoff()
-    if (delayMs === undefined && !this.#isOut()) this.#tell()
+    const delayMs = this.#isQuarantined() || this.#deaths.length > limits.restarts ? undefined : this.#backoff()
+    if (delayMs === undefined && !this.#isQuarantined()) this.#announceQuarantine()
     this.#state = delayMs === undefined ? 'quarantined' : 'restarting'
     this.#scope.log.error({ how, delayMs }, WORDS[this.#state])
     this.#plugin.options.onGone?.(how, delayMs)
-    if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#again(limits), delayMs)
+    if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#restart(limits), delayMs)
   }
 
-  #isKeptOut(): boolean {
+  #isExcluded(): boolean {
     const { plugin, instance } = this.#request
     return this.#plugin.options.keptOut?.some(one => one.plugin === plugin && one.instance === instance) ?? false
   }
 
   /** Nothing of it is started; the service that it would provide is gone from the first call on. */
-  #stayOut(): void {
+  #skipStart(): void {
     this.#state = 'quarantined'
     this.#scope.log.error({ how: KEPT_OUT }, WORDS.keptOut)
     const gone = pluginGone(this.#plugin.ref.name, KEPT_OUT)
     const methods = Object.entries(this.#plugin.provides?.methods ?? {})
-    this.#service = Object.fromEntries(methods.map(([name, kind]) => [name, absent(kind, gone)]))
+    this.#service = Object.fromEntries(methods.map(([name, kind]) => [name, rejecting(kind, gone)]))
   }
 
-  readonly #isOut = () => this.#state === 'quarantined'
+  readonly #isQuarantined = () => this.#state === 'quarantined'
 
   /** Other workers serve the same: what one of them keeps out all of them do. */
-  #tell(): void {
+  #announceQuarantine(): void {
     const { log, signal } = this.#scope
     const told = this.#isolation.quarantine(this.#request, systemContext(signal))
     told.catch((err: unknown) => log.warn({ err }, 'not all workers know that it is brought up no more'))
   }
 
   /** Another worker may be the first to find that it dies too often. */
-  async #hear(): Promise<void> {
+  async #watchQuarantine(): Promise<void> {
     const { log, signal } = this.#scope
     try {
-      for await (const _ of this.#isolation.quarantined(this.#request, systemContext(signal))) this.#takeOut()
+      for await (const _ of this.#isolation.quarantined(this.#request, systemContext(signal))) this.#quarantine()
     } catch (err) {
       log.warn({ err }, 'what other workers say of it is not heard any more')
     }
   }
 
-  #takeOut(): void {
-    if (this.#isOut() || this.#scope.signal.aborted) return
+  #quarantine(): void {
+    if (this.#isQuarantined() || this.#scope.signal.aborted) return
     clearTimeout(this.#timer)
     this.#state = 'quarantined'
     // its death is told like any other; one that waits to be brought up again has died already
@@ -197,7 +197,7 @@ export class Life {
     else this.#scope.log.error({ how: ELSEWHERE }, WORDS.quarantined)
   }
 
-  async #again(limits: Limits): Promise<void> {
+  async #restart(limits: Limits): Promise<void> {
     const { startLimitMs = START_MS, onBack } = this.#plugin.options
     this.#restarts++
     try {
@@ -221,21 +221,21 @@ const LONGEST_MS = 2500
 /** Milliseconds that a process may take until it answers at all. */
 const FIRST_MS = 20_000
 
-interface Beats {
+interface Heartbeat {
   /** Resolves once the process has answered at all. */
   readonly alive: Promise<void>
   end(): void
 }
 
 /** Asks a process again and again whether its loop goes on, and kills it when it has not for so long; `look` is for figures. */
-function watchBeats({ channel, prepared, kill }: IsolatedProcess, look: () => Promise<void>): Beats {
+function startHeartbeat({ channel, prepared, kill }: IsolatedProcess, look: () => Promise<void>): Heartbeat {
   const { hangMs } = prepared
-  const shell = channel.reach('shell', Shell)
+  const runner = channel.reach('plugin_runner', PluginRunner)
   const everyMs = Math.min(LONGEST_MS, hangMs / LOOKS)
   let limitMs = Math.max(FIRST_MS, hangMs)
   let missed = 1
   const ask = async () => {
-    await shell.beat(systemContext(channel.signal))
+    await runner.beat(systemContext(channel.signal))
     missed = 0
     limitMs = hangMs
   }

@@ -1,7 +1,7 @@
-const LONGEST_MS = 10_000
+import { backoffDelay } from '@svc/core'
 
 /** How patient a supervisor is with workers that die. */
-export interface Patience {
+export interface RestartPolicy {
   /** Milliseconds until the second successor in a row is brought up, doubled from there up to 10 s. Default 200. */
   readonly firstMs?: number
   /** Milliseconds: who has served so long was no part of a crash loop. Default 5,000. */
@@ -11,7 +11,7 @@ export interface Patience {
 }
 
 /** How long the workers had been ready when one died, and how many should run. */
-export interface Served {
+export interface WorkerDeath {
   readonly ms: number
   /** Of those that live on. */
   readonly others: readonly number[]
@@ -21,7 +21,7 @@ export interface Served {
 }
 
 /** What a death means. */
-export interface Verdict {
+export interface RestartDecision {
   /** Milliseconds until the successor is brought up. */
   readonly delayMs: number
   /** Deaths in a row. */
@@ -33,15 +33,32 @@ export interface Verdict {
 }
 
 /** Judges the deaths of workers: the successor of one that was stable comes at once, that of the next ones after 0.2 s, doubled up to 10 s. */
-export function createDeaths({ firstMs = 200, stableMs = 5_000, deaths: most = 5 }: Patience = {}): (served: Served) => Verdict {
+export function createRestartPolicy({
+  firstMs = 200,
+  stableMs = 5_000,
+  deaths: most = 5,
+}: RestartPolicy = {}): (served: WorkerDeath) => RestartDecision {
   let deaths = 0
   let inRow = 0
   return ({ ms, others, workers, isBlamed = false }) => {
     if (ms >= stableMs) deaths = inRow = 0
     inRow++
     if (!isBlamed) deaths++
-    const delayMs = inRow === 1 ? 0 : Math.min(LONGEST_MS, firstMs * 2 ** (inRow - 2))
+    const delayMs = backoffDelay(inRow, firstMs)
     const isLoop = !isBlamed && deaths >= most * workers
     return { delayMs, deaths, isLoop, isHopeless: isLoop && !others.some(other => other >= stableMs) }
+  }
+}
+
+const STABLE_MS = 60_000
+
+/** Returns a function that is called at each death of a process and returns the delay before its restart. It starts anew after a stable minute. */
+export function createBackoff(now: () => number = Date.now): () => number {
+  let deaths = 0
+  let last = Number.NEGATIVE_INFINITY
+  return () => {
+    deaths = now() - last > STABLE_MS ? 1 : deaths + 1
+    last = now()
+    return backoffDelay(deaths)
   }
 }

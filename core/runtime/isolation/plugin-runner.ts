@@ -12,20 +12,20 @@ import {
 import { whereOf } from '@svc/core/internal'
 import { type Channel, methodsOf } from '../processes/channel.ts'
 import { IsolatedScope } from './isolated-scope.ts'
-import { HostBridge, type Setup, type Shell, type ViewChange } from './contract.ts'
+import { HostBridge, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
 
 /** Runs a plugin on the isolated side: its scope and what it is given are stubs that lead to the host. */
-export function createShell(channel: Channel, name: string, load: () => Promise<Plugin>): Shell {
+export function createPluginRunner(channel: Channel, name: string, load: () => Promise<Plugin>): PluginRunner {
   const mirrors = new Map<string, Mirror>()
-  const outside = channel.reach('outside', HostBridge)
-  const log = logOf(outside, systemContext(channel.signal))
+  const host = channel.reach('host_bridge', HostBridge)
+  const log = logOf(host, systemContext(channel.signal))
   let scope: IsolatedScope | undefined
   const mirrorOf = (key: string, token: AnySlot) => {
     const mirror = mirrors.get(key) ?? createMirror(channel, token)
     mirrors.set(key, mirror)
     return mirror
   }
-  const givenOf = async ({ services }: Setup): Promise<Record<string, unknown>> => {
+  const givenOf = async ({ services }: SetupRequest): Promise<Record<string, unknown>> => {
     const { requires, optional } = await load()
     const one = (key: string, token: AnyService | AnySlot) => {
       if (token.what === 'slot') return mirrorOf(key, token).view
@@ -42,8 +42,8 @@ export function createShell(channel: Channel, name: string, load: () => Promise<
     async setup(setup) {
       const plugin = await load()
       const { provides } = plugin
-      scope = new IsolatedScope({ channel, outside, name, log, setup, provides })
-      const service = await setUp(plugin, scope, await givenOf(setup))
+      scope = new IsolatedScope({ channel, host, name, log, setup, provides })
+      const service = await runSetup(plugin, scope, await givenOf(setup))
       if (!provides) return []
       channel.offer<unknown>('service', provides, service)
       return methodsOf<unknown>(provides, service)
@@ -58,7 +58,7 @@ export function createShell(channel: Channel, name: string, load: () => Promise<
 }
 
 /** What it throws is told here with its place: a stack does not cross. */
-async function setUp(plugin: Plugin, scope: IsolatedScope, given: Record<string, unknown>): Promise<unknown> {
+async function runSetup(plugin: Plugin, scope: IsolatedScope, given: Record<string, unknown>): Promise<unknown> {
   try {
     const service: unknown = await plugin.setup(scope, given)
     await scope.settle()
@@ -79,11 +79,11 @@ function plainError(error: Error): object {
 const plainFacts = (facts: object) =>
   Object.fromEntries(Object.entries(facts).map(([key, fact]) => [key, fact instanceof Error ? plainError(fact) : fact]))
 
-function logOf(outside: HostBridge, ctx: CallContext): Log {
+function logOf(host: HostBridge, ctx: CallContext): Log {
   const write = (level: 'debug' | 'info' | 'warn' | 'error') => (facts: object, message?: string) => {
     // A line with facts that cannot cross is still a line.
-    const lost = (error: unknown) => outside.log(level, { lost: messageOf(error) }, message, ctx)
-    outside
+    const lost = (error: unknown) => host.log(level, { lost: messageOf(error) }, message, ctx)
+    host
       .log(level, plainFacts(facts), message, ctx)
       .catch(lost)
       .catch(() => {})
@@ -93,7 +93,7 @@ function logOf(outside: HostBridge, ctx: CallContext): Log {
 
 interface Mirror {
   readonly view: SlotView<unknown>
-  change(change: ViewChange): void
+  change(change: SlotViewChange): void
 }
 
 function createMirror(channel: Channel, token: AnySlot): Mirror {
