@@ -8,7 +8,11 @@ async function main(words: string[]): Promise<number> {
   endWithReader()
   const { file, argv } = readConfigFlag(words)
   // a command that came with svc is there without the file, and says itself what is wrong with it
-  if (file !== undefined && reservedFor(argv) === undefined && !(await (await import('./check-config.ts')).isReadable(file)))
+  if (
+    file !== undefined &&
+    reservedFor(argv) === undefined &&
+    !(await (await import('./command-line-error.ts')).isReadable(file))
+  )
     return 1
   if (file === undefined && isAtTerminal() && readsProject(argv)) await (await import('./ask-trust.ts')).askForTrust()
   const options = parseServe(argv)

@@ -1,5 +1,5 @@
-// What a command asks of the program that runs it, with a server and without, where the configuration or the lock is broken, too
-export { type Place, findSettings, here, setHome, sourceNames } from './settings.ts'
+// What a command asks of the program that runs it. All of it works without a server, and with a broken configuration or lock.
+export { findSettings, here, type Place, setHome, sourceNames, sourcesOf } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './caller.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
 // Hosts: one inside the command, one that is started once to see whether it can, a server
@@ -8,10 +8,11 @@ export { startInnerHost } from './inner-host.ts'
 export { startProblems } from './try-start.ts'
 export type { ServeOptions } from './serve-flags.ts'
 export { runServe } from './serve-command.ts'
-export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './commands/shared-flags.ts'
+export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './shared-flags.ts'
 // Plugins: what comes with svc, what is installed, and what each declares
 export { DEFAULTS } from './curated.ts'
 export { OURS } from './plugin-places.ts'
+export { RESERVED, SERVED } from './reserved.ts'
 export { reservedFor } from './summaries.ts'
 export { entryOf, verified } from './installed.ts'
 export { unconfiguredIn } from './unconfigured.ts'
@@ -20,11 +21,10 @@ export { describeInSandbox, whyInProcess } from './isolate-with.ts'
 export { sourceIn } from './contributed.ts'
 export { wrongFact } from './command-manifest.ts'
 export { describeInProcess } from './command-process.ts'
-export { commandBroken } from './errors.ts'
+export { commandBroken, serverUnreachable, urlInvalid } from './errors.ts'
 export { withCompletion } from './completion.ts'
-// What a server counts
-export { type Metrics, type Series } from './metrics-text.ts'
-export { readServerMetrics } from './server-metrics.ts'
+// The server that runs
+export { credentialHeaders, hasApi } from './which-server.ts'
 // The program's own files
 export { type Imports, noteImports } from './imports.ts'
 export { PACKAGE_FOLDER, RUNS_SOURCES } from './package-folder.ts'

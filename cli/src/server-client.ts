@@ -1,7 +1,7 @@
 import type { ErrorRecord, RequestMethod, RequestOptions, ServerClient } from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
 import { errorFromRecord } from './command/error-record.ts'
-import { credentialHeaders } from './credential.ts'
+import { credentialHeaders } from './which-server.ts'
 import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
 
 /** A list of models takes a server five seconds at most, a probe two. */

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
 import type { PluginReport } from '@svc/core'
 import type { ServerInfo } from '@svc/runtime'
-import { type Metrics, type Series, readServerMetrics } from '@svc/cli/program'
+import type { Metrics, Series } from '../server/metrics.ts'
+import { readServerMetrics } from '../server/server-status.ts'
 
 /** Plugins of a server. */
 export interface ServerPlugins {

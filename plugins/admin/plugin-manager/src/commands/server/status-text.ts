@@ -1,8 +1,7 @@
 import { styleText } from 'node:util'
-import type { Answered, ProviderWorked, Summary, Worked } from './metrics-summary.ts'
-import { type ServerStatus, uptimeOf, versionOf } from './server-status.ts'
-import { type Recent, secondsSince, storeOf } from './status-facts.ts'
-import { clipped, counted, duration, milliseconds, oneLine, shortCount, shortName, table } from './command/text.ts'
+import { clipped, counted, milliseconds, oneLine, table } from '@svc/cli/command'
+import { type Answered, type ProviderWorked, shortName, type Summary, type Worked } from './metrics.ts'
+import { isGood, type ServerStatus, uptimeOf, versionOf } from './server-status.ts'
 
 /** Widths of names that leave room for large figures in 80 columns. */
 const ROUTE = 30
@@ -176,3 +175,108 @@ function untold({ untold: all }: ServerStatus): string {
   })
   return lines.join('\n')
 }
+
+/** A time that a person waits: `45 s`, `3 min 20 s`, `2 h 14 min`, `3 d 4 h`. */
+function duration(seconds: number): string {
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [Math.floor(seconds) % 60, 's'],
+  ] as const
+  const first = parts.findIndex(([count]) => count > 0)
+  const shown = first === -1 ? parts.slice(-1) : parts.slice(first, first + 2).filter(([count]) => count > 0)
+  return shown.map(([count, unit]) => `${count} ${unit}`).join(' ')
+}
+
+/** `1.2M`, where a figure must not grow. */
+const shortCount = (value: number): string => value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 })
+
+/** What grew within the last seconds. */
+export interface Recent {
+  readonly seconds: number
+  readonly summary: Summary
+}
+
+/** A status for a program: names as on the wire, milliseconds and counts; what nobody told is null. */
+export function statusFacts(status: ServerStatus, recent?: Recent): object {
+  const { url, info, status: told, summary, untold } = status
+  return {
+    ok: isGood(status),
+    url: url || null,
+    pid: info?.pid ?? null,
+    version: versionOf(status),
+    uptime_seconds: Math.floor(uptimeOf(status)),
+    ...healthFacts(status),
+    workers: info?.workers.map(({ startedAt, ...worker }) => ({ ...worker, uptime_seconds: secondsSince(startedAt) })) ?? null,
+    requests: requestFacts(status),
+    routes: summary?.routes.map(({ route, ...one }) => ({ route, requests: one.requests, ...answeredFacts(one) })) ?? null,
+    providers: providerFacts(status),
+    plugins: pluginFacts(status),
+    store: storeOf(status) ?? null,
+    cache: told?.cache ?? null,
+    untold,
+    ...(recent ? { recent: recentFacts(recent) } : {}),
+  }
+}
+
+const healthFacts = ({ health, status }: ServerStatus) => ({
+  health: health?.status ?? null,
+  checks: health?.checks ?? null,
+  ...(status?.checks ? { trouble: status.checks } : {}),
+})
+
+const requestFacts = ({ status, summary }: ServerStatus) => ({
+  total: status?.requests_total ?? null,
+  active: status?.requests_active ?? null,
+  ...(summary ? answeredFacts(summary.all) : {}),
+})
+
+const secondsSince = (ms: number): number => Math.max(0, Math.floor((Date.now() - ms) / 1000))
+
+/** The plugin that keeps everything. */
+const storeOf = ({ plugins }: ServerStatus): string | undefined => plugins.find(one => one.provides === 'store')?.name
+
+const rounded = (value: number | undefined, digits = 1) => (value === undefined ? null : Number(value.toFixed(digits)))
+
+const answeredFacts = ({ refused, failed, p50Ms, p95Ms }: Answered) => ({
+  refused,
+  failed,
+  p50_ms: rounded(p50Ms),
+  p95_ms: rounded(p95Ms),
+})
+
+const workedFacts = ({ calls, errors, ms }: Worked) => ({ calls, errors, ms: rounded(ms) })
+
+function providerFacts({ status, summary }: ServerStatus): object | null {
+  const names = new Set([...Object.keys(status?.providers ?? {}), ...(summary?.providers.map(one => one.name) ?? [])])
+  if (!status && !summary) return null
+  return Object.fromEntries(
+    [...names].map(name => {
+      const work = summary?.providers.find(one => one.name === name)
+      const facts = work ? { ...workedFacts(work), input_tokens: work.input, output_tokens: work.output } : {}
+      return [name, { ...status?.providers[name], ...facts }]
+    })
+  )
+}
+
+function pluginFacts({ plugins, summary, health }: ServerStatus): object[] {
+  const names = new Set([...plugins.map(one => one.name), ...(summary?.plugins.map(one => one.name) ?? [])])
+  return [...names].map(name => {
+    const report = plugins.find(one => one.name === name)
+    const work = summary?.plugins.find(one => one.name === name)
+    return {
+      name,
+      state: report?.state ?? (health?.plugins?.[name] ? 'failed' : 'running'),
+      ...(report?.error ? { error: report.error } : {}),
+      ...(work ? workedFacts(work) : {}),
+    }
+  })
+}
+
+const recentFacts = ({ seconds, summary: { all } }: Recent) => ({
+  seconds: rounded(seconds, 3),
+  requests: all.requests,
+  requests_per_second: rounded(all.requests / seconds, 2),
+  ...answeredFacts(all),
+})

@@ -1,5 +1,5 @@
 import { Flags, type Interfaces } from '@oclif/core'
-import { MCP_SERVE_FLAGS, OF_PORTS, SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } from '../serve-flags.ts'
+import { MCP_SERVE_FLAGS, OF_PORTS, SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } from './serve-flags.ts'
 
 export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
 

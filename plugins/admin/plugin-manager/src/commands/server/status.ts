@@ -1,59 +1,38 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { openLiveScreen } from './live-screen.ts'
-import { summaryOf } from './metrics-summary.ts'
-import { grownSince } from './metrics-text.ts'
-import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
-import { type Recent, statusFacts } from './status-facts.ts'
-import { statusText } from './status-text.ts'
-import { errorPage, errorFacts } from './command/report-error.ts'
-import { counted, milliseconds } from './command/text.ts'
+import { counted, errorFacts, errorPage, milliseconds } from '@svc/cli/command'
+import { grownSince, summaryOf } from './metrics.ts'
+import { type Asked, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
+import { type Recent, statusFacts, statusText } from './status-text.ts'
+import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
 
-export interface WatchOptions extends Asked {
+export interface StatusOptions extends WatchOptions {
+  readonly watch: boolean
+  /** Nothing but whether it answers. */
+  readonly live: boolean
+}
+
+/** `svc status`; resolves with the exit code: 1 when the server is unhealthy or does not tell its figures, 0 when the watch is ended. */
+export async function status(options: StatusOptions): Promise<number> {
+  if (options.live) return (await isLive(options)) ? 0 : 1
+  if (options.watch) return await untilEnded(signal => watchStatus(options, signal))
+  const found = await readStatus(options)
+  process.stdout.write(`${options.json ? JSON.stringify(statusFacts(found), null, 2) : statusText(found)}\n`)
+  return isGood(found) ? 0 : 1
+}
+
+interface WatchOptions extends Asked {
   /** Seconds between two looks. */
   readonly interval: number
   readonly json: boolean
 }
-
-/** One look at the server: how it is, or why that is not known. */
-export type Look =
-  | { readonly at: number; readonly status: ServerStatus; readonly error?: undefined }
-  | { readonly at: number; readonly status?: undefined; readonly error: unknown }
 
 interface View extends Disposable {
   show(look: Look, recent: Recent | undefined): void
 }
 
 /** Looks again and again until the signal aborts. What cannot be reached at the very first is thrown; later a server may go and come back. */
-export async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<void> {
+async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<void> {
   using view = viewOf(options)
   await lookAgain(options, signal, (now, before) => view.show(now, before && recentOf(before, now)))
-}
-
-/** Looks, tells, and looks again until the signal aborts. What cannot be reached at the very first is thrown. */
-export async function lookAgain(
-  options: Asked & { readonly interval: number },
-  signal: AbortSignal,
-  show: (now: Look, before: Look | undefined) => void
-): Promise<void> {
-  let before: Look = { at: performance.now(), status: await readStatus(options) }
-  show(before, undefined)
-  while (await passed(options.interval * 1000, signal)) {
-    const now = await look(options)
-    show(now, before)
-    before = now
-  }
-}
-
-/** False when it was cut short. */
-const passed = (ms: number, signal: AbortSignal) => sleep(ms, true, { signal }).catch(() => false)
-
-async function look(options: Asked): Promise<Look> {
-  try {
-    const status = await readStatus(options)
-    return { at: performance.now(), status }
-  } catch (error) {
-    return { at: performance.now(), error }
-  }
 }
 
 function recentOf({ at, status: then }: Look, { at: end, status: now }: Look): Recent | undefined {

@@ -1,9 +1,6 @@
 import { KERNEL_SCHEMA, type Plan, planHost, type Plugin, StartFailed } from '@svc/core'
-import { hostOptions } from './host-options.ts'
-import { printError } from './command/report-error.ts'
-import { RESERVED } from './reserved.ts'
-import type { ServeOptions } from './serve-flags.ts'
-import { findSettings, here } from './settings.ts'
+import { findSettings, here, hostOptions, RESERVED, type ServeOptions } from '@svc/cli/program'
+import { printError } from '@svc/cli/command'
 
 /** `svc config schema`: writes the JSON Schema of the configuration; resolves with the exit code, 1 when a plugin could not be asked. */
 export async function writeConfigSchema(options: ServeOptions): Promise<number> {
