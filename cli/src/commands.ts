@@ -1,6 +1,41 @@
-import { Command, Flags } from '@oclif/core'
-import { mcpServeFlags, oclifFlags, optionsOf, serveFlagNames } from './shared-flags.ts'
+import { Command, Flags, type Interfaces } from '@oclif/core'
+import {
+  MCP_SERVE_FLAGS,
+  OF_PORTS,
+  SERVE_FLAGS,
+  type ServeFlag,
+  type ServeFlagName,
+  type ServeOptions,
+  runServe,
+} from './serve-flags.ts'
 import { SUMMARIES } from './summaries.ts'
+
+export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
+
+/** The options of `svc serve` that are configuration: what looks at the configuration takes them too. */
+export const settingFlagNames = serveFlagNames.filter(name => name !== 'json' && name !== 'watch')
+
+/** Options of the table in oclif's form. */
+export function oclifFlags(names: readonly ServeFlagName[]): Interfaces.FlagInput {
+  return Object.fromEntries(names.map(name => [name, oclifFlag(SERVE_FLAGS[name])]))
+}
+
+/** The options of `svc mcp serve` in oclif's form. */
+export const mcpServeFlags = (): Interfaces.FlagInput => ({
+  ...Object.fromEntries(Object.entries(MCP_SERVE_FLAGS).map(([name, flag]) => [name, oclifFlag(flag)])),
+  stdio: Flags.boolean({ summary: MCP_SERVE_FLAGS.stdio.summary, exclusive: [...OF_PORTS] }),
+})
+
+function oclifFlag({ type, summary, value, char }: ServeFlag) {
+  const common = { summary, ...(char ? { char } : {}), ...(value ? { helpValue: `<${value}>` } : {}) }
+  if (type === 'switch') return Flags.boolean(common)
+  return type === 'integer' ? Flags.integer(common) : Flags.string(common)
+}
+
+/** What oclif read, as the rest of the command line takes it. */
+export function optionsOf(flags: Readonly<Record<string, unknown>>, names: readonly string[] = serveFlagNames): ServeOptions {
+  return Object.fromEntries(names.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
+}
 
 const MCP_FLAGS = mcpServeFlags()
 
@@ -17,7 +52,6 @@ class McpServe extends Command {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(McpServe)
-    const { runServe } = await import('./serve-command.ts')
     await runServe({ ...optionsOf(flags, Object.keys(MCP_FLAGS)), surface: 'mcp' })
   }
 }
@@ -34,7 +68,7 @@ class Reload extends Command {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Reload)
-    const { reload } = await import('./reload.ts')
+    const { reload } = await import('./server-client.ts')
     process.exitCode = await reload(flags)
   }
 }
@@ -53,7 +87,6 @@ class Serve extends Command {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Serve)
-    const { runServe } = await import('./serve-command.ts')
     await runServe(optionsOf(flags))
   }
 }

@@ -1,6 +1,6 @@
-import { readConfigFlag } from './config-flag.ts'
-import { endWithReader } from './reader-gone.ts'
-import { parseServe } from './serve-flags.ts'
+import { readConfigFlag } from './argv.ts'
+import { endWithReader } from './signals.ts'
+import { parseServe, runServe } from './serve-flags.ts'
 import { reservedFor } from './summaries.ts'
 
 /** Runs the command line; resolves with the exit code. `svc serve` is read without oclif, because a server must start fast. */
@@ -16,7 +16,7 @@ async function main(words: string[]): Promise<number> {
     return 1
   if (file === undefined && isAtTerminal() && readsProject(argv)) await (await import('./ask-trust.ts')).askForTrust()
   const options = parseServe(argv)
-  if (options) return (await import('./serve-command.ts')).runServe(options)
+  if (options) return runServe(options)
   return (await import('./oclif.ts')).runOclif(argv)
 }
 

@@ -1,6 +1,6 @@
 import { svcError } from '@svc/core'
 import { expect } from 'chai'
-import { errorPage } from '../src/command/report-error.ts'
+import { errorPage } from '../src/command/errors.ts'
 
 describe('an error that a person reads', () => {
   it('has nothing that a terminal would obey where an error is a plugin’s', () => {

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { COMPLETION, isOwn } from './summaries.ts'
 
 /** A command line without the configuration file that it names. */
@@ -42,3 +44,15 @@ function behindCommand(rest: readonly string[], file: string): string[] {
   const end = rest.includes('--') ? rest.indexOf('--') : rest.length
   return [...rest.slice(0, end), '--config', file, ...rest.slice(end)]
 }
+
+/** Where the person stands: npm runs a script in the folder of its package, so that `npm run svc` from another folder would take a path for one of the repository. */
+export function callerFolder(): string {
+  const { npm_lifecycle_event: script, INIT_CWD: called } = process.env
+  return script === 'svc' && called !== undefined && existsSync(called) ? called : process.cwd()
+}
+
+/** A path of the command line, whole. */
+export const fromCaller = (path: string): string => resolve(callerFolder(), path)
+
+/** A path that begins with a dot, whole; all else as it is. */
+export const dottedFromCaller = (spec: string): string => (/^\.{1,2}(\/|$)/.test(spec) ? fromCaller(spec) : spec)
