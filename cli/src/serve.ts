@@ -10,9 +10,8 @@ import {
   type SupervisorEvent,
 } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
-import { createPausing } from './reloading.ts'
+import { createPausing, type Reloading } from './reloading.ts'
 import { outliveReader, type Signals, takeSignals } from './signals.ts'
-import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
 import { KEEP_COMPILED_CODE, keepHeapSmall } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'

@@ -3,8 +3,7 @@ import { homedir } from 'node:os'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
-import { proposalText } from '../src/commands/change/candidate-text.ts'
-import { permissionWords } from '../src/commands/change/permission-words.ts'
+import { permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',

@@ -21,7 +21,7 @@ export class PluginsDev extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsDev)
-    const { folderOfPlugin } = await import('./author/folder.ts')
+    const { folderOfPlugin } = await import('./author/plugin-folder.ts')
     const linked = folderOfPlugin(args.folder ?? '.')
     return runServe({ ...optionsOf(flags), watch: true, linked })
   }
@@ -39,7 +39,7 @@ export class PluginsLint extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsLint)
-    const { findingsText, hasErrors } = await import('./author/finding.ts')
+    const { findingsText, hasErrors } = await import('./author/plugin-folder.ts')
     const { lintPlugin } = await import('./author/lint.ts')
     const findings = await lintPlugin(args.folder ?? '.')
     this.log(flags.json ? JSON.stringify({ ok: !hasErrors(findings), findings }, null, 2) : findingsText(findings))

@@ -104,7 +104,7 @@ export class PluginsPack extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsPack)
-    const { packPlugins } = await import('./change/pack.ts')
+    const { packPlugins } = await import('./change/manage.ts')
     return packPlugins({ file: args.file, ...flags })
   }
 }
@@ -122,7 +122,7 @@ export class PluginsSearch extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsSearch)
-    const { searchRegistry } = await import('./change/search.ts')
+    const { searchRegistry } = await import('./change/manage.ts')
     return searchRegistry({ text: args.text, ...flags })
   }
 }
@@ -140,7 +140,7 @@ abstract class PluginsSwitch extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsSwitch)
-    const { switchPlugins } = await import('./change/switch.ts')
+    const { switchPlugins } = await import('./change/manage.ts')
     const { withCompletion } = await import('@svc/cli/program')
     return withCompletion(switchPlugins({ names: args.names, enabled: this.enabled, ...flags }))
   }
@@ -172,7 +172,7 @@ export class PluginsUninstall extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsUninstall)
-    const { uninstallPlugins } = await import('./change/uninstall.ts')
+    const { uninstallPlugins } = await import('./change/manage.ts')
     const { withCompletion } = await import('@svc/cli/program')
     return withCompletion(uninstallPlugins({ names: args.names, ...flags }))
   }
@@ -194,7 +194,7 @@ export class PluginsUpdate extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsUpdate)
-    const { updatePlugins } = await import('./change/update.ts')
+    const { updatePlugins } = await import('./change/install.ts')
     const { 'dry-run': dryRun, ...rest } = flags
     const { withCompletion } = await import('@svc/cli/program')
     return withCompletion(updatePlugins({ names: args.names ?? [], dryRun, ...rest }))

@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
-import type { PluginReport } from '@svc/core'
-import type { ServerInfo } from '@svc/runtime'
+import { here, unconfiguredIn } from '@svc/cli/program'
+import { type PluginReport, systemContext } from '@svc/core'
+import { findServers, type FoundServer, type ServerInfo } from '@svc/runtime'
+import type { LockedPlugin } from '../../set.ts'
 import type { Metrics, Series } from '../server/metrics.ts'
 import { readServerMetrics } from '../server/server-status.ts'
 
@@ -62,3 +64,51 @@ export function refusedText({ refusals = {} }: PluginReport): string | undefined
   const counts = Object.entries(refusals).filter(([, count]) => count > 0)
   return counts.length === 0 ? undefined : counts.map(([kind, count]) => `${kind} ${count}`).join(', ')
 }
+
+const ASK_MS = 10_000
+
+/** The plugins that are meant, as each server of the home has them now. None: no server runs. */
+export async function reportsOf(isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins[]> {
+  using stack = new DisposableStack()
+  const servers = (await findServers(here().home)).map(server => stack.use(server))
+  return await Promise.all(servers.map(server => reportOf(server, isMeant)))
+}
+
+async function reportOf({ control, info }: FoundServer, isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins> {
+  const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
+  return asTheyAre(plugins.filter(isMeant), info)
+}
+
+/** An installed plugin that is switched on, and of which nothing runs. */
+export interface Idle {
+  readonly locked: LockedPlugin
+  /** `not configured`: it waits for an entry of the configuration; `not loaded`: it has been switched off there, or came after the start. */
+  readonly health: 'not configured' | 'not loaded'
+  /** What makes it run. */
+  readonly hint: string
+}
+
+/** Those of `plugins` that none of `loaded` is. */
+export async function idleOf(
+  plugins: readonly LockedPlugin[],
+  loaded: readonly { readonly name: string }[],
+  config?: string
+): Promise<Idle[]> {
+  const names = new Set(loaded.map(one => one.name))
+  const idle = plugins.filter(one => one.enabled && !names.has(one.name))
+  if (idle.length === 0) return []
+  // what is wrong with the configuration is not the matter of those who ask
+  const waiting = await unconfiguredIn('providers', config).catch(() => [])
+  return idle.map(locked => {
+    const hint = waiting.find(one => one.plugin === locked.name)?.hint
+    return hint === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', hint }
+  })
+}
+
+const NOT_LOADED = {
+  health: 'not loaded',
+  hint: 'svc reload, where a server runs; unless svc.config.* says enabled: false of it',
+} as const
+
+/** What a person reads of it: `not configured: write providers: { weather: {} } into svc.config.*`. */
+export const idleText = ({ health, hint }: Idle): string => `${health}: ${hint}`

@@ -1,5 +1,9 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { styleText } from 'node:util'
+import { fromCaller } from '@svc/cli/program'
 import type { PackageInfo } from '@svc/core'
+import { noPluginHere } from '../errors.ts'
 
 /** A problem that breaks the installed plugin (`error`), or that its users should know (`warning`). */
 export interface Finding {
@@ -40,4 +44,11 @@ export function findingsText(findings: readonly Finding[]): string {
 function lineOf({ level, code, message, hint, where }: Finding): string {
   const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
   return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
+}
+
+/** The whole path of a plugin's folder. Throws PLUGIN_UNKNOWN where it has no package.json. */
+export function folderOfPlugin(place: string): string {
+  const folder = fromCaller(place)
+  if (!existsSync(join(folder, 'package.json'))) throw noPluginHere(place)
+  return folder
 }
