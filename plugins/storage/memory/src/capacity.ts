@@ -1,12 +1,12 @@
 import { storeTooLarge } from '@svc/storage-kit'
 
 /** How much the store may hold. */
-export interface RoomLimits {
+export interface CapacityLimits {
   /** Records and log entries together. */
   readonly maxRecords: number
   /** About so many bytes of values and keys. */
   readonly maxBytes: number
-  /** Whether the oldest may go to make room. */
+  /** Whether the oldest may go to make capacity. */
   readonly evict: boolean
 }
 
@@ -19,7 +19,7 @@ interface Thing {
  * Counts what is held, by space and thing: whatever shares a key or stream id within one space (a conversation's record and its
  * log) is one thing, kept or given up as a whole.
  */
-export interface Room {
+export interface Capacity {
   readonly bytes: number
   readonly count: number
   /** Counts a change of a thing, which thereby becomes the youngest of its space. */
@@ -32,7 +32,7 @@ export interface Room {
 export const thingName = (space: string, id: string): string => `${space}\u0000${id}`
 
 /** Makes the books of a store. */
-export function createRoom(limits: RoomLimits): Room {
+export function createCapacity(limits: CapacityLimits): Capacity {
   const spaces = new Map<string, { bytes: number; things: Map<string, Thing>; youngest?: string }>()
   let [bytes, count] = [0, 0]
   const isOver = () => bytes > limits.maxBytes || count > limits.maxRecords
@@ -85,7 +85,7 @@ export function createRoom(limits: RoomLimits): Room {
 
 const KEPT = 0.99
 
-const full = ({ maxRecords, maxBytes }: RoomLimits) =>
+const full = ({ maxRecords, maxBytes }: CapacityLimits) =>
   storeTooLarge(
     `the store in memory is full: it holds at most ${maxRecords} records and ${maxBytes} bytes`,
     'raise store.max_records or store.max_bytes, set store.evict: true, or use @svc/plugin-store-sqlite',

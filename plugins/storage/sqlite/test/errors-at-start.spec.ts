@@ -6,7 +6,7 @@ import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { lock, put, removeDisk, smallDisk } from './trouble-support.ts'
+import { lock, put, removeDisk, smallDisk } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
 const PLUGIN = new URL('..', import.meta.url)

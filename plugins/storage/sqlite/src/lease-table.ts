@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { Known } from './known.ts'
-import { Refusal } from './trouble.ts'
+import { RowCache } from './rows.ts'
+import { Refusal } from './file-errors.ts'
 import type { Answer } from './wire.ts'
 
 /** The leases in the file, as the writer changes them inside a transaction. */
-export interface Holdings {
+export interface LeaseTable {
   acquire(lease: string, holder: string, ttlMs: number): Answer
   renew(lease: string, fence: number, ttlMs: number): Answer
   release(lease: string, fence: number): Answer
@@ -25,10 +25,10 @@ const KEEP_MS = 24 * 60 * 60_000
  * counted. But no fence at or above `fence_limit` is ever given out, that limit is synced before, and each connection begins at the
  * limit it finds: what comes after a power cut is above all that came before it.
  */
-export function createHoldings(db: DatabaseSync): Holdings {
+export function createLeaseTable(db: DatabaseSync): LeaseTable {
   const s = statements(db)
   // whoever writes under a lease does so again and again; 0: nobody has it
-  const known = new Known<number>()
+  const known = new RowCache<number>()
   let mustSync = false
   const nextFence = createFences(s, () => {
     mustSync = true

@@ -55,7 +55,7 @@ export function wordsFor(error: unknown, file: string, moment: Moment = 'running
 }
 
 /** Whether an error comes from SQLite or the file system rather than from our own code. */
-export const isTrouble = (error: unknown): boolean => primaryCode(error) !== 0 || SYSTEM[systemCode(error)] !== undefined
+export const isFileError = (error: unknown): boolean => primaryCode(error) !== 0 || SYSTEM[systemCode(error)] !== undefined
 
 const systemCode = (error: unknown) => String((error as { code?: unknown } | null)?.code)
 const SYSTEM: Record<string, readonly [string, string]> = {

@@ -18,7 +18,7 @@ import { expect } from 'chai'
 import { createCheck } from '../src/check.ts'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
+import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
 describe('the store in SQLite, in trouble', () => {

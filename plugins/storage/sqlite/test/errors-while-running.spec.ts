@@ -20,7 +20,7 @@ import { createCheck } from '../src/check.ts'
 import { inspect } from '../src/inspect.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { lock, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
+import { lock, put, removeDisk, servant, smallDisk, unavailable } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
 const HIT = [{ ms: 3_600_000, limit: 1000 }]
