@@ -8,7 +8,7 @@ import { failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { describeInSandbox } from '../cli/src/isolate-with.ts'
 import { hostOptions } from '../cli/src/host-options.ts'
-import { linkHost } from '../plugins/admin/plugin-manager/src/set/new-set.ts'
+import { linkHost } from '../plugins/admin/plugin-manager/src/set/build-set.ts'
 import { describeWith } from './support/needs.ts'
 
 const CODE = `import { definePlugin } from '@svc/core'

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openLog } from '../cli/src/log-output.ts'
 import { temporaryFolder } from '../plugins/storage/sqlite/test/support.ts'
-import { removeDisk, smallDisk } from '../plugins/storage/sqlite/test/trouble-support.ts'
+import { removeDisk, smallDisk } from '../plugins/storage/sqlite/test/broken-files.ts'
 import { skipBecause } from './support/needs.ts'
 
 const PADDING = 'x'.repeat(1000)

@@ -54,7 +54,7 @@ function jsonAnnouncer(): Announcer {
     reloading: why => say('reloading', { why }),
     reloaded: result => say(result.problems.length === 0 ? 'reloaded' : 'reload_failed', reloadedFacts(result)),
     async failed(error) {
-      const { errorFacts } = await import('./command/report-error.ts')
+      const { errorFacts } = await import('./command/errors.ts')
       say('failed', { problems: errorFacts(error) })
     },
   }
@@ -65,7 +65,7 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
     case 'ready':
       return { pid: event.worker.pid }
     case 'failed': {
-      const { errorFacts } = await import('./command/report-error.ts')
+      const { errorFacts } = await import('./command/errors.ts')
       return { pid: event.worker.pid, problems: event.problems.flatMap(errorFacts) }
     }
     case 'exited':
@@ -85,7 +85,7 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
 
 /** The kernel is loaded only for its words: a start that succeeds does without. */
 async function errorText(error: unknown): Promise<string> {
-  const { errorPage } = await import('./command/report-error.ts')
+  const { errorPage } = await import('./command/errors.ts')
   return errorPage(error)
 }
 
@@ -161,7 +161,7 @@ const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
 /** What came of a reload, as a person reads it. */
 export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
   if (problems.length > 0) {
-    const { errorPage } = await import('./command/report-error.ts')
+    const { errorPage } = await import('./command/errors.ts')
     const { fromWire } = await import('@svc/runtime')
     return `not reloaded, the old workers serve on:\n\n${problems.map(one => errorPage(fromWire(one))).join('\n\n')}`
   }
@@ -178,3 +178,9 @@ export const reloadedFacts = ({ problems, workers, url, drainLimitMs }: ReloadRe
   problems.length > 0
     ? { problems }
     : { url, ready: pidsIn(workers, 'ready'), draining: pidsIn(workers, 'draining'), drain_limit_ms: drainLimitMs }
+
+/** Tells whoever writes a plugin which files were taken up, and how long that took. */
+export function tellReloaded(folder: string, files: readonly string[], ms: number): void {
+  const names = files.map(file => relative(folder, file)).join(', ')
+  process.stderr.write(`${names}: taken up in ${milliseconds(ms)}\n`)
+}

@@ -1,9 +1,9 @@
-import { codeOf, type SvcError } from '@svc/core'
+import { codeOf, StartFailed, type SvcError } from '@svc/core'
 import { notFound } from './command-not-found.ts'
 import type { CommandSource } from './contributed.ts'
 import { commandLineInvalid, isUsage } from './errors.ts'
-import { printError } from './command/report-error.ts'
-import { exitOf, isParseError, parseMessage, USAGE } from './command/usage-error.ts'
+import { exitOf, isParseError, parseMessage, printError, USAGE } from './command/errors.ts'
+import { findSettings } from './settings.ts'
 import { SUMMARIES } from './summaries.ts'
 
 /** Prints why a command line ended. Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */
@@ -23,4 +23,11 @@ const isBare = (error: unknown) =>
 function lineError(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const [, id] = /^Command (\S+) not found\.$/.exec(message) ?? []
   return id === undefined ? commandLineInvalid(message, argv, known) : notFound(id, argv, known)
+}
+
+/** Whether a file that the command line names can be read. Prints the problems if not. */
+export async function isReadable(file: string): Promise<boolean> {
+  const { problems } = await findSettings({ config: file })
+  if (problems.length > 0) printError(new StartFailed(problems))
+  return problems.length === 0
 }

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { type Command, Plugin } from '@oclif/core'
 import { withHostPackages } from '@svc/core/config'
 import { clipped, visibleLines } from './command/text.ts'
+import { commandBroken } from './errors.ts'
 
 /** What help and completion show of a command, as oclif keeps it in a manifest. */
 type Facts = Pick<
@@ -200,3 +201,14 @@ export const safeText = (text: string, words: string) =>
     .replaceAll('<%', '< %')
     .replaceAll('%>', '% >')
     .replaceAll(/^%|%$/g, ' % ')
+
+/** The class of a command, with its id. Throws COMMAND_BROKEN. */
+export async function commandClass(module: Pick<CommandModule, 'plugin' | 'target'>, id: string): Promise<Command.Class> {
+  const words = id.replaceAll(':', ' ')
+  const commands = await importCommands(module).catch((error: unknown) => {
+    throw commandBroken(words, module.plugin, error)
+  })
+  const found = Object.hasOwn(commands, id) ? commands[id] : undefined
+  if (typeof found?.run !== 'function') throw commandBroken(words, module.plugin, new TypeError(`COMMANDS has no class "${id}"`))
+  return Object.assign(found, { id })
+}

@@ -1,21 +1,95 @@
-import type { Command } from '@oclif/core'
-import { ConfigCheck } from './commands/config-check.ts'
-import { ConfigSchema } from './commands/config-schema.ts'
-import { ConfigShow } from './commands/config-show.ts'
-import { McpServe } from './commands/mcp-serve.ts'
-import { PluginsTop } from './commands/plugins-top.ts'
-import { Reload } from './commands/reload.ts'
-import { Serve } from './commands/serve.ts'
-import { Status } from './commands/status.ts'
+import { Command, Flags, type Interfaces } from '@oclif/core'
+import {
+  MCP_SERVE_FLAGS,
+  OF_PORTS,
+  SERVE_FLAGS,
+  type ServeFlag,
+  type ServeFlagName,
+  type ServeOptions,
+  runServe,
+} from './serve-flags.ts'
+import { SUMMARIES } from './summaries.ts'
 
-/** svc's own commands, as oclif takes them. */
-export const COMMANDS: Readonly<Record<string, Command.Class>> = {
-  'config:check': ConfigCheck,
-  'config:schema': ConfigSchema,
-  'config:show': ConfigShow,
-  'mcp:serve': McpServe,
-  'plugins:top': PluginsTop,
-  reload: Reload,
-  serve: Serve,
-  status: Status,
+export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
+
+/** The options of `svc serve` that are configuration: what looks at the configuration takes them too. */
+export const settingFlagNames = serveFlagNames.filter(name => name !== 'json' && name !== 'watch')
+
+/** Options of the table in oclif's form. */
+export function oclifFlags(names: readonly ServeFlagName[]): Interfaces.FlagInput {
+  return Object.fromEntries(names.map(name => [name, oclifFlag(SERVE_FLAGS[name])]))
 }
+
+/** The options of `svc mcp serve` in oclif's form. */
+export const mcpServeFlags = (): Interfaces.FlagInput => ({
+  ...Object.fromEntries(Object.entries(MCP_SERVE_FLAGS).map(([name, flag]) => [name, oclifFlag(flag)])),
+  stdio: Flags.boolean({ summary: MCP_SERVE_FLAGS.stdio.summary, exclusive: [...OF_PORTS] }),
+})
+
+function oclifFlag({ type, summary, value, char }: ServeFlag) {
+  const common = { summary, ...(char ? { char } : {}), ...(value ? { helpValue: `<${value}>` } : {}) }
+  if (type === 'switch') return Flags.boolean(common)
+  return type === 'integer' ? Flags.integer(common) : Flags.string(common)
+}
+
+/** What oclif read, as the rest of the command line takes it. */
+export function optionsOf(flags: Readonly<Record<string, unknown>>, names: readonly string[] = serveFlagNames): ServeOptions {
+  return Object.fromEntries(names.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
+}
+
+const MCP_FLAGS = mcpServeFlags()
+
+class McpServe extends Command {
+  static override summary = SUMMARIES['mcp:serve']
+  static override description =
+    'Serves the tools as `svc serve --mcp` does, but neither chat nor the rest of the API: only /mcp, /tools, /health and /metrics. With --stdio, one process serves the client at its standard input and output. It ends when the client closes its input.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --port 9001 --tools read_file,search_text',
+    '<%= config.bin %> <%= command.id %> --stdio',
+  ]
+  static override flags = MCP_FLAGS
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(McpServe)
+    await runServe({ ...optionsOf(flags, Object.keys(MCP_FLAGS)), surface: 'mcp' })
+  }
+}
+
+class Reload extends Command {
+  static override summary = SUMMARIES.reload
+  static override description =
+    'Starts new workers from the code, plugins and configuration on disk, with the options that the server was started with. When they are ready, they take the new connections, and the old workers finish their requests. No request is refused. If the new workers cannot start, the command prints all problems, exits with 1, and the old workers serve on. SIGHUP to the server does the same.'
+  static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
+  static override flags = {
+    port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+    json: Flags.boolean({ summary: 'Print one JSON object' }),
+  }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Reload)
+    const { reload } = await import('./server-client.ts')
+    process.exitCode = await reload(flags)
+  }
+}
+
+class Serve extends Command {
+  static override summary = SUMMARIES.serve
+  static override description =
+    'Starts a supervisor and its workers. Writes the log to the standard output (JSON, or readable on a terminal), and the address and the loaded plugins to the standard error stream. Ctrl-C or SIGTERM drains the server, which exits with 0. A second signal ends it at once with 130. Exits with 1 when it cannot start.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --port 9000 --mode plan',
+    '<%= config.bin %> <%= command.id %> --config ./staging.yaml --debug',
+    '<%= config.bin %> <%= command.id %> --port 0 --json',
+  ]
+  static override flags = oclifFlags(serveFlagNames)
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Serve)
+    await runServe(optionsOf(flags))
+  }
+}
+
+/** svc's own commands by their ids, in the form that oclif loads. */
+export const COMMANDS: Readonly<Record<string, Command.Class>> = { 'mcp:serve': McpServe, reload: Reload, serve: Serve }

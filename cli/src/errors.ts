@@ -41,12 +41,6 @@ function tlsHint(code: string): string {
 export const urlInvalid = (url: string): SvcError =>
   svcError('URL_INVALID', `"${url}" is no address of a server`, { hint: 'write it like http://127.0.0.1:8080' })
 
-export function keyUnknown(key: string, known: readonly string[]): SvcError {
-  const near = nearest(key, known)
-  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/reference/configuration.md all keys`
-  return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { hint })
-}
-
 /** A port that a server of this very home has. */
 export const portOurs = (host: string, port: number, pid: number, plugin: string | undefined): SvcError =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by a server of this svc home (process ${pid})`, {
@@ -72,7 +66,6 @@ export const importTimeout = (plugin: string, limitMs: number): SvcError =>
     hint: 'Let the module only define things: what waits or connects belongs into setup() or run()',
   })
 
-/** What stands on the command line is wrong; `known` are the ids of commands. */
 /** A command line whose arguments or flags are wrong. `known`: the ids of all commands. */
 export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
@@ -144,11 +137,6 @@ export const pluginForeign = (path: string, reason: string) =>
   svcError('PLUGIN_FOREIGN', `the plugin in ${path} is not loaded, because a file of it could be another user's: ${reason}`, {
     where: path,
     hint: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
-  })
-
-export const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
-  svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
-    hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
   })
 
 /** A start on trial that gave no sign of life. */

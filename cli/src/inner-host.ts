@@ -1,6 +1,6 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
 import { hostOptions } from './host-options.ts'
-import { protectedPathsOf } from './protected-paths-plugin.ts'
+import { protectedPathsOf } from './plugin-paths.ts'
 
 type Loaded = Plan['loaded'][number]
 

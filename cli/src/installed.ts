@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
-import { LOCK_LAYER } from './plugin-places.ts'
 import {
   type Lock,
   type LockedPlugin,
@@ -12,7 +11,8 @@ import {
   verifyFiles,
   verifySet,
 } from '@svc/plugin-manager/installed'
-import { filesChanging } from '@svc/runtime/isolation'
+import { filesChanging, matchesPattern } from '@svc/runtime/isolation'
+import { LOCK_LAYER } from './plugin-places.ts'
 
 /** What is installed, as configuration, and what is wrong with it. */
 export interface Installed {
@@ -91,3 +91,16 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
   // where another set is in force by now, its hashes say nothing of the former one's files
   return JSON.stringify(now.layer.value) === JSON.stringify(layer.value) ? now.problems : []
 }
+
+/** Variables that a plugin declares and that are not there, as its manifest has them; a pattern that none fits is one, too. What the configuration names (`<providers[].api_key_env>`) is not looked up. */
+export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {
+  const set = Object.keys(all)
+  return env.filter(one => !one.startsWith('<') && !set.some(name => matchesPattern(one, name)))
+}
+
+/** What to do about it. A server keeps the variables that it was started with: a reload brings no others. */
+export const UNSET_HINT = 'where the plugin needs it, export it before svc serve is started, and start a server that runs anew'
+
+/** `TIDES_KEY is not set here`. */
+export const unsetText = (names: readonly string[]): string =>
+  `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not set here`

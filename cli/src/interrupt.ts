@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { svcError } from '@svc/core'
-import { INTERRUPTED } from './command/usage-error.ts'
+import { INTERRUPTED } from './command/errors.ts'
 
 export { INTERRUPTED }
 

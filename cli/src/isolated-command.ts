@@ -2,12 +2,11 @@ import { fileURLToPath } from 'node:url'
 import { codeOf, messageOf, svcError, systemContext } from '@svc/core'
 import type { TaskRun } from '@svc/runtime/isolation'
 import type { CommandContext } from '@svc/core/contracts'
-import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
-import { commandClass } from './command-class.ts'
-import { describeCommands } from './command-manifest.ts'
-import { oclifConfig } from './command/oclif-config.ts'
+import { CommandDesk, type CommandFailure, type CommandInput } from './command-bridge.ts'
+import { commandClass, describeCommands } from './command-manifest.ts'
+import { oclifConfig } from './command/run-command.ts'
 import type { RunnableCommand } from './command/index.ts'
-import { exitOf } from './command/usage-error.ts'
+import { exitOf } from './command/errors.ts'
 
 // Runs in the process of an isolated plugin: its commands are imported here, and nowhere else.
 

@@ -1,6 +1,6 @@
-import { readConfigFlag } from './config-flag.ts'
-import { endWithReader } from './reader-gone.ts'
-import { parseServe } from './serve-flags.ts'
+import { readConfigFlag } from './argv.ts'
+import { endWithReader } from './signals.ts'
+import { parseServe, runServe } from './serve-flags.ts'
 import { reservedFor } from './summaries.ts'
 
 /** Runs the command line; resolves with the exit code. `svc serve` is read without oclif, because a server must start fast. */
@@ -8,11 +8,15 @@ async function main(words: string[]): Promise<number> {
   endWithReader()
   const { file, argv } = readConfigFlag(words)
   // a command that came with svc is there without the file, and says itself what is wrong with it
-  if (file !== undefined && reservedFor(argv) === undefined && !(await (await import('./check-config.ts')).isReadable(file)))
+  if (
+    file !== undefined &&
+    reservedFor(argv) === undefined &&
+    !(await (await import('./command-line-error.ts')).isReadable(file))
+  )
     return 1
   if (file === undefined && isAtTerminal() && readsProject(argv)) await (await import('./ask-trust.ts')).askForTrust()
   const options = parseServe(argv)
-  if (options) return (await import('./serve-command.ts')).runServe(options)
+  if (options) return runServe(options)
   return (await import('./oclif.ts')).runOclif(argv)
 }
 

@@ -1,5 +1,8 @@
-import { flush, run, settings } from '@oclif/core'
-import { readConfigFlag } from './config-flag.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Config, flush, run, settings } from '@oclif/core'
+import { oneLine } from './command/text.ts'
+import { readConfigFlag } from './argv.ts'
 import { type CommandSource, sourcesFor } from './contributed.ts'
 import { completionPlugin, contributedPlugin, type LoadCommand, ownPlugin } from './oclif-plugin.ts'
 import { COMPLETION } from './summaries.ts'
@@ -35,4 +38,28 @@ export async function pluginsFor(argv: readonly string[], sources: readonly Comm
   ])
   const own = await ownPlugin(others)
   return { root: own.root, plugins: new Map([own, ...others].map(one => [one.name, one])) }
+}
+
+/** The exit code of a change of the installed plugins. After one that went well the scripts of completion, where there are some, are written anew: they name the commands of plugins. */
+export async function withCompletion(change: Promise<number>): Promise<number> {
+  const code = await change
+  if (code === 0) await refreshCompletion().catch(reportCompletion)
+  return code
+}
+
+async function refreshCompletion(): Promise<void> {
+  // where no scripts are, no plugin is described for them
+  if (!existsSync(join((await configFor([])).cacheDir, 'autocomplete'))) return
+  const config = await configFor(await sourcesFor([COMPLETION]))
+  await config.runCommand('autocomplete:create')
+}
+
+const configFor = async (sources: readonly CommandSource[]) =>
+  Config.load(await pluginsFor([COMPLETION], sources, () => Promise.reject(new Error('nothing runs here'))))
+
+async function reportCompletion(error: unknown): Promise<void> {
+  const { messageOf } = await import('@svc/core')
+  process.stderr.write(
+    `note: completion was not refreshed: ${oneLine(messageOf(error))}; run \`svc autocomplete --refresh-cache\`\n`
+  )
 }

@@ -7,23 +7,25 @@ import {
   type ConfigTree,
   definePlugin,
   get,
+  isTree,
   type LogOptions,
   planHost,
+  readManifest,
   type RunningHost,
   StartFailed,
 } from '@svc/core'
-import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
+import type { CommandContext, CommandHostOptions, UnconfiguredPlugin } from '@svc/core/contracts'
+import { pluginFolder, readLock } from '@svc/plugin-manager/installed'
 import { ensureHome } from '@svc/runtime'
-import { commandClass } from './command-class.ts'
+import { commandClass } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { readable, REFUSALS } from './log-output.ts'
 import { OURS } from './plugin-places.ts'
-import { createServerClient } from './server-client.ts'
+import { createServerClient, serverUrl } from './server-client.ts'
 import { findSettings, here, setHome } from './settings.ts'
 import { MANAGER } from './summaries.ts'
-import { serverUrl } from './which-server.ts'
 
 /** Loads the class of a plugin's command and gives it its context; disposed of, it closes the host that the command started. */
 export class CommandRunner implements AsyncDisposable {
@@ -92,7 +94,7 @@ export class CommandRunner implements AsyncDisposable {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
         return url === undefined ? undefined : createServerClient(url, interrupted())
       },
-      unconfigured: async section => (await import('./unconfigured.ts')).unconfiguredIn(section, file),
+      unconfigured: async section => (await import('./run-contributed.ts')).unconfiguredIn(section, file),
     }
   }
 
@@ -131,3 +133,30 @@ async function sectionOf({ entry }: CommandSource, value: Config['value']): Prom
   }
   return (Object(declares) as { section?: string }).section
 }
+
+/** Installed plugins that make instances of `section` and have no entry there. What comes with svc is not looked at: its documents name it. */
+export async function unconfiguredIn(section: string, config?: string): Promise<UnconfiguredPlugin[]> {
+  const home = setHome()
+  const lock = await readLock(home)
+  const enabled = lock.plugins.filter(one => one.enabled)
+  if (enabled.length === 0) return []
+  const { value } = await findSettings(config === undefined ? {} : { config }, here())
+  const entries = get(value, section.split('.'))
+  const types = new Set(
+    Object.entries(isTree(entries) ? entries : {}).map(([name, entry]) => (isTree(entry) && entry.type) || name)
+  )
+  const found = await Promise.all(enabled.map(one => typeIn(section, pluginFolder(home, lock, one))))
+  return enabled.flatMap(({ name }, at) => {
+    const type = found[at]
+    return type === undefined || types.has(type)
+      ? []
+      : [{ plugin: name, type, hint: `write ${section}: { ${type}: {} } into svc.config.*` }]
+  })
+}
+
+/** The type of the instances that a plugin makes; of files that are gone or changed `svc plugins info` tells. */
+const typeIn = (section: string, folder: string): Promise<string | undefined> =>
+  readManifest(join(folder, 'package.json')).then(
+    ({ manifest: { instances } }) => (instances?.section === section ? instances.type : undefined),
+    () => undefined
+  )

@@ -144,3 +144,9 @@ const plainOption = (flag: ServeFlag) => ({
 })
 
 const integerOf = (value: unknown) => (/^-?\d+$/.test(String(value)) ? Number(value) : undefined)
+
+/** Serves until it is told to end; then nothing that a worker left may hold this process. */
+export async function runServe(options: ServeOptions): Promise<never> {
+  if (options.stdio === true) process.exit(await (await import('./serve-stdio.ts')).serveStdio(options))
+  process.exit(await (await import('./serve.ts')).serve(options))
+}

@@ -5,7 +5,7 @@ import { ensureHome } from '@svc/runtime'
 import { pipeMissing } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { openLog } from './log-output.ts'
-import { printError } from './command/report-error.ts'
+import { printError } from './command/errors.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings } from './settings.ts'
 

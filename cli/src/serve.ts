@@ -10,11 +10,9 @@ import {
   type SupervisorEvent,
 } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
-import { createPausing } from './reloading.ts'
-import { outliveReader } from './reader-gone.ts'
-import type { Reloading } from './reloading.ts'
+import { createPausing, type Reloading } from './reloading.ts'
+import { outliveReader, type Signals, takeSignals } from './signals.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
-import { type Signals, takeSignals } from './signals.ts'
 import { KEEP_COMPILED_CODE, keepHeapSmall } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
@@ -205,7 +203,7 @@ async function watchSources({ linked }: ServeOptions, reloading: Reloading, repo
     const began = performance.now()
     const { problems } = await reloading.reload(files.join(', '))
     if (linked !== undefined && problems.length === 0)
-      (await import('./reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
+      (await import('./announcer.ts')).tellReloaded(linked, files, performance.now() - began)
   }
   const watching = createWatching(reload, linked === undefined ? undefined : SOON_MS)
   const look = ({ watch, readAt, begun }: WorkerReport) => watching.look(watch, readAt, begun)

@@ -1,7 +1,9 @@
-import type { ErrorRecord, RequestMethod, RequestOptions, ServerClient } from '@svc/core/contracts'
+import { codeOf, svcHome, systemContext } from '@svc/core'
+import type { ErrorRecord, RequestMethod, RequestOptions, ServerChoice, ServerClient } from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
-import { errorFromRecord } from './command/error-record.ts'
-import { credentialHeaders } from './credential.ts'
+import { reachServer, type ServerInfo } from '@svc/runtime'
+import { reloadedFacts, reloadedText } from './announcer.ts'
+import { errorFromRecord } from './command/errors.ts'
 import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
 
 /** A list of models takes a server five seconds at most, a probe two. */
@@ -94,4 +96,44 @@ function recordOf(text: string): Partial<ErrorRecord> {
   } catch {
     return {}
   }
+}
+
+/** The address of the server that was named, else of the one that runs from this home; none where a host of its own is to do it. Throws SERVER_AMBIGUOUS. */
+export async function serverUrl({ url, port, local, config }: ServerChoice): Promise<string | undefined> {
+  if (url !== undefined) return url
+  return local || config !== undefined ? undefined : await runningUrl(port)
+}
+
+/** A tool server alone can be asked for none of it. */
+export const hasApi = ({ surface }: Pick<ServerInfo, 'surface'>): boolean => surface === undefined
+
+async function runningUrl(port: number | undefined): Promise<string | undefined> {
+  try {
+    using server = await reachServer(svcHome(), { port, fits: hasApi })
+    return server.info.url === '' ? undefined : server.info.url
+  } catch (error) {
+    if (codeOf(error) !== 'SERVER_NONE') throw error
+    // a server of another home or machine may listen there all the same
+    return port === undefined ? undefined : `http://127.0.0.1:${port}`
+  }
+}
+
+/** What `svc tokens create` gives out begins so. */
+const TOKEN = /^svc_/
+
+/** The header that carries what `SVC_API_KEY` holds: an API key, or a token of `svc tokens create`. */
+export function credentialHeaders(key: string | undefined): Record<string, string> {
+  if (!key) return {}
+  return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
+}
+
+/** Reloads the running server; resolves with the exit code: 1 when its new configuration has faults. */
+export async function reload({ port, json }: { port?: number | undefined; json?: boolean | undefined }): Promise<number> {
+  using server = await reachServer(svcHome(), { port })
+  const result = await server.control.reload(systemContext(new AbortController().signal, 'svc reload'))
+  const failed = result.problems.length > 0
+  const text = json ? JSON.stringify(reloadedFacts(result)) : await reloadedText(result)
+  const stream = failed && !json ? process.stderr : process.stdout
+  stream.write(`${text}\n`)
+  return failed ? 1 : 0
 }

@@ -34,7 +34,7 @@ export async function findSettings(options: ServeOptions = {}, place: Place = he
   const config = options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own
   // what the user names is taken as it is
   if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config
-  const { foreignPlugins } = await import('./foreign-plugins.ts')
+  const { foreignPlugins } = await import('./plugin-paths.ts')
   return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
 }
 

@@ -1,6 +1,8 @@
-import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
-import { basename, dirname, extname, join } from 'node:path'
-import { type Begun, isAsBegun } from './begun.ts'
+import { existsSync, type FSWatcher, readdirSync, realpathSync, type Stats, statSync, watch } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { basename, dirname, extname, join, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createdFiles } from '@svc/runtime'
 
 /** Sees changes of files and folders, which may be other ones after each reload. */
 export interface Watching extends Disposable {
@@ -145,3 +147,54 @@ function open({ folder, names }: Sight, note: (file: string) => void, lost: () =
     return undefined
   }
 }
+
+/** Files that svc itself has begun, each with its stamp at that moment. */
+export type Begun = Readonly<Record<string, string>>
+
+/** Changes whenever the file is written, or another one is put in its place. */
+const stampOf = ({ ino, size, ctimeMs }: Stats) => `${ino} ${size} ${ctimeMs}`
+
+/** Those of this process. */
+export const begunHere = (): Begun => Object.fromEntries([...createdFiles].map(([file, stats]) => [file, stampOf(stats)]))
+
+/** Whether nobody has written it since. */
+export function isAsBegun(file: string, begun: Begun): boolean {
+  const stats = begun[file] === undefined ? undefined : statSync(file, { throwIfNoEntry: false })
+  return stats !== undefined && stampOf(stats) === begun[file]
+}
+
+/** What modules bring in by relative imports, from now until it is disposed of. */
+export interface Imports extends Disposable {
+  /** These files and what they import, one through the other; nothing of `node_modules`. */
+  withImports(files: readonly string[]): string[]
+}
+
+/** Another package is none of the project's own files; `#name` is one within the same package. */
+const OWN = /^(\.{0,2}\/|\.{1,2}$|#|file:)/
+const INSTALLED = `${sep}node_modules${sep}`
+
+/** Notes each relative import, also by `require` and `import()`. */
+export function noteImports(): Imports {
+  const imported = new Map<string, Set<string>>()
+  const hooks = registerHooks({
+    resolve(specifier, context, next) {
+      const found = next(specifier, context)
+      const [from, to] = OWN.test(specifier) ? [fileOf(context.parentURL), fileOf(found.url)] : []
+      if (from !== undefined && to !== undefined && !to.includes(INSTALLED))
+        imported.set(from, (imported.get(from) ?? new Set<string>()).add(to))
+      return found
+    },
+  })
+  return {
+    withImports(files) {
+      // modules are known by where they really are
+      const all = new Set([...files, ...files.filter(file => existsSync(file)).map(file => realpathSync(file))])
+      // what is added while it is gone through is gone through, too
+      for (const file of all) for (const next of imported.get(file) ?? []) all.add(next)
+      return [...all]
+    },
+    [Symbol.dispose]: () => hooks.deregister(),
+  }
+}
+
+const fileOf = (url: string | undefined) => (url?.startsWith('file:') ? fileURLToPath(url) : undefined)

@@ -14,17 +14,16 @@ import {
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
 import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
-import { type Begun, begunHere } from './begun.ts'
+import { type Begun, begunHere, type Imports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
-import type { Imports } from './imports.ts'
-import { protectedPathsOf } from './protected-paths-plugin.ts'
+import { protectedPathsOf } from './plugin-paths.ts'
 import { findSettings, setHome, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
 import { workersPlugin } from './workers-plugin.ts'
 import { portOurs } from './errors.ts'
-import { problemsOf } from './command/report-error.ts'
+import { problemsOf } from './command/errors.ts'
 
 /** What the supervisor tells each worker. */
 export interface WorkerTask {
@@ -65,7 +64,7 @@ export async function work(text: string): Promise<void> {
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   try {
-    const imports = task.options.watch === true ? (await import('./imports.ts')).noteImports() : undefined
+    const imports = task.options.watch === true ? (await import('./watching.ts')).noteImports() : undefined
     const layers = (await link.legacy) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
@@ -88,7 +87,7 @@ export async function work(text: string): Promise<void> {
 async function logUnset(host: RunningHost): Promise<void> {
   const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_HINT, unsetIn, unsetText } = await import('./variables.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./installed.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
     if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
@@ -176,8 +175,8 @@ function plainLayers(config: Config): Layer[] | undefined {
 const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)
 
 async function watched(config: Config, home: string, imports: Imports): Promise<string[]> {
-  const { placesOf } = await import('./watch-places.ts')
-  return imports.withImported(placesOf(config, home))
+  const { placesOf } = await import('./plugin-paths.ts')
+  return imports.withImports(placesOf(config, home))
 }
 
 /** What a host may need to close once its requests are answered. */

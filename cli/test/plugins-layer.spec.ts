@@ -8,7 +8,7 @@ import type { Lock, LockedPlugin } from '@svc/plugin-manager/set'
 import { commandSources } from '../src/contributed.ts'
 import { hostOptions } from '../src/host-options.ts'
 import { findSettings } from '../src/settings.ts'
-import { placesOf } from '../src/watch-places.ts'
+import { placesOf } from '../src/plugin-paths.ts'
 import { writeFiles } from '../../test/support/registry.ts'
 import { COMMAND, TIDES, tidesFolder } from '../../test/support/tides.ts'
 

@@ -6,8 +6,7 @@ import { createdFiles } from '@svc/runtime'
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { until } from '../../test/support/breath.ts'
-import { begunHere } from '../src/begun.ts'
-import { createWatching } from '../src/watching.ts'
+import { begunHere, createWatching } from '../src/watching.ts'
 import { makePlace } from './support/svc.ts'
 
 /** Rounds as they come. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { readConfigFlag } from '../../cli/src/config-flag.ts'
+import { readConfigFlag } from '../../cli/src/argv.ts'
 import { commandSources } from '../../cli/src/contributed.ts'
 import { isOwn } from '../../cli/src/summaries.ts'
 import { SVC } from './entry.ts'

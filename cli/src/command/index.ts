@@ -1,11 +1,11 @@
 // What the commands of a plugin are made with
 export { Args, Flags } from '@oclif/core'
-export { JSON_FLAG, SERVER_FLAGS, secondsOf } from './flags.ts'
+export { JSON_FLAG, SERVER_FLAGS, secondsOf } from './svc-command.ts'
 export { BaseCommand, type RunnableCommand, SvcCommand } from './svc-command.ts'
 // Errors, as svc reports them
-export { errorFromRecord } from './error-record.ts'
-export { errorFacts, errorPage, printError, problemsOf } from './report-error.ts'
-export { INTERRUPTED, usageError } from './usage-error.ts'
+export { errorFromRecord } from './errors.ts'
+export { errorFacts, errorPage, printError, problemsOf } from './errors.ts'
+export { INTERRUPTED, usageError } from './errors.ts'
 // A terminal: questions and text
 export { passingPerson, type Person, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'

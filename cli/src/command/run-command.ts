@@ -1,8 +1,9 @@
+import { fileURLToPath } from 'node:url'
+import { type Interfaces, Plugin } from '@oclif/core'
 import { svcError } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
-import { oclifConfig } from './oclif-config.ts'
+import { isParseError, parseMessage } from './errors.ts'
 import type { RunnableCommand } from './svc-command.ts'
-import { isParseError, parseMessage } from './usage-error.ts'
 
 /** What a command did in a test. */
 export interface CommandRun {
@@ -49,4 +50,13 @@ export async function runCommand(
 function asUsageError(error: unknown): never {
   if (!isParseError(error)) throw error
   throw svcError('COMMAND_LINE_INVALID', parseMessage(error), { cause: error })
+}
+
+/** What a command class is run with where no command line of svc is: a program "svc" without commands. */
+export async function oclifConfig(): Promise<Interfaces.LoadOptions> {
+  const root = fileURLToPath(new URL('.', import.meta.url))
+  const pjson = { name: 'svc', version: '0.0.0', oclif: { bin: 'svc', topicSeparator: ' ' } }
+  const plugin = new Plugin({ root, isRoot: true, ignoreManifest: true, pjson: pjson as never })
+  await plugin.load()
+  return { root, plugins: new Map([[plugin.name, plugin]]) }
 }

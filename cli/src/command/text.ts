@@ -18,31 +18,11 @@ export function milliseconds(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
 }
 
-/** A time that a person waits: `45 s`, `3 min 20 s`, `2 h 14 min`, `3 d 4 h`. */
-export function duration(seconds: number): string {
-  const parts = [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'min'],
-    [Math.floor(seconds) % 60, 's'],
-  ] as const
-  const first = parts.findIndex(([count]) => count > 0)
-  const shown = first === -1 ? parts.slice(-1) : parts.slice(first, first + 2).filter(([count]) => count > 0)
-  return shown.map(([count, unit]) => `${count} ${unit}`).join(' ')
-}
-
 /** `1,234,567`; nothing after the point but for what is small. */
 export const counted = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 1 : 0 })
 
-/** `1.2M`, where a figure must not grow. */
-export const shortCount = (value: number): string =>
-  value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 })
-
 /** At most so many characters; what is cut off shows. */
 export const clipped = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text)
-
-/** `@svc/plugin-chat` is `chat`. */
-export const shortName = (plugin: string): string => plugin.replace(/^@svc\/plugin-/, '')
 
 /** A text under the name of who is meant, which many a text begins with already. */
 export const named = (name: string, text: string) => (text.startsWith(`${name}: `) ? text : `${name}: ${text}`)

@@ -1,6 +1,6 @@
 // For plugins that keep something.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
-export { timelyId } from './timely-id.ts'
+export { timelyId } from './sort-key.ts'
 // For stores: what every one of them checks and how it says no.
 export { type Catalog, createCatalog, type Declared } from './catalog.ts'
 export {

@@ -1,24 +1,24 @@
-import { Build } from './commands/build.ts'
-import { PluginsDev } from './commands/dev.ts'
-import { PluginsDisable, PluginsEnable } from './commands/switch.ts'
-import { Doctor } from './commands/doctor.ts'
-import { PluginsDoctor } from './commands/plugins-doctor.ts'
-import { PluginsInfo } from './commands/info.ts'
-import { PluginsInstall } from './commands/install.ts'
-import { PluginsLink } from './commands/link.ts'
-import { PluginsLint } from './commands/lint.ts'
-import { PluginsList } from './commands/list.ts'
-import { PluginsNew } from './commands/new.ts'
-import { PluginsPack } from './commands/pack.ts'
-import { Plugins } from './commands/plugins.ts'
-import { PluginsPublish } from './commands/publish.ts'
-import { PluginsSearch } from './commands/search.ts'
-import { PluginsTest } from './commands/test.ts'
-import { PluginsUninstall } from './commands/uninstall.ts'
-import { PluginsUpdate } from './commands/update.ts'
+import { PluginsDev, PluginsLint, PluginsNew, PluginsPublish, PluginsTest } from './commands/author.ts'
+import {
+  PluginsDisable,
+  PluginsEnable,
+  PluginsInstall,
+  PluginsLink,
+  PluginsPack,
+  PluginsSearch,
+  PluginsUninstall,
+  PluginsUpdate,
+} from './commands/change.ts'
+import { ConfigCheck, ConfigSchema, ConfigShow } from './commands/config.ts'
+import { Plugins, PluginsDoctor, PluginsInfo, PluginsList } from './commands/report.ts'
+import { PluginsTop, Status } from './commands/server.ts'
+import { Build, Doctor } from './commands/setup.ts'
 
 export const COMMANDS = {
   build: Build,
+  'config:check': ConfigCheck,
+  'config:schema': ConfigSchema,
+  'config:show': ConfigShow,
   doctor: Doctor,
   plugins: Plugins,
   'plugins:dev': PluginsDev,
@@ -35,6 +35,8 @@ export const COMMANDS = {
   'plugins:publish': PluginsPublish,
   'plugins:search': PluginsSearch,
   'plugins:test': PluginsTest,
+  'plugins:top': PluginsTop,
   'plugins:uninstall': PluginsUninstall,
   'plugins:update': PluginsUpdate,
+  status: Status,
 }

@@ -12,10 +12,10 @@ export type {
   StagedChange,
 } from './set/change-types.ts'
 export { planChange } from './set/plan-change.ts'
-export { changeLock, sweepSets } from './set/change-lock.ts'
+export { changeLock, sweepSets } from './set/staging.ts'
 // Carrying it to another machine
 export { packSet } from './set/pack-set.ts'
 export { planRestore } from './set/plan-restore.ts'
-export { strayDependencies, type Wishes } from './set/stray.ts'
+export { strayDependencies, type Wishes } from './set/package-json.ts'
 // Looking for more
-export { searchPlugins } from './set/search.ts'
+export { searchPlugins } from './set/npm.ts'

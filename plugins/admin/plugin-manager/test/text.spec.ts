@@ -1,8 +1,9 @@
+import { stripVTControlCharacters } from 'node:util'
 import { homedir } from 'node:os'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
-import { proposalText } from '../src/commands/change/candidate-text.ts'
-import { permissionWords } from '../src/commands/change/permission-words.ts'
+import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
+import { permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',
@@ -93,5 +94,30 @@ describe('what a person reads before a plugin is let in', () => {
       'use store of this service, with all that it holds',
     ])
     expect(words.slice(27)).to.deep.equal(['and 14 more, none of them wide: --json lists all'])
+  })
+})
+
+describe('the table of svc plugins top', () => {
+  const one: PluginUsage = {
+    name: 'svc-plugin-with-a-name-of-many-words',
+    calls: 123_456,
+    errors: 12,
+    ms: 65_000,
+    isolated: { memoryBytes: 2 ** 28, cpuMs: 12_345, restarts: 3, refusals: 1234, quarantined: false },
+  }
+  const recent = { seconds: 2, of: new Map([[one.name, one]]) }
+  const linesOf = (row: PluginUsage, width: number) => stripVTControlCharacters(usageTable([row], { recent, width })).split('\n')
+
+  it('is no wider than the terminal: names are shortened, then columns left out in one order, restarts and refusals never', () => {
+    for (const width of [60, 80, 100, 120])
+      for (const quarantined of [false, true]) {
+        const [head = '', line = ''] = linesOf({ ...one, isolated: { ...one.isolated!, quarantined } }, width)
+        expect(Math.max(head.length, line.length), `${width}`).to.be.at.most(width)
+        expect(line).to.match(quarantined ? / quarantined +1,234$/ : / 3 +1,234$/)
+      }
+    const heads = (width: number) => linesOf(one, width)[0]!.split(/ +/)
+    const all = ['PLUGIN', '/S', 'BUSY', 'CALLS', 'ERRORS', 'TIME', 'MEMORY', 'CPU', 'RESTARTS', 'REFUSED']
+    expect(heads(Infinity)).to.deep.equal(all)
+    expect(heads(80)).to.deep.equal(all.filter(head => !['TIME', '/S', 'CPU'].includes(head)))
   })
 })

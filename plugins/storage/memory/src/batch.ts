@@ -1,7 +1,7 @@
 import type { StoreChange, StoreOp } from '@svc/core/contracts'
 import { type Catalog, checkSize, storeConflict } from '@svc/storage-kit'
 import { keep, keepText, type Kept, type KeptText } from './copy.ts'
-import { type Room, thingName } from './room.ts'
+import { type Capacity, thingName } from './capacity.ts'
 import type { Row, Table } from './table.ts'
 
 /** The entries of one stream. */
@@ -35,14 +35,14 @@ interface Work {
 const ENTRY = 32
 
 /** Does the operations of checked batches, each batch wholly or not at all. */
-export function createBatches(held: Held, catalog: Catalog, room: Room): { run(ops: readonly StoreOp[]): Done } {
+export function createBatches(held: Held, catalog: Catalog, capacity: Capacity): { run(ops: readonly StoreOp[]): Done } {
   return {
     run(ops) {
       const kept = keepAll(ops)
-      const work = { held, catalog, journal: createJournal(room) }
+      const work = { held, catalog, journal: createJournal(capacity) }
       try {
         const results = ops.map((op, at) => one(work, op, at, kept[at]!))
-        room.fit(
+        capacity.fit(
           () => work.journal.touched(),
           (space, id) => evict(work, space, id)
         )
@@ -172,7 +172,7 @@ interface Journal {
 }
 
 /** Begins the journal of a batch. */
-function createJournal(room: Room): Journal {
+function createJournal(capacity: Capacity): Journal {
   const undo: (() => void)[] = []
   const changes: StoreChange[] = []
   const things: [space: string, id: string][] = []
@@ -181,9 +181,9 @@ function createJournal(room: Room): Journal {
     touched: () => new Set(things.map(([space, id]) => thingName(space, id))),
     undone: by => void undo.push(by),
     account(space, id, bytes, count) {
-      room.change(space, id, bytes, count)
+      capacity.change(space, id, bytes, count)
       things.push([space, id])
-      undo.push(() => room.change(space, id, -bytes, -count))
+      undo.push(() => capacity.change(space, id, -bytes, -count))
     },
     tell(table, collection, key) {
       if (!table.watched) return

@@ -1,6 +1,5 @@
-import { definePlugin, schema } from '@svc/core'
-import { Checks, Store } from '@svc/core/contracts'
-import { createCheck } from './check.ts'
+import { definePlugin, messageOf, schema } from '@svc/core'
+import { type Check, Checks, Store } from '@svc/core/contracts'
 import { createMemoryStore } from './store.ts'
 
 interface MemoryConfig {
@@ -35,3 +34,16 @@ export default definePlugin({
     return store
   },
 })
+
+/** Says in `/health` that the store is there, and that it does not last. */
+export function createCheck(store: Pick<Store, 'probe'>): Check {
+  return {
+    async probe(ctx) {
+      try {
+        return { status: 'healthy', detail: { ...(await store.probe(ctx)) } }
+      } catch (error) {
+        return { status: 'unhealthy', reason: messageOf(error) }
+      }
+    },
+  }
+}

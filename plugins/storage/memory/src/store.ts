@@ -18,14 +18,14 @@ import {
 import { createBatches, type Held } from './batch.ts'
 import { createChanges } from './changes.ts'
 import { createLeases, type Leases } from './leases.ts'
-import { createRoom, type RoomLimits } from './room.ts'
+import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
 
 /** A store that lives as long as its process; disposing of it ends its watches and waits. */
 export type MemoryStore = Store & AsyncDisposable
 
 /** How much the store may hold. */
-export interface MemoryLimits extends RoomLimits {
+export interface MemoryLimits extends CapacityLimits {
   /** Keys that are counted at the most. Default 100,000. */
   readonly maxCounts?: number
 }
@@ -34,7 +34,7 @@ export interface MemoryLimits extends RoomLimits {
 export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   const catalog = createCatalog()
   const held: Held = { tables: new Map(), logs: new Map(), versions: new Map() }
-  const batches = createBatches(held, catalog, createRoom(limits))
+  const batches = createBatches(held, catalog, createCapacity(limits))
   const changes = createChanges()
   const leases = createLeases()
   const counts = createCounts(limits.maxCounts ?? 100_000)

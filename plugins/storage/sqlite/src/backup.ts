@@ -1,12 +1,11 @@
 import { closeSync, existsSync, linkSync, openSync, renameSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { codeOf, messageOf } from '@svc/core'
-import { asKnown, backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './backup-errors.ts'
-import { openForReading, sync } from './file.ts'
+import { asKnown, backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './errors.ts'
+import { dropPartial, openForReading, partialOf, sync } from './file.ts'
 import { type Findings, inspect } from './inspect.ts'
 import { isThere, identityOf } from './identity.ts'
-import { dropPartial, partialOf } from './partial.ts'
-import { isTrouble, Refusal, wordsFor } from './trouble.ts'
+import { isFileError, Refusal, wordsFor } from './file-errors.ts'
 
 /** A backup that was made and looked through. */
 export interface Backup {
@@ -70,7 +69,7 @@ function copy(store: string, partial: string, file: string): void {
 /** A full disk is the backup's own trouble, whatever else it is the store's. */
 function copyError(error: unknown, store: string, file: string): unknown {
   if (error instanceof Refusal) return storeUnreadable(store, String(error.refused.args[0]), error)
-  if (!isTrouble(error)) return error
+  if (!isFileError(error)) return error
   const isTarget = [8, 10, 13, 14].includes(Number((error as { errcode?: number }).errcode) & 0xff)
   const reason = wordsFor(error, basename(isTarget ? file : store))[0]
   return isTarget ? backupFailed(file, reason, error) : storeUnreadable(store, reason, error)

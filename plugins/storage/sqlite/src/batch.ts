@@ -3,8 +3,8 @@ import type { Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { createEntries } from './entries.ts'
-import { Known } from './known.ts'
-import { expect, parsed, Refusal } from './trouble.ts'
+import { RowCache } from './rows.ts'
+import { expect, parsed, Refusal } from './file-errors.ts'
 import type { WireOp } from './wire.ts'
 
 /** What the writer knows while it does a batch. */
@@ -77,7 +77,7 @@ function createRecords(db: DatabaseSync) {
   const s = statements(db)
   const place = createPlaces(db)
   // what is written is often written again soon: then its former text is not needed to know where it was
-  const known = new Known<Held>()
+  const known = new RowCache<Held>()
   let watched = false
 
   const load = (collection: StoredCollection, key: string): Held | undefined => {

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Collection, IndexPaths, Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
-import { Refusal } from './trouble.ts'
+import { Refusal } from './file-errors.ts'
 
 /** An index as the file keeps it: by its paths, so that processes of two releases can differ about it. */
 interface StoredIndex {

@@ -1,6 +1,9 @@
-import { messageOf, type CallContext } from '@svc/core'
+import { statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type CallContext, messageOf } from '@svc/core'
 import type { Check, CheckReport } from '@svc/core/contracts'
 import { noAnswer } from './errors.ts'
+import { inspect } from './inspect.ts'
 import type { SqliteStore } from './store.ts'
 
 type Probed = Pick<SqliteStore, 'probe' | 'countsAnewSince'>
@@ -45,4 +48,12 @@ async function report(store: Probed, ctx: CallContext): Promise<CheckReport> {
   } catch (error) {
     return { status: 'unhealthy', reason: messageOf(error) }
   }
+}
+
+/** A look through the whole file and at the room on its disk; other processes may have it open. */
+export async function examine(path: string, { signal }: CallContext): Promise<CheckReport> {
+  const { fault, ...found } = await inspect(path, signal)
+  const { bavail, bsize } = await statfs(dirname(path))
+  const detail = { path, free_bytes: bavail * bsize, ...found }
+  return fault ? { status: 'unhealthy', reason: fault.reason, detail } : { status: 'healthy', detail }
 }

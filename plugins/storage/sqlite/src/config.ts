@@ -1,4 +1,5 @@
-import { schema } from '@svc/core'
+import { join, resolve } from 'node:path'
+import { schema, svcHome } from '@svc/core'
 
 export interface SqliteConfig {
   /** The database file. Default `<svc home>/svc.db`. */
@@ -22,3 +23,6 @@ export const config = schema<SqliteConfig>({
     },
   },
 })
+
+/** The store's file, as the section `store` and the svc home have it. */
+export const fileOf = ({ path }: { readonly path?: string }): string => resolve(path ?? join(svcHome(), 'svc.db'))

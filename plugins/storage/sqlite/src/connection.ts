@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Batches, type BatchContext, createBatches } from './batch.ts'
 import { openForWriting } from './file.ts'
-import { createHoldings, type Holdings } from './holdings.ts'
+import { createLeaseTable, type LeaseTable } from './lease-table.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
 import type { WriterData } from './wire.ts'
 
@@ -10,7 +10,7 @@ export interface Connection {
   readonly db: DatabaseSync
   readonly identity: Identity | undefined
   readonly batches: Batches
-  readonly holdings: Holdings
+  readonly leases: LeaseTable
   readonly s: Record<
     'begin' | 'commit' | 'save' | 'keep' | 'version' | 'catalog' | 'probe' | 'synced' | 'trim' | 'forget',
     StatementSync
@@ -94,7 +94,7 @@ function open(path: string, context: BatchContext, options: { mayMake: boolean }
     db,
     identity: identityOf(path),
     batches: createBatches(db, context),
-    holdings: createHoldings(db),
+    leases: createLeaseTable(db),
     s,
     isFull: true,
   }

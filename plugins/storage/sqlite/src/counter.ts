@@ -5,7 +5,7 @@ import { createCounts, type Counts } from './counts.ts'
 import { beginAnew, type CountsFile, countsFile, hasCounts, openCounts, PROBE } from './counts-file.ts'
 import { readError, tooManyWrites } from './errors.ts'
 import { type Identity, identityOf, isThere } from './identity.ts'
-import { isBusy, isDamage } from './trouble.ts'
+import { isBusy, isDamage } from './file-errors.ts'
 
 /** Counts hits on the calling thread: those of one turn of the loop share a transaction. */
 export interface Counter {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kind, make, makeTables, marksOf, opened } from './file.ts'
-import { isDamage } from './trouble.ts'
+import { isDamage } from './file-errors.ts'
 
 // Counts lie in a file of their own beside the store: what is counted for each request must not wait for what is brought to the disk.
 // A damaged one stays where it is, and one with the next number is begun: moving it away under processes that have it open would mix up the logs of both.

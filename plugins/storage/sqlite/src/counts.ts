@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
 import { endOf, hit, type KeptWindow } from '@svc/storage-kit/count'
-import { parsed } from './trouble.ts'
+import { parsed } from './file-errors.ts'
 
 /** The counted hits in a file, as they are changed inside a transaction. */
 export interface Counts {

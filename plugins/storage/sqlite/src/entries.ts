@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { STREAM } from './file.ts'
-import { Known } from './known.ts'
-import type { Row } from './rows.ts'
-import { expect } from './trouble.ts'
+import { RowCache, type Row } from './rows.ts'
+import { expect } from './file-errors.ts'
 
 /** The streams of all logs, as the writer changes them inside a transaction. */
 export interface Entries {
@@ -25,7 +24,7 @@ interface Stream {
 export function createEntries(db: DatabaseSync): Entries {
   const s = statements(db)
   // Looking for a stream took as long as writing to it: whoever appends to one does so again.
-  const known = new Known<Stream>()
+  const known = new RowCache<Stream>()
   let streams: number[] = []
 
   const find = (log: number, id: string) => {

@@ -1,7 +1,8 @@
-import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { hash } from 'node:crypto'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
-import { cannotOpen, gone, Refusal } from './trouble.ts'
+import { cannotOpen, gone, Refusal } from './file-errors.ts'
 
 /** What a file of svc's is marked with, so that no other program's database is taken for ours, and the version of its tables: a higher one is refused. */
 export interface Kind {
@@ -175,4 +176,13 @@ function marksIn(db: DatabaseSync) {
 
 function pragma(db: DatabaseSync, name: string): number {
   return Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+}
+
+/** A name beside a file for what is not that file yet: short, so that it can be had wherever the file's own can. */
+export const partialOf = (file: string): string =>
+  join(dirname(file), `.svc-partial-${process.pid}-${hash('sha256', basename(file)).slice(0, 8)}`)
+
+/** Takes away what is left under that name, with all that SQLite puts beside it. */
+export function dropPartial(partial: string): void {
+  for (const side of ['', '-wal', '-shm', '-journal']) if (existsSync(partial + side)) rmSync(partial + side)
 }

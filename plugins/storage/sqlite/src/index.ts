@@ -1,10 +1,8 @@
 import { definePlugin, shownPath } from '@svc/core'
 import { Checks, ProtectedPaths, Store } from '@svc/core/contracts'
-import { countsReason, createCheck } from './check.ts'
-import { config } from './config.ts'
+import { countsReason, createCheck, examine } from './check.ts'
+import { config, fileOf } from './config.ts'
 import { countsFile } from './counts-file.ts'
-import { examine } from './examine.ts'
-import { fileOf } from './place.ts'
 import { createSqliteStore } from './store.ts'
 import { tryOut } from './try-out.ts'
 

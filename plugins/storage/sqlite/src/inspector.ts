@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openForReading } from './file.ts'
 import type { Findings } from './inspect.ts'
 import { COUNT_IN_ROW } from './rows.ts'
-import { Refusal, wordsFor } from './trouble.ts'
+import { Refusal, wordsFor } from './file-errors.ts'
 
 // The thread that looks a file through.
 

@@ -6,7 +6,7 @@ import { openForReading } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
 import { createReads, type Reads } from './reads.ts'
 import type { Tails } from './tails.ts'
-import { isBusy, isTrouble } from './trouble.ts'
+import { isBusy, isFileError } from './file-errors.ts'
 
 /** Reads on the calling thread, through a connection of their own that no write holds up. */
 export interface Reader {
@@ -47,7 +47,7 @@ export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Re
       try {
         return work()
       } catch (error) {
-        if (isTrouble(error) && !isBusy(error)) keeper.reset()
+        if (isFileError(error) && !isBusy(error)) keeper.reset()
         if (!isBusy(error) || Date.now() >= until) throw failed(readError(error, path))
       }
       await setTimeout(RETRY_MS, undefined, signal ? { signal } : {})

@@ -5,7 +5,7 @@ import { indexOf, type StoredCatalog } from './catalog.ts'
 import { STREAM } from './file.ts'
 import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
-import { parsed } from './trouble.ts'
+import { parsed } from './file-errors.ts'
 
 /** A place in the feed of one file: another file in its place has another feed. */
 export interface FeedPlace {

@@ -29,3 +29,15 @@ export function entriesIn(text: string, read: (text: string) => Json): readonly 
 
 /** The same in SQL: how many entries a row has. */
 export const COUNT_IN_ROW = `CASE WHEN value GLOB '${SEVERAL.replace('[', '[[]')}*' THEN json_array_length(value) ELSE 1 END`
+
+/** So much is known at the most: whoever writes somewhere does so again soon. */
+const MOST = 5_000
+
+/** What a connection knows of the file by name. Right until another process writes or something is undone: `clear` it then. */
+export class RowCache<T> extends Map<string, T> {
+  keep(name: string, value: T): T {
+    if (this.size >= MOST) this.clear()
+    this.set(name, value)
+    return value
+  }
+}

@@ -3,7 +3,7 @@ import type { Space } from '@svc/core/contracts'
 import type { BatchContext } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
 import { type Connection, createConnections, firstOf } from './connection.ts'
-import { isBusy, isDamage, isTrouble, lastingOf, Refusal, wordsFor } from './trouble.ts'
+import { isBusy, isDamage, isFileError, lastingOf, Refusal, wordsFor } from './file-errors.ts'
 import type { Answer, Answered, Commit, Job, Refused, WireOp, WriterData } from './wire.ts'
 
 /** What a group of jobs came to. */
@@ -37,9 +37,9 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
       refresh(c, context)
       if (full && Date.now() - trimmed > TRIM_MS) trim(c, (trimmed = Date.now()))
       const answers = jobs.map(job => answer(c, context, job, saves))
-      if (full || !c.holdings.takeMustSync()) {
+      if (full || !c.leases.takeMustSync()) {
         c.s.commit.run()
-        c.holdings.takeMustSync()
+        c.leases.takeMustSync()
         return answers
       }
     } catch (error) {
@@ -58,7 +58,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
       if (isBusy(error)) throw error
       if (error instanceof Refusal) return jobs.map(() => error.refused)
       // What is no trouble with the file is one job's own, and damage may lie where only one job looks: the others must not suffer from it.
-      if ((!isTrouble(error) || isDamage(error)) && jobs.length > 1) return jobs.flatMap(job => attempt([job]))
+      if ((!isFileError(error) || isDamage(error)) && jobs.length > 1) return jobs.flatMap(job => attempt([job]))
       connections.abandon()
       return jobs.map(() => unavailable(error, path))
     }
@@ -109,7 +109,7 @@ function refresh(c: Connection, context: BatchContext): void {
 
 function forget(c: Connection): void {
   c.batches.forget()
-  c.holdings.forget()
+  c.leases.forget()
 }
 
 function reload(c: Connection, context: BatchContext): void {
@@ -156,16 +156,16 @@ function undo(c: Connection): void {
 function act(c: Connection, context: BatchContext, job: Job): Answer {
   switch (job[0]) {
     case 'batch':
-      if (job[2]) c.holdings.check(job[2], job[3])
+      if (job[2]) c.leases.check(job[2], job[3])
       return doBatch(c, context, job[1])
     case 'acquire':
-      return c.holdings.acquire(job[1], job[2], job[3])
+      return c.leases.acquire(job[1], job[2], job[3])
     case 'renew':
-      return c.holdings.renew(job[1], job[2], job[3])
+      return c.leases.renew(job[1], job[2], job[3])
     case 'release':
-      return c.holdings.release(job[1], job[2])
+      return c.leases.release(job[1], job[2])
     case 'releaseHolder':
-      return c.holdings.releaseHolder(job[1])
+      return c.leases.releaseHolder(job[1])
     case 'open':
       return open(c, context, JSON.parse(job[1]) as Space)
     case 'probe':

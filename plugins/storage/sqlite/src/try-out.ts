@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { moveCounts, PROBE } from './counts-file.ts'
 import { readError } from './errors.ts'
 import { openForWriting } from './file.ts'
-import { isBusy } from './trouble.ts'
+import { isBusy } from './file-errors.ts'
 
 const RETRY_MS = 5
 /** Well within the time that a setup has. */

@@ -4,7 +4,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { settle } from './counts-file.ts'
 import type { Row } from './rows.ts'
 import { createSession, type GroupDone } from './session.ts'
-import { isBusy, wordsFor } from './trouble.ts'
+import { isBusy, wordsFor } from './file-errors.ts'
 import { type Job, type Numbered, packAnswers, type Refused, type ToWriter, unpack, type WriterData } from './wire.ts'
 
 // The writer's thread. While one commit waits for the disk the next jobs gather at the port, and go together into the next commit.

@@ -8,7 +8,7 @@ import { inspect } from '../src/inspect.ts'
 import { restore } from '../src/restore.ts'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { errorOf, lock, put } from './trouble-support.ts'
+import { errorOf, lock, put } from './broken-files.ts'
 
 const { signal } = ctx
 const backup = (store: string, file: string, force = false) => makeBackup(store, file, { force, signal })

@@ -9,7 +9,7 @@ import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import { tryOut } from '../src/try-out.ts'
 import { commitsIn, saltOf } from './log-support.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { errorOf, lock, put, unavailable } from './trouble-support.ts'
+import { errorOf, lock, put, unavailable } from './broken-files.ts'
 
 const HOUR = 3_600_000
 const hit = async (store: SqliteStore, key: string, ms = HOUR) =>

@@ -9,7 +9,7 @@ import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import type { Job } from '../src/wire.ts'
 import { commitsIn } from './log-support.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { put } from './trouble-support.ts'
+import { put } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
 /** What scripts/test.mjs has built starts faster. */

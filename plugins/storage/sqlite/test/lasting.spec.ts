@@ -6,7 +6,7 @@ import { makeBackup } from '../src/backup.ts'
 import { restore } from '../src/restore.ts'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
-import { put } from './trouble-support.ts'
+import { put } from './broken-files.ts'
 
 const { signal } = ctx
 const backup = (store: string, file: string) => makeBackup(store, file, { force: false, signal })

@@ -1,8 +1,7 @@
 import { posix } from 'node:path'
 import { schema } from '@svc/core'
 import { bundleInvalid } from './errors.ts'
-import { checkedLock, EMPTY } from './lock.ts'
-import type { Lock } from './lock-types.ts'
+import { checkedLock, EMPTY, type Lock } from './lock.ts'
 
 /** One file of a bundle, or a link. */
 export type BundledFile = { readonly sha256: string; readonly executable?: true } | { readonly link: string }

@@ -1,5 +1,5 @@
 import type { Manifest } from '@svc/core'
-import type { Lock, LockedPlugin, Origin, Permissions } from './lock-types.ts'
+import type { Lock, LockedPlugin, Origin, Permissions } from './lock.ts'
 
 /** What shall change: any of these, together. Each becomes in force with all others, or none. */
 export interface ChangeRequest {

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { strayWish, type Wishes, wishesOf } from './stray.ts'
+import { strayWish, type Wishes, wishesOf } from './package-json.ts'
 
 /** npm's lock, as far as it is read here. */
 export interface NpmLock {

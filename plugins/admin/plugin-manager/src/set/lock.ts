@@ -2,11 +2,24 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { codeOf, messageOf, schema } from '@svc/core'
+import { codeOf, type Manifest, messageOf, schema } from '@svc/core'
 import { lockInvalid } from './errors.ts'
 import { isHeld } from './hold.ts'
-import type { Lock, LockedPlugin } from './lock-types.ts'
-import { NAME, SET_ID, VERSION } from './names.ts'
+
+/** What npm takes as a name today; nothing that leads out of a folder. */
+export const NAME = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?(?!node_modules$|favicon\.ico$)[a-z0-9-][a-z0-9._-]*$/
+
+export const VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/
+
+const SET_ID = /^(?:[0-9a-z]+-[0-9a-f]{8})?$/
+
+/** Names of what comes with svc. */
+export const isOurs = (name: string): boolean => name === 'svc' || name.startsWith('@svc/')
+
+export const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
+
+/** A tarball's file in the set: no two plugins have the same. */
+export const tarballName = (name: string, version: string): string => `${name.replace('/', '+')}-${version}.tgz`
 
 /** `<home>/svc-plugins.lock`. */
 export const lockFile = (home: string): string => join(home, 'svc-plugins.lock')
@@ -181,3 +194,54 @@ async function syncFolder(folder: string): Promise<void> {
 /** Where the files of an installed plugin lie. */
 export const pluginFolder = (home: string, lock: Lock, { name, origin }: LockedPlugin): string =>
   origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)
+
+/** Where a plugin's code runs: behind a wall of its own, in the host, in the JavaScript sandbox; or it has none that runs, and the plugin of its runtime reads it (a vertical). */
+export type IsolationMode = 'process' | 'in-process' | 'quickjs' | 'data'
+
+export type Permissions = NonNullable<Manifest['permissions']>
+
+/** Where a plugin came from. `spec` is what the person wrote, a folder or file as an absolute path; it never holds credentials. */
+export interface Origin {
+  readonly kind: 'registry' | 'folder' | 'tarball' | 'link'
+  readonly spec: string
+}
+
+/** One installed plugin, as the lock has it. */
+export interface LockedPlugin {
+  readonly name: string
+  readonly version: string
+  readonly origin: Origin
+  /** `sha512-…` of its tarball; '' for a link. */
+  readonly integrity: string
+  /** SHA-256, in hex, over path and content of each of its own files; '' for a link. */
+  readonly files: string
+  readonly isolation: IsolationMode
+  readonly enabled: boolean
+  /** What the person accepted: this is in force, whatever its manifest says later. */
+  readonly permissions: Permissions
+  /** Its install scripts were allowed. */
+  readonly scripts: boolean
+  /** `--trust` was given. */
+  readonly trusted: boolean
+  /** What its module declares, learnt once in the sandbox at install; holds as long as `files` does. */
+  readonly declares?: unknown
+  /** What help and completion show of its commands, learnt once at install in a process of its own; holds as long as `files` does. */
+  readonly commands?: unknown
+}
+
+/** What is installed: `svc-plugins.lock`. */
+export interface Lock {
+  readonly version: 1
+  /** The set in force, a folder's name; '' where nothing that is installed needs one (nothing at all, or links only). */
+  readonly set: string
+  /** The set that was in force before: old workers may still read it, so it is kept. */
+  readonly former?: string
+  /** Sorted by name. */
+  readonly plugins: readonly LockedPlugin[]
+  readonly dependencies: {
+    /** SHA-256, in hex, over path and content of everything in node_modules that is no plugin's own file. */
+    readonly files: string
+    /** The same over path, size and times: while it holds, the content is not read. */
+    readonly stamp: string
+  }
+}

@@ -5,12 +5,10 @@ import { dirname, join, relative } from 'node:path'
 import { type Bundle, type BundledFile, MANIFEST, SET, staysInside } from './bundle.ts'
 import type { SetOptions } from './change-types.ts'
 import { leadsOut, linked, setEmpty } from './errors.ts'
-import { contentOf, type FileBelow, filesBelow } from './files.ts'
+import { contentOf, type FileBelow, filesBelow, problemsOf } from './verify.ts'
 import { holdSet } from './hold.ts'
-import { needsSet, setFolder, settledLock } from './lock.ts'
-import type { Lock } from './lock-types.ts'
+import { type Lock, needsSet, setFolder, settledLock } from './lock.ts'
 import { createStaging } from './staging.ts'
-import { problemsOf } from './verify.ts'
 
 /** The same in every bundle: when a file was written is no part of it. */
 const WRITTEN = new Date('2000-01-01T00:00:00Z')

@@ -1,21 +1,19 @@
-import { readFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hashSet } from './build-set.ts'
-import type { Bundle } from './bundle.ts'
-import { candidateOf } from './candidate.ts'
+import { hashSet, linkHost } from './build-set.ts'
+import { type Bundle, bundleIn, MANIFEST, SET, staysInside } from './bundle.ts'
 import type { Candidate, SetOptions, StagedChange } from './change-types.ts'
-import { bundleInvalid } from './errors.ts'
+import { archiveWords, bundleInvalid } from './errors.ts'
+import { candidateOf } from './fetch.ts'
 import { holdSet } from './hold.ts'
-import { settledLock } from './lock.ts'
 import { readNpmLock } from './lock-graph.ts'
-import type { Lock, LockedPlugin } from './lock-types.ts'
-import { tarballName } from './names.ts'
-import { linkHost } from './new-set.ts'
+import { type Lock, type LockedPlugin, settledLock, tarballName } from './lock.ts'
+import { bundledFile } from './pack-set.ts'
 import { readPluginPackage } from './package-json.ts'
-import { createStagedChange, type NewSet } from './staged-change.ts'
-import { createStaging, type Staging, sweep } from './staging.ts'
-import { readTarball } from './tarball.ts'
-import { unpackBundle } from './unpack-bundle.ts'
+import { createStagedChange, createStaging, type NewSet, type Staging, sweep } from './staging.ts'
+import { type ArchiveEntry, isFile, quoted, readArchive, readTarball, strayMode, strayPath } from './tarball.ts'
+import { filesBelow } from './verify.ts'
 
 /**
  * Prepares to put what a bundle of `packSet` holds in the place of all that is installed, without npm and network. Each hash is checked here; the candidates are its plugins.
@@ -91,4 +89,85 @@ async function lookAt(plugin: LockedPlugin, set: string, work: string, signal: A
 async function settle(staging: Staging, { plugins }: Bundle, dependencies: Lock['dependencies']): Promise<NewSet> {
   await linkHost(staging.set)
   return { folder: await staging.settle(), set: staging.id, kept: [], plugins, dependencies }
+}
+
+/** Bytes, unpacked: more is no set of plugins. */
+const MOST_BYTES = 8 * 1024 ** 3
+const MOST_MANIFEST = 256 * 1024 ** 2
+
+/** Unpacks a bundle into a folder that is not there yet, once all its names are known to be good; then checks each file. Throws BUNDLE_INVALID. */
+async function unpackBundle(file: string, set: string, signal?: AbortSignal): Promise<Bundle> {
+  if (!existsSync(file)) throw bundleInvalid('there is no such file')
+  const { bundle, entries } = await lookThrough(file, signal)
+  checkEntries(bundle, entries)
+  await mkdir(set, { recursive: true, mode: 0o700 })
+  const { extract } = await import('tar')
+  await readable(
+    () =>
+      extract({
+        file,
+        cwd: set,
+        strip: 1,
+        strict: true,
+        preserveOwner: false,
+        noMtime: true,
+        filter: path => path.startsWith(`${SET}/`),
+      }),
+    signal
+  )
+  checkFiles(bundle, set)
+  return bundle
+}
+
+async function readable<T>(read: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw bundleInvalid(archiveWords(error), error)
+  }
+}
+
+async function lookThrough(file: string, signal: AbortSignal | undefined) {
+  const entries = new Map<string, ArchiveEntry>()
+  const manifest: Uint8Array[] = []
+  const faults: string[] = []
+  const onEntry = (entry: ArchiveEntry) => {
+    const { path } = entry
+    const fault = strayPath(path) ?? strayMode(entry) ?? (entries.has(path) ? 'a path twice' : undefined)
+    if (fault !== undefined) faults.push(`${fault} (${quoted(path)})`)
+    entries.set(path, entry)
+    const isManifest = path === MANIFEST && entry.size <= MOST_MANIFEST
+    return isManifest ? (chunk: Uint8Array) => void manifest.push(Uint8Array.from(chunk)) : undefined
+  }
+  await readable(() => readArchive(file, { signal, most: MOST_BYTES, onEntry }), signal)
+  if (faults.length > 0) throw bundleInvalid(`it has ${faults[0]}`)
+  if (!isManifestFirst(entries)) throw bundleInvalid(`it does not begin with ${MANIFEST}`)
+  return { bundle: bundleIn(Buffer.concat(manifest).toString()), entries }
+}
+
+function isManifestFirst(entries: ReadonlyMap<string, ArchiveEntry>): boolean {
+  const [first] = entries.values()
+  return first !== undefined && first.path === MANIFEST && isFile(first)
+}
+
+/** Exactly what the manifest names, and no way out of the set: neither by a link nor through one. */
+function checkEntries({ files }: Bundle, entries: ReadonlyMap<string, ArchiveEntry>): void {
+  const known = new Map(Object.entries(files).map(([path, one]) => [`${SET}/${path}`, one]))
+  if (entries.size !== known.size + 1) throw bundleInvalid('it holds other files than it names')
+  for (const [path, one] of known) {
+    const entry = entries.get(path)
+    if (entry === undefined) throw bundleInvalid(`${path} is missing`)
+    const isLink = 'link' in one
+    if (isLink ? entry.type !== 'SymbolicLink' || entry.target !== one.link : !isFile(entry))
+      throw bundleInvalid(`${path} is not what it names`)
+    if (isLink && !staysInside(path, one.link)) throw bundleInvalid(`${path} leads out of it`)
+  }
+}
+
+function checkFiles({ files }: Bundle, set: string): void {
+  const found = filesBelow(set)
+  const other = found.find(one => JSON.stringify(bundledFile(set, one)) !== JSON.stringify(files[one.path]))
+  if (other) throw bundleInvalid(`${other.path} is not what was packed`)
+  if (found.length !== Object.keys(files).length) throw bundleInvalid('files are missing')
 }

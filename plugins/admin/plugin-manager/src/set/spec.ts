@@ -2,8 +2,7 @@ import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { specInvalid } from './errors.ts'
-import type { Origin } from './lock-types.ts'
-import { NAME } from './names.ts'
+import { NAME, type Origin } from './lock.ts'
 
 /** What a person wrote, as an origin: a path is a folder or a tarball, all else is asked of the registry. Throws PLUGIN_SPEC_INVALID. */
 export function originOf(spec: string): Origin {

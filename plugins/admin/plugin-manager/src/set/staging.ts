@@ -3,9 +3,10 @@ import { mkdirSync } from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { removeEmpty } from './hold.ts'
-import { lockFile, setsOf } from './lock.ts'
-import type { Lock } from './lock-types.ts'
+import type { BuiltSet, Candidate, StagedChange } from './change-types.ts'
+import { setUnbuilt } from './errors.ts'
+import { holdSet, removeEmpty } from './hold.ts'
+import { byName, checkedLock, type Lock, type LockedPlugin, lockFile, putInForce, setsOf, settledLock } from './lock.ts'
 
 /** Where one change is prepared: gone with it, or swept by the next. */
 export interface Staging {
@@ -76,4 +77,131 @@ async function namesIn(folder: string): Promise<string[]> {
     if (codeOf(error) === 'ENOENT') return []
     throw error
   }
+}
+
+/** A new set that stands, and is not in force. */
+export interface NewSet extends BuiltSet {
+  readonly set: string
+  readonly kept: readonly LockedPlugin[]
+  readonly dependencies: Lock['dependencies']
+}
+
+export interface Stage {
+  readonly home: string
+  readonly before: Lock
+  readonly candidates: readonly Candidate[]
+  readonly removed: readonly LockedPlugin[]
+  readonly isEmpty: boolean
+  readonly staging: Staging
+  readonly hold: Disposable
+  readonly make: () => Promise<NewSet>
+  readonly tell: (step: 'commit') => void
+}
+
+/** The road from what is planned to what is in force, and back: the same for an install and for a bundle. */
+export function createStagedChange({ home, before, staging, hold, make, tell, ...shown }: Stage): StagedChange {
+  const inTurn = turns()
+  let built: NewSet | undefined
+  let committed = false
+  async function commit(plugins: readonly LockedPlugin[], holds?: () => Promise<boolean>): Promise<Lock> {
+    if (built === undefined) throw setUnbuilt()
+    tell('commit')
+    const lock = lockOf(before, built, plugins)
+    const inForce = await putInForce(home, before, lock, holds)
+    committed = inForce === lock
+    if (committed) await sweep(home, lock, staging.id)
+    return inForce
+  }
+  async function remove(): Promise<void> {
+    using _held = hold
+    await staging.remove(committed)
+  }
+  let removed: Promise<void> | undefined
+  return {
+    before,
+    ...shown,
+    build: () =>
+      inTurn(async () => {
+        built ??= await make()
+        return { folder: built.folder, plugins: built.plugins }
+      }),
+    commit: (plugins, holds) => inTurn(() => commit(plugins, holds)),
+    [Symbol.asyncDispose]: () => (removed ??= inTurn.last(remove)),
+  }
+}
+
+/** One after the other; nothing after the last. What is disposed of while it commits would otherwise be in force and gone. */
+function turns() {
+  let turn: Promise<unknown> = Promise.resolve()
+  let isOver = false
+  const queue = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = turn.then(work)
+    turn = result.catch(() => {}) // the caller gets the error
+    return result
+  }
+  const inTurn = <T>(work: () => Promise<T>) => (isOver ? Promise.reject<T>(setUnbuilt()) : queue(work))
+  const last = (work: () => Promise<void>) => {
+    isOver = true
+    return queue(work)
+  }
+  return Object.assign(inTurn, { last })
+}
+
+function lockOf(before: Lock, { set, kept, plugins: drafts, dependencies }: NewSet, plugins: readonly LockedPlugin[]): Lock {
+  const chosen = drafts.map(draft => chosenFor(draft, plugins))
+  if (plugins.length !== drafts.length) throw setUnbuilt()
+  const former = set === before.set ? before.former : before.set
+  return {
+    version: 1,
+    set,
+    ...(former ? { former } : {}),
+    plugins: [...kept, ...chosen].sort(byName),
+    dependencies,
+  }
+}
+
+/** What was built is not for anybody to choose. */
+function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): LockedPlugin {
+  const choice = plugins.find(one => one.name === draft.name)
+  if (choice === undefined) throw setUnbuilt()
+  const { name, version, origin, integrity, files, scripts } = draft
+  const { isolation, enabled, permissions, trusted, declares, commands } = choice
+  return {
+    name,
+    version,
+    origin,
+    integrity,
+    files,
+    isolation,
+    enabled,
+    permissions,
+    scripts,
+    trusted,
+    ...(declares === undefined ? {} : { declares }),
+    ...(commands === undefined ? {} : { commands }),
+  }
+}
+
+/**
+ * Changes what is said of installed plugins (enabled, isolation, permissions), no files. `change` returns the new lock, or the same for no change; `holds` tries it, as in
+ * `StagedChange.commit`. Resolves with what is in force then. Throws PLUGIN_SET_BUSY, LOCK_INVALID, and what `holds` throws.
+ */
+export async function changeLock(
+  home: string,
+  change: (lock: Lock) => Lock,
+  holds?: (before: Lock) => Promise<boolean>
+): Promise<Lock> {
+  using _held = await holdSet(home, 'a change of settings')
+  const before = await settledLock(home)
+  const after = change(before)
+  if (after === before) return before
+  const lock = checkedLock(structuredClone({ ...after, plugins: [...after.plugins].sort(byName) }))
+  return await putInForce(home, before, lock, holds && (() => holds(before)))
+}
+
+/** Removes every set but the one in force, the former one too: for when no server reads it. Throws PLUGIN_SET_BUSY, LOCK_INVALID. */
+export async function sweepSets(home: string): Promise<void> {
+  using _held = await holdSet(home, 'tidying up')
+  const { set } = await settledLock(home)
+  await sweep(home, { set })
 }

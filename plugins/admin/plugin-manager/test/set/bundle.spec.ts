@@ -5,7 +5,7 @@ import { packSet, planRestore, readLock, setFolder, verifySet } from '@svc/plugi
 import { expect } from 'chai'
 import { create, extract } from 'tar'
 import { writeFiles } from '../../../../../test/support/registry.ts'
-import { filesBelow } from '../../src/set/files.ts'
+import { filesBelow } from '../../src/set/verify.ts'
 import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
 
 const PLUGIN = plugin('svc-plugin-one', '1.0.0', {

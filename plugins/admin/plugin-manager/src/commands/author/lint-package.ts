@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { COMMANDS_MODULE, commandsOf } from '@svc/core'
 import { strayDependencies } from '../../set.ts'
 import { TEMPLATES } from '../../templates-folder.ts'
-import type { Finding, Linted, PackageJson } from './finding.ts'
+import type { Finding, Linted, PackageJson } from './plugin-folder.ts'
 import { faultOf } from './new-plugin.ts'
 
 const error = (code: string, message: string, hint: string): Finding => ({

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
-import type { Finding, Linted } from './finding.ts'
+import type { Finding, Linted } from './plugin-folder.ts'
 
 /** A line of source, without comments. */
 interface Line {

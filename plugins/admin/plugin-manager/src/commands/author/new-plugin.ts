@@ -5,7 +5,7 @@ import { API, type Manifest, COMMANDS_MODULE } from '@svc/core'
 import { fileURLToPath } from 'node:url'
 import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
-import { folderTaken, nameInvalid } from './errors.ts'
+import { folderTaken, nameInvalid } from '../errors.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
 /** Kinds of plugins that there is a template of. */

@@ -5,7 +5,7 @@ import { styleText } from 'node:util'
 import { messageOf, readManifest, withTimeout, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
 import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
 import { milliseconds, visible } from '@svc/cli/command'
-import { folderOfPlugin } from './folder.ts'
+import { folderOfPlugin } from './plugin-folder.ts'
 import { OURS, DEFAULTS, hostOptions } from '@svc/cli/program'
 
 /** What came of one case. */

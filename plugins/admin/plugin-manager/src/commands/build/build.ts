@@ -1,24 +1,22 @@
-import { randomUUID, createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
-import { rename, rm, rmdir, mkdir, writeFile, symlink } from 'node:fs/promises'
-import { dirname, join, resolve, basename, relative } from 'node:path'
-import { messageOf, type Plan, planHost, shownPath, StartFailed, type Config } from '@svc/core'
-import { type LockedPlugin, type Lock, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
+import { mkdir, rename, rm, rmdir, symlink, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import {
-  hostOptions,
-  noteImports,
   abortOnInterrupt,
-  INTERRUPTED,
   findSettings,
   here,
+  hostOptions,
   type Imports,
+  INTERRUPTED,
+  noteImports,
   setHome,
 } from '@svc/cli/program'
+import { type Config, messageOf, type Plan, planHost, shownPath, StartFailed } from '@svc/core'
+import { type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
 import { tell } from '../change/change.ts'
-import { copyPackage, level, copyOne, copyTree } from './copy.ts'
-import { folderTaken, pluginLoose, configScattered, configTwice, pluginLinked } from './errors.ts'
-import { packagesFor, rootOf, bundled } from './packages.ts'
-import { type BuiltPlugin, writeFrame } from './written.ts'
+import { configScattered, configTwice, buildFolderTaken, pluginLinked, pluginLoose } from '../errors.ts'
+import { bundled, copyOne, copyPackage, copyTree, level, packagesFor, rootOf } from './packages.ts'
 
 export interface BuildAsked {
   readonly folder: string
@@ -29,7 +27,7 @@ export interface BuildAsked {
 /** `svc build`: writes a folder with svc and exactly the configured plugins; resolves with the exit code. */
 export async function buildFolder({ folder, config, json }: BuildAsked): Promise<number> {
   const target = resolve(folder)
-  if (existsSync(target) && readdirSync(target).length > 0) throw folderTaken(shownPath(target))
+  if (existsSync(target) && readdirSync(target).length > 0) throw buildFolderTaken(shownPath(target))
   using interrupt = abortOnInterrupt()
   const { signal } = interrupt
   mkdirSync(dirname(target), { recursive: true })
@@ -115,7 +113,7 @@ async function copyConfig(config: Config, imports: Imports, to: string): Promise
   const base = dirname(realpathSync(file))
   for (const other of new Set(
     imports
-      .withImported([file])
+      .withImports([file])
       .filter(existsSync)
       .map(one => realpathSync(one))
   )) {
@@ -159,3 +157,65 @@ function builtLock({ version, plugins, dependencies }: Lock): Lock {
 }
 
 const plainSpec = ({ origin: { kind, spec } }: LockedPlugin) => (kind === 'registry' ? spec : basename(spec))
+
+interface BuiltPlugin {
+  readonly name: string
+  readonly version: string
+}
+
+const START = `// Starts this build: node start.mjs serves; node start.mjs <command> is svc <command>.
+
+process.env.SVC_PLUGINS = import.meta.dirname
+process.env.SVC_HOME ??= join(import.meta.dirname, 'home')
+// the configuration is part of the build
+process.env.SVC_TRUST_CONFIG ??= '1'
+process.chdir(import.meta.dirname)
+const [first = '-'] = process.argv.slice(2)
+if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) process.argv.splice(2, 0, 'serve')
+await import('./node_modules/@svc/cli/bin/svc.js')
+`
+
+const CONTAINER = `# This build in a container: podman build -t svc .
+FROM docker.io/library/node:24-bookworm-slim
+RUN apt-get update \\
+  && apt-get install -y --no-install-recommends bubblewrap \\
+  && rm -rf /var/lib/apt/lists/* \\
+  && mkdir --mode=0700 /var/lib/svc && chown node:node /var/lib/svc
+WORKDIR /opt/svc
+COPY . .
+USER node
+ENV SVC_HOME=/var/lib/svc SVC_SERVER__HOST=0.0.0.0 SVC_SERVER__AUTH__ENABLED=true
+VOLUME /var/lib/svc
+EXPOSE 8080
+# asks at the port and with the TLS of the configuration
+HEALTHCHECK --start-period=60s CMD ["node", "start.mjs", "status", "--live"]
+ENTRYPOINT ["node", "start.mjs"]
+CMD ["serve"]
+`
+
+const readme = (plugins: readonly BuiltPlugin[]) => `# A build of svc
+
+\`npm start\` serves (Node.js 24 or newer; no \`npm install\`: node_modules is part of it), \`podman build .\` makes a container of it. Data goes to SVC_HOME, else to \`home/\`.
+
+${plugins.map(({ name, version }) => `- ${name} ${version}`).join('\n')}
+`
+
+/** Writes what makes a folder of packages a build that starts with one command. */
+async function writeFrame(to: string, version: string, plugins: readonly BuiltPlugin[]): Promise<void> {
+  const pkg = {
+    name: 'svc-build',
+    version,
+    private: true,
+    type: 'module',
+    scripts: { start: 'node start.mjs' },
+    engines: { node: '>=24' },
+  }
+  const files = {
+    'package.json': `${JSON.stringify(pkg, null, 2)}\n`,
+    'start.mjs': START,
+    Containerfile: CONTAINER,
+    '.dockerignore': 'home\n',
+    'README.md': readme(plugins),
+  }
+  for (const [name, text] of Object.entries(files)) await writeFile(join(to, name), text)
+}

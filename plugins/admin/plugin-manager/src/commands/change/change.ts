@@ -1,15 +1,13 @@
 import { join } from 'node:path'
-import type { SvcError } from '@svc/core'
-import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
+import { errorFacts, oneLine, passingPerson, printError, visible } from '@svc/cli/command'
 import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
-import { errorFacts, printError, visible, passingPerson } from '@svc/cli/command'
-import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
-import { checkNames } from './check-names.ts'
+import type { SvcError } from '@svc/core'
+import type { BuiltSet, LockedPlugin, Progress, SetOptions, StagedChange } from '../../set.ts'
+import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
+import { checkIsolation, checkNames, goesWithout, isolationOf, type Wish } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
-import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
-import { openProgress, type ProgressLine } from './progress.ts'
+import { consentMissing } from '../errors.ts'
 import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
-import { consentMissing } from './errors.ts'
 
 /** What a person wants of a change. */
 export interface Asked extends Wish {
@@ -178,4 +176,44 @@ async function consent(question: string, verb: string, signal: AbortSignal): Pro
   const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
   signal.throwIfAborted()
   return /^\s*y(es)?\s*$/i.test(answer ?? '')
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  fetch: 'fetching',
+  inspect: 'looking into',
+  resolve: 'finding out what it brings with it',
+  copy: 'copying what stays',
+  install: 'putting the packages together',
+  scripts: 'running the install scripts of',
+  hash: 'taking the hashes of all files',
+  unpack: 'unpacking',
+  pack: 'packing',
+  commit: 'putting it in force',
+  describe: 'running it once in its sandbox:',
+  reload: 'reloading the server',
+  start: 'starting a host with it once',
+}
+
+/** One line on a terminal that says what is under way; nothing where there is none. */
+export interface ProgressLine extends Disposable {
+  readonly tell: (progress: {
+    readonly step: Progress['step'] | 'describe' | 'reload' | 'start'
+    readonly plugin?: string
+  }) => void
+  readonly clear: () => void
+}
+
+const CLEAR = '\r\u001b[K'
+
+export function openProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
+  const clear = () => void (stream.isTTY && stream.write(CLEAR))
+  return {
+    tell({ step, plugin = '' }) {
+      if (!stream.isTTY) return
+      const text = `${WORDS[step] ?? step} ${oneLine(plugin)}`.trim()
+      stream.write(`${CLEAR}${text.slice(0, Math.max(20, (stream.columns || 80) - 4))} …`)
+    },
+    clear,
+    [Symbol.dispose]: clear,
+  }
 }

@@ -23,7 +23,7 @@ import {
   type Place,
   entryOf,
 } from '@svc/cli/program'
-import { notBuilt } from './errors.ts'
+import { notBuilt } from '../errors.ts'
 
 interface Around {
   readonly place: Place

@@ -1,11 +1,8 @@
 import { type Plan, planHost, type SvcError, messageOf, type RunningHost, systemContext, withTimeout, codeOf } from '@svc/core'
 import { Http, Selection, Store, type AuthScheme, AuthSchemes } from '@svc/core/contracts'
-import { certificateFindings, type Ssl } from './certificate.ts'
+import { certificateFindings, homeFindings, nodeFinding, sandboxFinding, type Ssl } from './machine.ts'
 import { fail, type Finding, ok, warn, findingsText } from './finding.ts'
-import { homeFindings, nodeFinding } from './machine.ts'
-import { partFindings } from './parts.ts'
-import { profileFindings } from './profiles.ts'
-import { sandboxFinding } from './sandbox.ts'
+import { partFindings, profileFindings } from './plugin-checks.ts'
 import { problemsOf } from '@svc/cli/command'
 import {
   abortOnInterrupt,

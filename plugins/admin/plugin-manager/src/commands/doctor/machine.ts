@@ -1,6 +1,10 @@
-import { access, constants, stat, statfs } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { access, constants, readFile, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { codeOf, messageOf } from '@svc/core'
+import { promisify } from 'node:util'
+import { codeOf, messageOf, type RunningHost, systemContext, withTimeout } from '@svc/core'
+import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core/contracts'
 import { fail, type Finding, ok, room, warn } from './finding.ts'
 
 const NEEDED = 24
@@ -58,4 +62,115 @@ async function missingHome(home: string): Promise<Finding> {
 async function existing(path: string): Promise<string> {
   const above = dirname(path)
   return above === path || (await stat(above).catch(() => undefined)) ? above : existing(above)
+}
+
+/** The section `server.ssl`, as far as it is looked at. */
+export interface Ssl {
+  readonly enabled: boolean
+  readonly cert?: string
+  readonly key?: string
+}
+
+const SOON_DAYS = 21
+const DAY_MS = 86_400_000
+const TLS = 'tls'
+const HINT = 'fix server.ssl.cert and server.ssl.key: PEM files, the key without a password'
+
+const UNUSED = 'it is off, although server.ssl names a certificate or a key: what is sent can be read on the way'
+
+/** Certificate and key: there, of one pair, valid for a while, the key for its owner's eyes. Nothing where TLS is off and neither is named. */
+export async function certificateFindings({ enabled, cert, key }: Ssl): Promise<Finding[]> {
+  if (!enabled) return cert === undefined && key === undefined ? [] : [warn(TLS, UNUSED, 'set server.ssl.enabled to true')]
+  if (cert === undefined || key === undefined) return [fail(TLS, 'server.ssl needs both cert and key', HINT)]
+  try {
+    const leaf = new X509Certificate(await readFile(cert))
+    const pair = leaf.checkPrivateKey(createPrivateKey(await readFile(key)))
+    if (!pair) return [fail(TLS, `${key} is not the key of ${cert}`, HINT)]
+    const { mode } = await stat(key)
+    return [validity(leaf), ...(mode & 0o007 ? [warn(TLS, `everybody on this machine may read ${key}`, `chmod 600 ${key}`)] : [])]
+  } catch (error) {
+    return [fail(TLS, messageOf(error), HINT)]
+  }
+}
+
+function validity({
+  validFromDate,
+  validToDate,
+  validTo,
+  validFrom,
+  subject,
+  subjectAltName = subject,
+}: X509Certificate): Finding {
+  const renew = 'renew the certificate; changed files are taken up without a restart'
+  const days = Math.floor((validToDate.getTime() - Date.now()) / DAY_MS)
+  if (validFromDate.getTime() > Date.now())
+    return fail(TLS, `the certificate is valid only from ${validFrom}`, 'set the clock, or wait')
+  if (days < 0) return fail(TLS, `the certificate ended on ${validTo}`, renew)
+  if (days < SOON_DAYS) return warn(TLS, `the certificate ends in ${days} days, on ${validTo}`, renew)
+  return ok(TLS, `${subjectAltName.replaceAll('\n', ' ')}, valid for ${days} days`)
+}
+
+const SANDBOX = 'sandbox'
+const LOST = 'what needs the process sandbox (isolated plugins, run_command, sandboxed stdio servers) will be refused'
+const LIMIT_MS = 60_000
+
+/** What the process sandbox can hold on this machine: known by doing it. Never a failure, for the server runs without. */
+export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): Promise<Finding> {
+  const sandbox = host && providedBy(host)
+  if (!sandbox) return trial()
+  try {
+    const ability = await withTimeout(
+      LIMIT_MS,
+      ending => sandbox.probe(systemContext(ending, 'doctor')),
+      signal ? { signal } : {}
+    )
+    return findingOf(ability)
+  } catch (error) {
+    return warn(SANDBOX, `cannot probe the process sandbox: ${messageOf(error)}`, 'Run `svc doctor --debug` and read its log')
+  }
+}
+
+function providedBy(host: RunningHost): ProcessSandbox | undefined {
+  try {
+    return host.service(ProcessSandbox)
+  } catch (error) {
+    if (codeOf(error) === 'SERVICE_MISSING') return undefined
+    throw error
+  }
+}
+
+const HOLDERS: Readonly<Record<LimitHolder, string>> = {
+  cgroup2: 'control groups',
+  cgroup1: 'control groups (version 1)',
+  systemd: 'scopes of systemd',
+  rlimit: 'the limits of each single process',
+}
+const held = (what: string, by: LimitHolder | null) =>
+  by === null ? `no limit of ${what} can be held` : `${what} held by ${HOLDERS[by]}`
+
+function findingOf({ ready, bubblewrap, memory, pids, reason = '', hint = '' }: SandboxAbility): Finding {
+  if (!ready) return warn(SANDBOX, `${reason}: ${LOST}`, hint)
+  const message = `bubblewrap ${bubblewrap} works; ${held('memory', memory)}, ${held('processes', pids)}`
+  // Every sandbox asks for a limit of memory.
+  return memory === null ? warn(SANDBOX, `${message}: ${LOST}`, hint) : ok(SANDBOX, message)
+}
+
+const run = promisify(execFile)
+const TRIAL_MS = 5_000
+const TRIAL = ['--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'true']
+
+/** Where no plugin runs that could say it: whether bubblewrap works at all. */
+async function trial(): Promise<Finding> {
+  try {
+    const { stdout } = await run('bwrap', ['--version'], { timeout: TRIAL_MS })
+    await run('bwrap', TRIAL, { timeout: TRIAL_MS })
+    return ok(SANDBOX, `${stdout.trim()} works; which limits it holds was not tried`)
+  } catch (error) {
+    const { stderr } = Object(error) as { stderr?: string }
+    const why =
+      codeOf(error) === 'ENOENT'
+        ? 'bubblewrap is not installed'
+        : `bubblewrap does not work (${(stderr || messageOf(error)).trim()})`
+    return warn(SANDBOX, `${why}: ${LOST}`, 'install bubblewrap, fix what fails above, and run svc doctor again')
+  }
 }

@@ -6,10 +6,9 @@ import { codeOf, type SvcError, asSvcError, type PluginReport } from '@svc/core'
 import { isAbandoned, type Lock, readLock, setFolder } from '../../set.ts'
 import { setHome, startProblems, verified, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
 import { fail, type Finding, ok, warn, findingsText } from '../doctor/finding.ts'
-import { sandboxFinding } from '../doctor/sandbox.ts'
+import { sandboxFinding } from '../doctor/machine.ts'
 import { visible } from '@svc/cli/command'
-import { reportsOf } from './everywhere.ts'
-import { OLD_FIGURES, type ServerPlugins } from './live.ts'
+import { OLD_FIGURES, reportsOf, type ServerPlugins } from './plugin-state.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {

@@ -5,14 +5,10 @@ import { type Manifest, type PluginReport, readManifest, shownPath } from '@svc/
 import { type Lock, type LockedPlugin, pluginFolder, readLock, verifySet } from '../../set.ts'
 import { setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
 import { counted, milliseconds, oneLine, visible } from '@svc/cli/command'
-import { lockedFacts, originWords } from '../change/candidate-text.ts'
-import { reportsOf } from './everywhere.ts'
-import { type Idle, idleOf, idleText } from './idle.ts'
+import { lockedFacts, originWords, permissionWords, routeWords } from '../change/proposal-text.ts'
+import { type Idle, idleOf, idleText, OLD_FIGURES, refusedText, reportsOf } from './plugin-state.ts'
 import { goesWithout, runsText } from '../change/isolation.ts'
-import { OLD_FIGURES, refusedText } from './live.ts'
-import { permissionWords } from '../change/permission-words.ts'
-import { routeWords } from '../change/route-words.ts'
-import { named } from '../change/update.ts'
+import { named } from '../change/install.ts'
 
 interface Info {
   readonly locked: LockedPlugin

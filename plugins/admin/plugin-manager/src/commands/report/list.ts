@@ -4,8 +4,8 @@ import { matchesPattern } from '@svc/runtime/isolation'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
-import { lockedFacts } from '../change/candidate-text.ts'
-import { idleOf } from './idle.ts'
+import { lockedFacts } from '../change/proposal-text.ts'
+import { idleOf } from './plugin-state.ts'
 import { countOf, type Found, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
 
 interface Asked {
@@ -30,7 +30,7 @@ export async function showPlugins(asked: Asked): Promise<number> {
 
 /** `svc plugins list`: what a person has put there, where each is from and how it is; resolves with the exit code, 1 also where no plugin has such a name. */
 export async function listPlugins(asked: ListAsked): Promise<number> {
-  const { asTheyAre } = await import('./live.ts')
+  const { asTheyAre } = await import('./plugin-state.ts')
   const found = await find(asked, asTheyAre)
   const installed = await installedPlugins()
   const disabled = installed.filter(one => !one.enabled)
@@ -81,7 +81,7 @@ function withoutOwn(tree: PluginTree): PluginTree {
 
 const ASK_MS = 10_000
 
-type Live = typeof import('./live.ts').asTheyAre
+type Live = typeof import('./plugin-state.ts').asTheyAre
 
 async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found | undefined> {
   try {

@@ -2,8 +2,7 @@ import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
 import type { LockedPlugin } from '../../set.ts'
 import { milliseconds, visible } from '@svc/cli/command'
-import type { Idle } from './idle.ts'
-import { OLD_FIGURES, refusedText } from './live.ts'
+import { type Idle, OLD_FIGURES, refusedText } from './plugin-state.ts'
 
 /** A plugin that runs nowhere here. */
 interface Resting {

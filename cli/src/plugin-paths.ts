@@ -1,0 +1,168 @@
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
+import { delimiter, dirname, extname, join, resolve, sep } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import {
+  type Config,
+  CONFIG_FILES,
+  definePlugin,
+  foreignReason,
+  get,
+  modulesIn,
+  packagesAround,
+  pathsOfCode,
+  type PluginEntry,
+  shownPath,
+  type SvcError,
+  withImports,
+} from '@svc/core'
+import { ProtectedPaths } from '@svc/core/contracts'
+import { pluginForeign } from './errors.ts'
+import { OURS, placed } from './plugin-places.ts'
+import { setHome } from './settings.ts'
+
+const CONFIG_NAMES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
+
+/** What a host was made of that may change under a person's hands: files of configuration (those that may yet come, too), profiles, tool servers, linked plugins. */
+export function placesOf(config: Config, home: string, cwd: string = process.cwd()): string[] {
+  const files = config.layers.flatMap(({ file }) => (file === undefined ? [] : [file]))
+  const coming = [home, cwd].flatMap(folder => CONFIG_NAMES.map(name => join(folder, name)))
+  const named = get(config.value, ['selection', 'profiles_file'])
+  const profiles = typeof named === 'string' ? resolve(cwd, named) : join(home, 'profiles.yaml')
+  return [
+    ...new Set([...files, ...coming, profiles, join(home, 'mcp.yaml'), ...placed(config.plugins, home).flatMap(pluginPlace)]),
+  ]
+}
+
+/** The folder or file that the code of a plugin is in, whether it is there or not; `undefined` for one that is part of the program, and for an unknown package. */
+function pathOfPlugin(entry: PluginEntry): string | undefined {
+  const { use } = entry
+  if (typeof use === 'object' && !(use instanceof URL)) return undefined
+  if (use instanceof URL || use.startsWith('file:')) return fileURLToPath(use)
+  return localPath(use, entry) ?? packageFolder(use, entry)
+}
+
+/** The folder or file of a plugin that somebody works on; what was installed changes only by `npm`. */
+function pluginPlace(entry: PluginEntry): string[] {
+  const path = pathOfPlugin(entry)
+  if (path === undefined || !existsSync(path)) return []
+  const real = realpathSync(path)
+  return real.includes(`${sep}node_modules${sep}`) ? [] : [real]
+}
+
+const localPath = (use: string, { from }: PluginEntry) =>
+  /^(\.{1,2}$|\.{0,2}\/|[A-Za-z]:\\)/.test(use) ? resolve(folderOf(from ?? process.cwd()), use) : undefined
+
+/** Of a file's path, or a folder's URL. */
+const folderOf = (from: string) => (from.startsWith('file:') ? fileURLToPath(new URL('.', from)) : dirname(from))
+
+function packageFolder(name: string, { from }: PluginEntry): string | undefined {
+  const places = [...(from === undefined ? [] : [from.startsWith('file:') ? from : pathToFileURL(from).href]), OURS]
+  const files = places.map(place => manifestOf(name, place))
+  const file = files.find(one => one !== undefined)
+  return file === undefined ? undefined : dirname(file)
+}
+
+function manifestOf(name: string, place: string): string | undefined {
+  try {
+    return findPackageJSON(name, place)
+  } catch {
+    return undefined
+  }
+}
+
+/** The plugins in folders and files of the project that another user could have written, each as a problem: its code would run as this user. */
+export function foreignPlugins(config: Config, home: string): SvcError[] {
+  return placed(config.plugins, home).flatMap(entry => {
+    const path = ownPath(entry)
+    const [first] = path === undefined ? [] : modulesOf(path).flatMap(file => foreignReason(file) ?? [])
+    return first === undefined ? [] : [pluginForeign(shownPath(path!), first)]
+  })
+}
+
+/** What is installed as a package is its installer's matter. */
+function ownPath(entry: PluginEntry): string | undefined {
+  const isPath = entry.use instanceof URL || (typeof entry.use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use))
+  const path = isPath ? pathOfPlugin(entry) : undefined
+  return path === undefined || !existsSync(path) || packagesAround(path) !== undefined ? undefined : path
+}
+
+function modulesOf(path: string): string[] {
+  if (!statSync(path).isDirectory()) return withImports(path)
+  return [join(path, 'package.json'), ...modulesIn(path)].filter(file => existsSync(file))
+}
+
+/** Names the paths that the command line is made of: the configuration, the plugins and the packages of svc itself. */
+export const protectedPathsOf = (config: Config, home: string, cwd: string = process.cwd()): PluginEntry => ({
+  name: 'protected-paths',
+  use: definePlugin({
+    setup(scope) {
+      const add = (name: string, owner: string, paths: readonly string[]) => scope.add(ProtectedPaths, name, { paths, owner })
+      add('configuration', 'the configuration of svc', configurationPaths(config, home, cwd))
+      add('plugins', 'the plugins of svc', pluginPaths(config, home))
+      add('packages', 'svc itself', ownPackages())
+      add('programs', 'the programs that svc starts', programFolders(process.env, cwd))
+    },
+  }),
+})
+
+/** Files in force, those that would be in force if they were there, and what code among them imports. */
+function configurationPaths({ layers }: Config, home: string, cwd: string): string[] {
+  const files = layers.flatMap(({ file }) => (file === undefined ? [] : [resolve(cwd, file)]))
+  const coming = [home, ...upward(cwd)].flatMap(folder => CONFIG_FILES.map(name => join(folder, name)))
+  const code = pathsOfCode(files.filter(file => /^\.[cm]?[jt]s$/.test(extname(file))))
+  return [...new Set([...files, ...coming, ...code, setHome({ home, env: process.env })])]
+}
+
+const upward = (folder: string): string[] => (dirname(folder) === folder ? [folder] : [folder, ...upward(dirname(folder))])
+
+/** Folders and files of plugins that the configuration names; for a package, the folder of packages that its name is looked up in first, too. */
+function pluginPaths(config: Config, home: string): string[] {
+  return [
+    ...new Set(
+      placed(config.plugins, home)
+        .filter(one => one.from !== OURS)
+        .flatMap(pathsOfPlugin)
+    ),
+  ]
+}
+
+function pathsOfPlugin(entry: PluginEntry): string[] {
+  const path = pathOfPlugin(entry)
+  if (path === undefined) return []
+  const place = entry.from?.startsWith('file:') ? dirname(fileURLToPath(new URL('x', entry.from))) : entry.from
+  const isPackage = typeof entry.use === 'string' && !/^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use)
+  const first = isPackage && place !== undefined && entry.from !== OURS ? [join(place, 'node_modules')] : []
+  const both = [...new Set([path, existsSync(path) ? realpathSync(path) : path])]
+  return [...first, ...both.flatMap(one => packagesAround(one) ?? [one, ...importsOfPlugin(one)])]
+}
+
+/** What a plugin in a folder or a file of the project imports, and where packages are looked up for it. What came with svc lies in its own packages. */
+function importsOfPlugin(path: string): string[] {
+  if (!existsSync(path)) return []
+  return pathsOfCode(statSync(path).isDirectory() ? [join(path, 'package.json'), ...modulesIn(path)] : [path])
+}
+
+/**
+ * The `node_modules` that svc lies in; in a checkout, where packages are linked, the folders of these, and what says how a checkout is started.
+ */
+function ownPackages(): string[] {
+  const own = dirname(dirname(fileURLToPath(import.meta.url)))
+  const installed = packagesAround(own)
+  if (installed !== undefined) return [installed]
+  const top = upward(own).find(folder => existsSync(join(folder, 'node_modules', '@svc')))
+  if (top === undefined) return [own]
+  const scope = join(top, 'node_modules', '@svc')
+  const linked = readdirSync(scope).map(name => realpathSync(join(scope, name)))
+  const start = ['node_modules', 'package.json', 'package-lock.json', '.npmrc', 'scripts'].map(name => join(top, name))
+  return [own, ...start, ...linked.filter(folder => folder.startsWith(top + sep))]
+}
+
+/**
+ * Where git, npm and the sandbox are looked up. A start through npm puts the `node_modules/.bin` of the project and of each folder above it first. A PATH
+ * that holds the working folder itself cannot be protected without all that lies in it.
+ */
+const programFolders = ({ PATH = '' }: NodeJS.ProcessEnv, cwd: string): string[] =>
+  PATH.split(delimiter)
+    .map(folder => resolve(cwd, folder))
+    .filter(folder => !upward(cwd).includes(folder))

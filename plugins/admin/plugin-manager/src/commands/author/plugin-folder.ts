@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { styleText } from 'node:util'
+import { fromCaller } from '@svc/cli/program'
+import type { PackageInfo } from '@svc/core'
+import { noPluginHere } from '../errors.ts'
+
+/** A problem that breaks the installed plugin (`error`), or that its users should know (`warning`). */
+export interface Finding {
+  readonly level: 'error' | 'warning'
+  readonly code: string
+  readonly message: string
+  readonly hint: string
+  readonly where?: string
+}
+
+/** A package.json as far as it is looked at here; nothing in it has been checked. */
+export interface PackageJson {
+  readonly [key: string]: unknown
+  readonly name?: string
+  readonly scripts?: Readonly<Record<string, string>>
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+/** What is looked at. */
+export interface Linted {
+  readonly folder: string
+  readonly json: PackageJson
+  /** Absent where the manifest has faults. */
+  readonly info?: PackageInfo
+}
+
+export const hasErrors = (findings: readonly Finding[]): boolean => findings.some(({ level }) => level === 'error')
+
+/** Findings as a person reads them, the errors first. */
+export function findingsText(findings: readonly Finding[]): string {
+  const errors = findings.filter(({ level }) => level === 'error')
+  const lines = [...errors, ...findings.filter(({ level }) => level !== 'error')].map(lineOf)
+  return [...lines, `${errors.length} errors, ${findings.length - errors.length} warnings`].join('\n')
+}
+
+function lineOf({ level, code, message, hint, where }: Finding): string {
+  const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
+  return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
+}
+
+/** The whole path of a plugin's folder. Throws PLUGIN_UNKNOWN where it has no package.json. */
+export function folderOfPlugin(place: string): string {
+  const folder = fromCaller(place)
+  if (!existsSync(join(folder, 'package.json'))) throw noPluginHere(place)
+  return folder
+}

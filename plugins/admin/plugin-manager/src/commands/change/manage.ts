@@ -1,0 +1,123 @@
+import { statSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { clipped, oneLine, table, visible } from '@svc/cli/command'
+import { abortOnInterrupt, endUnchanged, fromCaller, here, INTERRUPTED, setHome } from '@svc/cli/program'
+import { shownPath, systemContext } from '@svc/core'
+import { findServers } from '@svc/runtime'
+import { changeLock, type Lock, packSet, planChange, readLock, searchPlugins, sweepSets } from '../../set.ts'
+import { openProgress, refused, runChange, servedBy, tell } from './change.ts'
+import { named } from './install.ts'
+import { tryChange } from './take-up.ts'
+
+export interface SwitchAsked {
+  readonly names: readonly string[]
+  readonly enabled: boolean
+  readonly json: boolean
+  readonly config?: string | undefined
+}
+
+/** `svc plugins enable` and `disable`; resolves with the exit code. */
+export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  using progress = openProgress()
+  const home = setHome()
+  const before = await readLock(home)
+  for (const name of names) named(before.plugins, name)
+  const word = enabled ? 'enabled' : 'disabled'
+  const facts = { [word]: names }
+  if (names.every(name => named(before.plugins, name).enabled === enabled))
+    return tell(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
+  const taking = {
+    config: asked.config,
+    before,
+    signal: interrupt.signal,
+    tell: (step: 'reload' | 'start') => progress.tell({ step }),
+  }
+  const taken = await tryChange(here().home, taking, holds => changeLock(home, lock => switched(lock, names, enabled), holds))
+  progress.clear()
+  if (taken.problems.length === 0 && !interrupt.signal.aborted)
+    return tell(asked, { text: `${word} ${names.join(', ')}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
+  return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
+}
+
+const switched = (lock: Lock, names: readonly string[], enabled: boolean): Lock => ({
+  ...lock,
+  plugins: lock.plugins.map(one => (names.includes(one.name) ? { ...one, enabled } : one)),
+})
+
+export interface UninstallAsked {
+  readonly names: readonly string[]
+  readonly json: boolean
+  readonly config?: string | undefined
+}
+
+/** `svc plugins uninstall`: takes plugins out, and their files with them once no worker reads them. */
+export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Promise<number> {
+  const { plugins } = await readLock(setHome())
+  for (const name of names) named(plugins, name)
+  const code = await runChange((home, options) => planChange(home, { uninstall: names, offline: true }, options), {
+    ...asked,
+    verb: 'uninstall',
+    done: 'uninstalled',
+    yes: true,
+    dryRun: false,
+    trust: false,
+    nothing: 'nothing to take out',
+  })
+  if (code === 0) await sweepOnceUnread()
+  return code
+}
+
+const PATIENCE_MS = 5_000
+const STEP_MS = 50
+
+/** Old workers end what they began, and may read files meanwhile; what is left behind then goes with the next change. */
+async function sweepOnceUnread(): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await setTimeout(STEP_MS))
+    if (!(await isDraining())) return sweepSets(setHome())
+  process.stderr.write('note: old workers end what they began; the files go with the next change of plugins\n')
+}
+
+async function isDraining(): Promise<boolean> {
+  using stack = new DisposableStack()
+  const servers = (await findServers(here().home)).map(server => stack.use(server))
+  const infos = await Promise.all(servers.map(({ control }) => control.info(systemContext(AbortSignal.timeout(PATIENCE_MS)))))
+  return infos.some(({ workers }) => workers.some(one => one.state === 'draining'))
+}
+
+/** `svc plugins pack`: all that is installed, in one file. */
+export async function packPlugins({ file, json }: { readonly file: string; readonly json: boolean }): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  using progress = openProgress()
+  const path = fromCaller(file)
+  try {
+    await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.tell })
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error
+    progress.clear()
+    process.stderr.write('interrupted: nothing was written\n')
+    return INTERRUPTED
+  }
+  progress.clear()
+  const names = (await readLock(setHome())).plugins.map(one => `${one.name} ${one.version}`)
+  const bytes = statSync(path).size
+  return tell({ json }, { text: `wrote ${shownPath(path)}: ${names.join(', ')}`, facts: { file: path, bytes, plugins: names } })
+}
+
+const DATE = 'YYYY-MM-DD'.length
+const HEAD = ['NAME', 'VERSION', 'OF', 'WHAT IT DOES']
+
+/** `svc plugins search`: what the registry has under the keyword svc-plugin. */
+export async function searchRegistry({ text, json }: { readonly text: string; readonly json: boolean }): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  const found = await searchPlugins(text, { signal: interrupt.signal })
+  if (json) process.stdout.write(`${JSON.stringify({ plugins: found }, null, 2)}\n`)
+  else if (found.length === 0) process.stderr.write('the registry has no plugin like that (keyword svc-plugin)\n')
+  else {
+    const rows = found.map(one =>
+      [one.name, one.version, one.date.slice(0, DATE), clipped(oneLine(one.description), 80)].map(text => visible(oneLine(text)))
+    )
+    process.stdout.write(`${table([HEAD, ...rows])}\n`)
+  }
+  return 0
+}

@@ -1,0 +1,212 @@
+import { homedir } from 'node:os'
+import { resolve, sep } from 'node:path'
+import { styleText } from 'node:util'
+import { oneLine, visible } from '@svc/cli/command'
+import { unsetIn } from '@svc/cli/program'
+import { type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import type { Candidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
+import { runsText } from './isolation.ts'
+
+/** A plugin as it would be, and where it would run; why not, where it may not. */
+export interface Proposal {
+  readonly candidate: Candidate
+  readonly isolation: IsolationMode
+  readonly trusted: boolean
+}
+
+/** What a plugin is and asks for, as a person reads it before it is let in. `isOpen`: its process may run where no sandbox holds it. */
+export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean): string {
+  const { name, version, from, manifest, description } = candidate
+  const versions = from === undefined || from === version ? version : `${from} → ${version}`
+  const head = `${styleText('bold', name, { stream: process.stderr })} ${versions}  ${visible(manifest.kind)}`
+  const rows = [
+    ['from', originWords(candidate.origin)],
+    ...rowsOf('adds', addedWords(manifest.contributes)),
+    ...rowsOf('answers', routeWords(manifest.contributes)),
+    ...rowsOf('checks', schemeWords(manifest)),
+    ...rowsOf('may', permissionWords(candidate.permissions)),
+    ...changeRows(candidate),
+    ['scripts', scriptWords(candidate)],
+    ['brings', bringsWords(candidate)],
+    ...rowsOf('signed', signedWords(candidate)),
+    ['runs', runsText(isolation, isOpen)],
+  ] as const
+  const lines = rows.map(([word, text]) => `  ${word.padEnd(8)}  ${visible(text)}`)
+  return [head, ...(description === '' ? [] : [`  ${visible(oneLine(description))}`]), ...lines].join('\n')
+}
+
+type Row = readonly [word: string, text: string]
+const rowsOf = (word: string, texts: readonly string[]): Row[] => texts.map((text, at) => [at === 0 ? word : '', text])
+
+/** Where a plugin came from, in words. */
+export function originWords({ kind, spec }: Origin): string {
+  if (kind === 'registry') return `the registry, as ${spec}`
+  return `${kind === 'link' ? 'a link to the folder' : `the ${kind}`} ${shownPath(spec)}`
+}
+
+const addedWords = (contributes: Candidate['manifest']['contributes'] = {}): string[] =>
+  Object.entries(contributes).map(
+    ([slot, names]) => `${slot}: ${(Array.isArray(names) ? (names as string[]) : Object.keys(names)).join(', ')}`
+  )
+
+/** Which credentials a scheme reads, only its code says. */
+const schemeWords = (manifest: Candidate['manifest']): string[] =>
+  slotsOf(manifest).flatMap(([slot, names]) =>
+    slot === 'auth_schemes'
+      ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and says who may do what`)
+      : []
+  )
+
+/** Only an update has something to compare with. */
+function changeRows({ from, permissionChange: { added, removed } }: Candidate): Row[] {
+  if (from === undefined) return []
+  if (added.length + removed.length === 0) return [['asks', 'for the same as before']]
+  return [
+    ...rowsOf(
+      'asks',
+      added.map(one => `for MORE: ${one}`)
+    ),
+    ...rowsOf('drops', [...removed]),
+  ]
+}
+
+function scriptWords({ installScripts, scripts }: Candidate): string {
+  if (installScripts.length === 0) return 'none at install'
+  const names = installScripts.join(', ')
+  return scripts ? `${names}: WILL RUN NOW, held by nothing` : `${names}: will not run (--allow-scripts lets them)`
+}
+
+function bringsWords({ dependencies, dependencyScripts }: Candidate): string {
+  const count = dependencies === 0 ? 'no other packages' : `${dependencies} other ${dependencies === 1 ? 'package' : 'packages'}`
+  return dependencyScripts.length === 0 ? count : `${count}; the install scripts of ${dependencyScripts.join(', ')} never run`
+}
+
+/** As the registry reports it, unchecked. */
+function signedWords({ registry }: Candidate): string[] {
+  if (registry === undefined) return []
+  const { signatures, provenance } = registry
+  const keys =
+    signatures === 0 ? 'by no key of the registry' : `by ${signatures} ${signatures === 1 ? 'key' : 'keys'} of the registry`
+  return [
+    `${keys}; ${provenance === undefined ? 'no statement of where it was built' : `where it was built: ${provenance}`} (as the registry reports, unchecked)`,
+  ]
+}
+
+/** The same for a program. */
+export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
+  name: candidate.name,
+  version: candidate.version,
+  ...(candidate.from === undefined ? {} : { from_version: candidate.from }),
+  kind: candidate.manifest.kind,
+  description: candidate.description,
+  origin: candidate.origin,
+  contributes: candidate.manifest.contributes ?? {},
+  permissions: candidate.permissions,
+  permission_change: candidate.permissionChange,
+  unset_variables: unsetIn(candidate.permissions),
+  install_scripts: candidate.installScripts,
+  scripts_allowed: candidate.scripts,
+  dependency_scripts: candidate.dependencyScripts,
+  dependencies: candidate.dependencies,
+  ...(candidate.registry ? { registry: candidate.registry } : {}),
+  integrity: candidate.integrity,
+  bytes: candidate.bytes,
+  isolation,
+  trusted,
+  same: candidate.same,
+})
+
+/** An installed plugin for a program. */
+export const lockedFacts = ({
+  name,
+  version,
+  origin,
+  integrity,
+  isolation,
+  enabled,
+  permissions,
+  scripts,
+  trusted,
+}: LockedPlugin) => ({
+  name,
+  version,
+  origin,
+  integrity,
+  isolation,
+  enabled,
+  permissions,
+  scripts_allowed: scripts,
+  trusted,
+})
+
+interface Asked {
+  readonly text: string
+  /** It is everything of its kind, or nearly. */
+  readonly isWide: boolean
+}
+
+interface Kind {
+  readonly say: (name: string) => string
+  readonly isWide: (name: string) => boolean
+}
+
+const hasStar = (name: string) => name.includes('*')
+
+/** What is heavy stands before what is light: of a long list people read the first lines. */
+const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
+  public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
+  credential_headers: {
+    say: name => `see the credentials that clients send in ${name}, the API key and tokens of svc among them`,
+    isWide: () => true,
+  },
+  services: { say: name => `use ${name} of this service, with all that it holds`, isWide: hasStar },
+  hooks: { say: name => `join ${name}: see and change what goes through it`, isWide: hasStar },
+  write: { say: path => `write ${path}`, isWide: holdsAPerson },
+  read: { say: path => `read ${path}`, isWide: holdsAPerson },
+  env: { say: name => `read the variable ${name}`, isWide: hasStar },
+  // *.example.org is one owner's, *.org is everybody's
+  network: { say: host => `connect to ${host}`, isWide: host => /^\*(\.[^.]*)?(:\d+)?$/.test(host) },
+}
+
+/** A path with a whole home in it, or all that lies where svc is started. */
+function holdsAPerson(path: string): boolean {
+  const whole = resolve(path)
+  const isAround = (place: string) => place === whole || place.startsWith(whole.endsWith(sep) ? whole : whole + sep)
+  return isAround(homedir()) || isAround(process.cwd())
+}
+
+/** As many as a person reads. */
+const MOST = 20
+
+/** What a plugin may do, in words: what is wide first and marked, and of a long list how many more there are. What may nothing says so. */
+export function permissionWords(permissions: Permissions): string[] {
+  const all = (Object.keys(KINDS) as (keyof Permissions)[]).flatMap(kind =>
+    (permissions[kind] ?? []).map(name => askedOf(kind, name))
+  )
+  if (all.length === 0)
+    return ['nothing beyond its own files, and those of the system that every program reads: no network, no variables']
+  const wide = all.filter(one => one.isWide)
+  const others = all.filter(one => !one.isWide)
+  const rest = others.length - MOST
+  return [
+    ...wide.map(({ text }) => `WIDE: ${text}`),
+    ...others.slice(0, MOST).map(({ text }) => text),
+    ...(rest > 0 ? [`and ${rest} more, none of them wide: --json lists all`] : []),
+  ]
+}
+
+const askedOf = (kind: keyof Permissions, name: string): Asked => ({
+  text: KINDS[kind].say(name),
+  isWide: KINDS[kind].isWide(name),
+})
+
+/** The routes of a plugin, in words: those that need no credential first. */
+export function routeWords(contributes: Manifest['contributes']): string[] {
+  const all = routesOf({ contributes }).map(([, route]) => route)
+  return [...all.filter(isOpen), ...all.filter(one => !isOpen(one))].map(wordsOf)
+}
+
+const isOpen = ({ scope }: RouteManifest) => scope === undefined
+
+const wordsOf = ({ method, path, scope }: RouteManifest) =>
+  `${method} ${path}: ${scope === undefined ? 'OPEN to every client, without a credential' : `needs the scope ${scope}`}`

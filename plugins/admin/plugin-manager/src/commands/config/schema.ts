@@ -1,0 +1,160 @@
+import { KERNEL_SCHEMA, type Plan, planHost, type Plugin, StartFailed } from '@svc/core'
+import { findSettings, here, hostOptions, RESERVED, type ServeOptions } from '@svc/cli/program'
+import { printError } from '@svc/cli/command'
+
+/** `svc config schema`: writes the JSON Schema of the configuration; resolves with the exit code, 1 when a plugin could not be asked. */
+export async function writeConfigSchema(options: ServeOptions): Promise<number> {
+  const place = here()
+  const config = await findSettings(options, place)
+  const plan = await planHost(hostOptions(config, place.home))
+  process.stdout.write(`${JSON.stringify(await configSchema(plan), null, 2)}\n`)
+  const lost = plan.problems.filter(({ code }) => /^(PLUGIN|MANIFEST|LOCK)_/.test(code))
+  if (lost.length > 0) printError(new StartFailed(lost))
+  return lost.length > 0 ? 1 : 0
+}
+
+const closed = (properties: Readonly<Record<string, SchemaTree>>): SchemaTree => ({
+  type: 'object',
+  additionalProperties: false,
+  properties,
+})
+
+const PLUGIN_ENTRY = closed({
+  use: { type: 'string', minLength: 1, description: 'Name of a package, or path of a folder or file.' },
+  name: { type: 'string', minLength: 1, description: 'What its errors and log lines call it.' },
+  optional: { type: 'boolean', description: 'Its failure leaves the host running.' },
+  enabled: { type: 'boolean', description: 'false takes it out.' },
+  isolation: { enum: ['in-process', 'process'], description: 'Where its code runs.' },
+  permissions: { type: 'object', description: 'What it may, in place of what its manifest asks for.' },
+})
+
+const PLUGINS = {
+  type: 'array',
+  description: 'Plugins besides the curated ones. Lists of several places merge by name.',
+  items: {
+    anyOf: [
+      { type: 'string', minLength: 1 },
+      { ...PLUGIN_ENTRY, required: ['use'] },
+    ],
+  },
+}
+
+/** The schema of all sections: of the kernel, of the plugins, and those that are reserved. What is required may come from another place, so it is not asked for here. */
+async function configSchema({ loaded }: Pick<Plan, 'loaded'>): Promise<object> {
+  const plugins = await Promise.all(loaded.map(wholeOf))
+  const owned = plugins.flatMap(sectionOf)
+  const taken = new Set(owned.map(([path]) => path))
+  const reserved = RESERVED.filter(({ section }) => !taken.has(section)).map(
+    ({ section, json }) => [section, json as SchemaTree] as const
+  )
+  const kernel = (KERNEL_SCHEMA.json as SchemaTree).properties ?? {}
+  const root = closed({
+    $schema: { type: 'string' },
+    plugins: PLUGINS,
+    ...Object.fromEntries(Object.entries(kernel).map(([key, one]) => [key, layered(one)])),
+  })
+  // the outer section first: an inner one is put into it
+  const instances = instancesOf(plugins)
+  const entries = instances.map(({ section, schema }) => [section, schema] as const)
+  const sections = [...reserved, ...owned, ...entries].sort(([a], [b]) => a.length - b.length)
+  const tree = sections.reduce((at, [path, json]) => withSection(at, path.split('.'), layered(json)), root)
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'The configuration of svc',
+    ...tree,
+    definitions: Object.assign({}, ...instances.map(({ definitions }) => definitions)) as object,
+  }
+}
+
+/** A plugin with instances that has none was not imported yet. */
+async function wholeOf({ found, plugin }: Plan['loaded'][number]): Promise<Plugin> {
+  if (plugin.config !== undefined || found.manifest.instances === undefined) return plugin
+  return found.load().catch(() => plugin)
+}
+
+const jsonOf = ({ config }: Plugin): SchemaTree =>
+  typeof config?.json === 'object' ? (config.json as SchemaTree) : { type: 'object' }
+
+const sectionOf = (plugin: Plugin): (readonly [string, SchemaTree])[] =>
+  plugin.section === undefined ? [] : [[plugin.section, jsonOf(plugin)]]
+
+/** Sections of instances, each with the schemas of its types. */
+function instancesOf(plugins: readonly Plugin[]) {
+  const many = plugins.filter(({ instances, type }) => instances !== undefined && type !== undefined)
+  return [...Map.groupBy(many, ({ instances }) => instances!)].map(([section, of]) => ({
+    section,
+    ...entriesSchema(
+      section,
+      of.map(plugin => [plugin.type!, jsonOf(plugin)])
+    ),
+  }))
+}
+
+/** A JSON Schema of an object, as far as it is put together here. */
+interface SchemaTree {
+  readonly [word: string]: unknown
+  readonly type?: unknown
+  readonly properties?: Readonly<Record<string, SchemaTree>>
+}
+
+/** The same for one of several places whose values are put together: what one leaves out another may say. A list comes from one place, so its items stay as they are. */
+function layered({ required: _required, ...json }: SchemaTree): SchemaTree {
+  const { properties } = json as SchemaTree
+  if (properties === undefined) return json
+  return { ...json, properties: Object.fromEntries(Object.entries(properties).map(([key, inner]) => [key, layered(inner)])) }
+}
+
+/** A schema with another one at a path in it. */
+function withSection(tree: SchemaTree, [key = '', ...rest]: readonly string[], json: SchemaTree): SchemaTree {
+  const { properties = {} } = tree
+  const there = properties[key]
+  const inner = rest.length > 0 ? withSection(there ?? closed({}), rest, json) : there ? merged(there, json) : json
+  return { ...tree, properties: { ...properties, [key]: inner } }
+}
+
+/** A section whose inner parts came first. */
+const merged = (there: SchemaTree, json: SchemaTree): SchemaTree => ({
+  ...json,
+  properties: { ...json.properties, ...there.properties },
+})
+
+type Typed = readonly (readonly [type: string, json: SchemaTree])[]
+
+/** Entries by name: what each may have follows from its `type`, or from its name where it has none. `definitions` are what the schema refers to. */
+function entriesSchema(
+  section: string,
+  typed: Typed
+): { readonly schema: SchemaTree; readonly definitions: Readonly<Record<string, SchemaTree>> } {
+  const types = typed.map(([type]) => type).sort()
+  const byType = typed.map(([type]) => ({
+    if: { properties: { type: { const: type } }, required: ['type'] },
+    // a keyword of JSON Schema, and no promise
+    // oxlint-disable-next-line unicorn/no-thenable
+    then: refTo(`${section}.${type}`),
+  }))
+  // oxlint-disable-next-line unicorn/no-thenable
+  const choose = (type: string) => ({ if: { required: ['type'] }, then: refTo(section), else: refTo(`${section}.${type}`) })
+  const named = typed.map(([type]) => [type, choose(type)])
+  const any = { type: 'object', properties: { type: { enum: types } }, allOf: byType }
+  return {
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(named) as Record<string, SchemaTree>,
+      additionalProperties: refTo(section),
+    },
+    definitions: {
+      [section]: any,
+      ...Object.fromEntries(typed.map(([type, json]) => [`${section}.${type}`, entryOf(json, types)])),
+    },
+  }
+}
+
+const refTo = (name: string): SchemaTree => ({ $ref: `#/definitions/${name}` })
+
+function entryOf(json: SchemaTree, types: readonly string[]): SchemaTree {
+  const own = {
+    type: { enum: types, description: "Whose entry it is; default: the entry's name." },
+    enabled: { type: 'boolean', description: 'false: it is as if the entry were not there.' },
+  }
+  return layered({ ...json, properties: { ...own, ...json.properties } })
+}

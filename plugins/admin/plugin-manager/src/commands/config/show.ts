@@ -1,0 +1,273 @@
+import { styleText } from 'node:util'
+import { errorFacts, printError, table } from '@svc/cli/command'
+import { findSettings, here, hostOptions, RESERVED, SERVED, type ServeOptions, sourceNames, sourcesOf } from '@svc/cli/program'
+import {
+  type Config,
+  get,
+  isTree,
+  type JsonSchema,
+  KERNEL_SCHEMA,
+  maskArguments,
+  nearest,
+  type Plan,
+  planHost,
+  SECRET,
+  StartFailed,
+  type SvcError,
+  svcError,
+} from '@svc/core'
+
+const REFUSED = /^CONFIG_(NOT_TRUSTED|FOREIGN|AMBIGUOUS)$/
+
+/** `svc config show`: prints values and sources; resolves with the exit code. */
+export async function showConfig(options: ServeOptions, asked: { key: string | undefined; json: boolean }): Promise<number> {
+  const place = here()
+  const settings = await findSettings(options, place)
+  // without a file that was refused, what is left is not what would be in force
+  const refused = settings.problems.filter(({ code }) => REFUSED.test(code))
+  if (refused.length > 0 && !asked.json) {
+    printError(new StartFailed(refused))
+    return 1
+  }
+  const plan = await planHost(hostOptions(settings, place.home))
+  const rows = rowsOf(plan, asked.key)
+  const plugins = isBelow('plugins', asked.key) ? pluginRows(plan) : []
+  const text = asked.json ? jsonText(rows, plugins, plan.problems) : plainText(rows, plugins)
+  process.stdout.write(`${text}\n`)
+  if (plan.problems.length > 0) printError(new StartFailed(plan.problems))
+  return plan.problems.length > 0 ? 1 : 0
+}
+
+/** What is in force; of a key that is asked for also what it does, set or not. Throws CONFIG_UNKNOWN_KEY. */
+function rowsOf(plan: Plan, asked: string | undefined): ConfigRow[] {
+  const rows = configRows(plan)
+  if (asked === undefined) return rows
+  const documented = documentedKeys(plan)
+  const set = rows.filter(row => isBelow(row.key, asked))
+  const known = documented.filter(one => isBelow(one.key, asked))
+  if (set.length + known.length === 0)
+    throw keyUnknown(
+      asked,
+      [...rows, ...documented].flatMap(({ key }) => prefixesOf(key))
+    )
+  // a whole section is shown as it is in force; only where nothing of it is, with all that might be
+  const unset = set.length > 0 ? [] : known.filter(one => one.key !== 'plugins').map(unsetRow)
+  const words = new Map(known.map(one => [one.key, one.description]))
+  return [...set.map(row => describe(row, words.get(row.key))), ...unset]
+}
+
+const unsetRow = ({ key, description, unused }: Documented): ConfigRow => ({
+  key,
+  description,
+  source: 'not set',
+  ...(unused ? { unused } : {}),
+})
+const describe = (row: ConfigRow, description: string | undefined): ConfigRow => ({
+  ...row,
+  ...(description === undefined ? {} : { description }),
+})
+
+/** `a.b.c`, `a.b`, `a`: each may be asked for. */
+const prefixesOf = (key: string) => key.split('.').map((_, at, words) => words.slice(0, at + 1).join('.'))
+
+const isBelow = (key: string, asked: string | undefined) => asked === undefined || key === asked || key.startsWith(`${asked}.`)
+
+type PluginRows = ReturnType<typeof pluginRows>
+
+const jsonText = (values: readonly ConfigRow[], plugins: PluginRows, problems: readonly unknown[]) =>
+  JSON.stringify({ values, plugins, faults: problems.flatMap(errorFacts) }, null, 2)
+
+function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
+  const dim = (text: string) => styleText('gray', text, { stream: process.stdout })
+  const lines = rows.map(row => [
+    row.key,
+    JSON.stringify(row.value) ?? '',
+    `${row.source}${row.unused ? ' (no plugin acts on it)' : ''}`,
+    row.description ?? '',
+  ])
+  const list = plugins.map(one => [`plugins ${one.name}`, '', one.source])
+  return table([...lines, ...list].map(([key = '', value = '', source = '', words = '']) => [key, value, dim(source), words]))
+}
+
+/** A key that the documents know, whether or not it is set. */
+interface Documented {
+  readonly key: string
+  readonly description: string
+  /** Known and checked, but no loaded plugin acts on it. */
+  readonly unused: boolean
+}
+
+/** Every documented key of the kernel, the loaded plugins and what no plugin owns yet; of instances, those of their entries. */
+function documentedKeys({ loaded, plannedPlugins }: Plan): Documented[] {
+  const own = loaded.flatMap(({ plugin }) => (plugin.section ? keysOf(plugin.section, plugin.config?.json, false) : []))
+  const entries = plannedPlugins.flatMap(({ plugin, instance }) =>
+    instance === undefined ? [] : entryKeys(`${plugin.instances}.${instance}`, plugin.config?.json)
+  )
+  const rest = RESERVED.flatMap(({ section, json }) => keysOf(section, json, true))
+  const served = SERVED.map(({ keys, description }) => ({ key: keys.join('.'), description, unused: false }))
+  const all = [LIST, ...served, ...keysOf('', KERNEL_SCHEMA.json, false), ...own, ...entries, ...rest]
+  return all.filter((one, at) => all.findIndex(other => other.key === one.key) === at)
+}
+
+const LIST = {
+  key: 'plugins',
+  description: 'Package names, paths and { use, optional, enabled, isolation }: merged by name with the list that svc brings.',
+  unused: false,
+}
+
+const entryKeys = (entry: string, json: JsonSchema | undefined): Documented[] => [
+  {
+    key: `${entry}.type`,
+    description: 'Which plugin the entry belongs to; without it, the one that its name says.',
+    unused: false,
+  },
+  { key: `${entry}.enabled`, description: 'false switches the entry off.', unused: false },
+  ...keysOf(entry, json, false),
+]
+
+function keysOf(key: string, json: JsonSchema | undefined, unused: boolean): Documented[] {
+  if (!isTree(json)) return []
+  const { properties, description } = json
+  if (isTree(properties))
+    return Object.entries(properties).flatMap(([name, inner]) =>
+      keysOf(key === '' ? name : `${key}.${name}`, inner as JsonSchema, unused)
+    )
+  return key === '' ? [] : [{ key, description: typeof description === 'string' ? description : kindOf(json), unused }]
+}
+
+/** Where nobody has written what it does, at least what may stand there. */
+function kindOf({ type, enum: words, items }: { readonly [word: string]: unknown }): string {
+  if (Array.isArray(words)) return `One of ${words.join(', ')}.`
+  const inner = isTree(items) && typeof items.type === 'string' ? ` of ${items.type}` : ''
+  return `A value of type ${[type ?? 'any'].flat().map(String).join(' or ')}${inner}.`
+}
+
+function keyUnknown(key: string, known: readonly string[]): SvcError {
+  const near = nearest(key, known)
+  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/reference/configuration.md all keys`
+  return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { hint })
+}
+
+/** `svc config check`: reports every fault; resolves with the exit code. */
+export async function checkConfig(options: ServeOptions, json: boolean): Promise<number> {
+  const place = here()
+  const config = await findSettings(options, place)
+  const { problems, notes } = await planHost(hostOptions(config, place.home))
+  const good = problems.length === 0
+  if (json) print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: all(problems), notes: all(notes) }, null, 2))
+  else if (good) print(`The configuration is good (${sourceNames(config).join(', ') || 'defaults only'}).`)
+  if (!good && !json) printError(new StartFailed(problems))
+  if (!json) for (const { message, where, hint } of notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
+  return good ? 0 : 1
+}
+
+const print = (text: string) => void process.stdout.write(`${text}\n`)
+const all = (problems: readonly SvcError[]) => problems.flatMap(errorFacts)
+
+/** One value of the configuration in force. */
+interface ConfigRow {
+  /** With dots: `server.port`. */
+  readonly key: string
+  /** Absent where a documented key is not set. */
+  readonly value?: unknown
+  /** `default`, `svc.config.yaml:4`, `environment SVC_SERVER__PORT`, `flags`. */
+  readonly source: string
+  /** What the key does; for those that are asked for. */
+  readonly description?: string
+  /** True for a documented key that no loaded plugin acts on. */
+  readonly unused?: boolean
+}
+
+const MASK = '(secret)'
+
+/** Every value in force with its source, by key; secrets are masked. */
+function configRows(plan: Plan): ConfigRow[] {
+  const { config } = plan
+  const rows = new Map<string, ConfigRow>()
+  const add = (keys: readonly string[], value: unknown, unused: boolean) => {
+    const key = keys.join('.')
+    if (!rows.has(key))
+      rows.set(key, { key, value: masked(keys, value), source: sourceOf(config, keys), ...(unused ? { unused } : {}) })
+  }
+  for (const [keys, value] of effective(plan)) for (const [inner, leaf] of leaves(value)) add([...keys, ...inner], leaf, false)
+  for (const { keys, usual } of SERVED) add(keys, get(config.value, keys) ?? usual, false)
+  // what is left has no owner that runs: documented keys, entries that are switched off, faults
+  for (const [keys, value] of leaves(config.value))
+    add(keys, value, !plan.plannedPlugins.some(planned => isWithin(keys, plannedKeys(planned))))
+  return [...rows.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+type PlannedPlugin = Plan['plannedPlugins'][number]
+
+const plannedKeys = ({ plugin, instance }: PlannedPlugin): string[] | undefined =>
+  instance === undefined ? plugin.section?.split('.') : [...(plugin.instances ?? '').split('.'), instance]
+
+const isWithin = (keys: readonly string[], section: readonly string[] | undefined) =>
+  section !== undefined && section.every((key, at) => keys[at] === key)
+
+/** The sections with their defaults filled in. */
+function effective({ kernel, plannedPlugins }: Plan): [string[], unknown][] {
+  const sections = plannedPlugins.flatMap(planned => {
+    const keys = plannedKeys(planned)
+    return keys === undefined ? [] : [[keys, planned.config] as [string[], unknown]]
+  })
+  return [[['host'], kernel.host], [['log'], kernel.log], ...sections]
+}
+
+/** The values of a tree that are no trees themselves; an empty tree is a value. */
+function leaves(value: unknown, keys: readonly string[] = []): [string[], unknown][] {
+  if (!isTree(value) || (keys.length > 0 && Object.keys(value).length === 0)) return [[[...keys], value]]
+  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...keys, key]))
+}
+
+function sourceOf(config: Config, keys: readonly string[]): string {
+  const layer = config.layerOf(keys)
+  return layer === undefined || layer.name === 'defaults' ? 'default' : (config.where(keys) ?? layer.name)
+}
+
+const HIDING = new Set(['headers', 'env'])
+
+/** Names of headers, which every browser is told. */
+const isCors = ([first, second]: readonly string[]) => first === 'server' && second === 'cors'
+
+/** A value is a secret by its name, or by its place: headers, environments, addresses, arguments of commands. */
+function masked(keys: readonly string[], value: unknown): unknown {
+  if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, masked([...keys, key], inner)]))
+  if (Array.isArray(value)) return listOfArguments(keys, value) ?? value.map(inner => masked(keys, inner))
+  if (value === undefined || value === null || typeof value === 'boolean') return value
+  const isSecret = (!isCors(keys) && keys.some(key => HIDING.has(key))) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))
+  if (isSecret) return MASK
+  return typeof value === 'string' && (value.includes('://') || IS_URL.test(keys.at(-1) ?? '')) ? maskedUrl(value) : value
+}
+
+/** The arguments of a command, which say only together what is a secret. */
+const listOfArguments = (keys: readonly string[], list: readonly unknown[]) =>
+  keys.at(-1) === 'args' && list.every(one => typeof one === 'string')
+    ? maskArguments(list, MASK).map(one => maskedUrl(one))
+    : undefined
+
+/** Keys whose value is an address, though it may lack its scheme. */
+const IS_URL = /ur[il]s?$/i
+
+/** An address without its user and password, and without the values of its query and fragment: there people put keys too. */
+const maskedUrl = (text: string) =>
+  text
+    .replace(/(:\/\/)[^/\s]+@/g, `$1${MASK}@`)
+    .replace(/[?#]\S*/g, tail => tail.replace(/([?#&])([^=&#]*=)?[^&#]+/g, `$1$2${MASK}`))
+
+/** The plugins that are loaded, and which layer listed each last. */
+function pluginRows({ config }: Plan): { readonly name: string; readonly source: string }[] {
+  return config.plugins.map(entry => {
+    const name = nameOf(entry)
+    const layer = config.layers.findLast(one => listOf(get(one.value, ['plugins'])).includes(name))
+    return { name, source: layer === undefined || layer.name === 'defaults' ? 'default' : layer.name }
+  })
+}
+
+const nameOf = ({ name, use }: { readonly name?: unknown; readonly use: unknown }) =>
+  typeof name === 'string' ? name : typeof use === 'string' || use instanceof URL ? String(use) : 'inline'
+
+const listOf = (plugins: unknown): string[] =>
+  Array.isArray(plugins)
+    ? plugins.map((ref: unknown) => (isTree(ref) && 'use' in ref ? nameOf({ name: ref.name, use: ref.use }) : String(ref)))
+    : []

@@ -1,0 +1,107 @@
+import { messageOf, nearest, type RunningHost, systemContext, withTimeout } from '@svc/core'
+import { shownPath } from '@svc/core/config'
+import { type Check, type CheckReport, Checks, type Profile, Providers, Selection } from '@svc/core/contracts'
+import { fail, type Finding, ok, room, warn } from './finding.ts'
+
+const LIMIT_MS = 120_000
+/** What people call what `/health` shows under these words. */
+const WORDS: Readonly<Record<string, string>> = { database: 'store' }
+
+/** Everything that the plugins of a host can look at: each check, as thoroughly as it can. */
+export async function partFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
+  const checks = host.slot(Checks).entries()
+  const found = await Promise.all(checks.map(async ([name, check]) => describe(name, await look(check, signal))))
+  return found.flat()
+}
+
+async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
+  const work = (ending: AbortSignal) => {
+    const ctx = systemContext(ending, 'doctor')
+    return check.examine ? check.examine(ctx) : check.probe(ctx)
+  }
+  try {
+    return await withTimeout(LIMIT_MS, work, { signal })
+  } catch (error) {
+    return { status: 'unhealthy', reason: messageOf(error) }
+  }
+}
+
+function describe(check: string, report: CheckReport): Finding[] {
+  const { status, reason, detail = {} } = report
+  if (check === 'providers') return providers(report)
+  const name = WORDS[check] ?? check
+  const free = typeof detail.free_bytes === 'number' ? room(name, detail.free_bytes) : undefined
+  const text = [...wordsOf(detail), ...(free ? [free.text] : [])].join(', ')
+  const main =
+    status === 'healthy'
+      ? ok(name, text || 'works')
+      : status === 'degraded'
+        ? warn(name, reason ?? 'does not work in full', HINT)
+        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_HINT : HINT)
+  return [main, ...(free?.finding ? [free.finding] : [])]
+}
+
+const HINT = 'the log of the server (svc serve --debug) tells more'
+const STORE_HINT = 'stop the server and bring back a backup (svc store restore), or free what holds the file'
+
+function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<CheckReport['detail']>): string[] {
+  return [
+    ...(typeof path === 'string' ? [shownPath(path)] : []),
+    ...(typeof kind === 'string' ? [kind] : []),
+    ...(durable === false ? ['nothing in it lasts'] : []),
+    ...(Array.isArray(spaces) ? ['whole', ...spaces.map(schemaOf)] : []),
+    ...(typeof records === 'number' ? [`${records} records`] : []),
+    ...(typeof entries === 'number' ? [`${entries} log entries`] : []),
+  ]
+}
+
+/** `conversations in schema version 1`: what a plugin keeps, and the version of its form. */
+function schemaOf(space: unknown): string {
+  const { name, version } = Object(space) as { name?: string; version?: number }
+  return `${name} in schema version ${version}`
+}
+
+function providers({ status, reason, detail = {} }: CheckReport): Finding[] {
+  const all = Object.entries(detail).map(([name, value]) => {
+    const { healthy, error } = Object(value) as { healthy?: boolean; error?: string }
+    if (healthy) return ok(`provider ${name}`, 'answers')
+    return fail(
+      `provider ${name}`,
+      error ?? 'does not answer',
+      `look at providers.${name}: address, key, whether its server runs`
+    )
+  })
+  if (all.length > 0) return all
+  return [
+    status === 'healthy' ? ok('providers', 'answer') : fail('providers', reason ?? 'do not answer', 'name one under "providers"'),
+  ]
+}
+
+const NAME = 'profiles'
+
+/** Profiles that name a provider which is not there, in themselves or as a fallback: a failure where no chat without a name of its own could be answered. */
+export async function profileFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
+  if (!host.report().plugins.some(one => one.provides === Selection.name && one.state === 'running')) return []
+  const { profiles, active } = await host.service(Selection).profiles(systemContext(signal, 'doctor'))
+  const known = host.slot(Providers).names()
+  return profiles.flatMap(one => lostIn(one, one.name === active, known))
+}
+
+function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): Finding[] {
+  const isLost = (one: string) => !known.includes(one)
+  const spare = fallback.map(one => one.provider)
+  const lost = [...new Set(spare.filter(isLost))].map(one => warn(NAME, tells(`fallback of "${name}"`, one), hintOf(one, known)))
+  if (provider === undefined || !isLost(provider)) return lost
+  const [message, hint] = [tells(`profile "${name}"`, provider), hintOf(provider, known)]
+  // a fallback that is there answers in its place
+  const isDeaf = isActive && spare.every(isLost)
+  return [isDeaf ? fail(NAME, `${message}: no chat is answered`, hint) : warn(NAME, message, hint), ...lost]
+}
+
+const tells = (who: string, provider: string) => `${who} names the provider "${provider}", which is not there`
+
+function hintOf(provider: string, known: readonly string[]): string {
+  const near = nearest(provider, known)
+  const names = near === undefined ? `there are: ${known.join(', ') || 'none'}` : `did you mean "${near}"?`
+  return `${names}; fix the name in the profiles, or configure it: providers: { ${provider}: … }`
+}

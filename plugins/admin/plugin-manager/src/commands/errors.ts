@@ -1,0 +1,108 @@
+import { nearest, type SvcError, svcError } from '@svc/core'
+
+/** No terminal: the question about permissions has no reader. */
+export const consentMissing = (verb: string): SvcError =>
+  svcError('CONSENT_MISSING', `cannot ask for consent to ${verb}: the standard input is not a terminal`, {
+    hint: 'Read the permissions above, then pass --yes to accept them',
+  })
+
+export const needsTrust = (plugin: string, why: string): SvcError =>
+  svcError('PLUGIN_NEEDS_TRUST', `would run in the process of svc, without isolation: ${why}`, {
+    plugin,
+    hint: 'Read its code, and pass --trust if you trust it as much as svc itself',
+  })
+
+export const isolationUnfit = (plugin: string, isolation: string, why: string): SvcError =>
+  svcError('PLUGIN_ISOLATION_UNFIT', `cannot run with --isolation ${isolation}: ${why}`, {
+    plugin,
+    hint: 'Omit --isolation: svc then chooses a mode that the plugin supports',
+  })
+
+export const notInstalled = (plugin: string, installed: readonly string[]): SvcError => {
+  const near = nearest(plugin, installed) ?? endingWith(plugin, installed)
+  return svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
+    plugin,
+    hint:
+      near === undefined
+        ? 'Run `svc plugins list` to see the installed plugins. To disable a configured plugin, write plugins: [{ use: …, enabled: false }]'
+        : `did you mean "${near}"?`,
+  })
+}
+
+/** `dice` for `svc-plugin-example-dice`: users omit the common prefix. Only an unambiguous match counts. */
+function endingWith(plugin: string, installed: readonly string[]): string | undefined {
+  const [one, ...others] = installed.filter(name => name.endsWith(`-${plugin}`) || name.endsWith(`/${plugin}`))
+  return others.length === 0 ? one : undefined
+}
+
+export const notBuilt = (plugin: string, file: string): SvcError =>
+  svcError('PLUGIN_IMPORT_FAILED', `has no ${file}, which its package.json names as its module`, {
+    plugin,
+    hint: 'Build it (npm run build), then install it again; `svc plugins lint` reports more',
+  })
+
+/** The same error as at a start. */
+export const nameTaken = (plugin: string, slot: string, name: string, by: string): SvcError =>
+  svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {
+    plugin,
+    details: { slot, name, by },
+    hint: `Disable one of them (svc plugins disable, or enabled: false in "plugins"), or install another plugin`,
+  })
+
+export const severalWithBundle = (): SvcError =>
+  svcError('COMMAND_LINE_INVALID', 'a bundle replaces all installed plugins, so it cannot be combined with others', {
+    hint: 'Install the bundle first, then the other plugins',
+  })
+
+export const nameInvalid = (name: string, why: string): SvcError =>
+  svcError('NAME_INVALID', `"${name}" is not a valid plugin name: ${why}`, { hint: 'Choose another name' })
+
+export const folderTaken = (folder: string): SvcError =>
+  svcError('FOLDER_TAKEN', `the folder ${folder} is not empty`, {
+    where: folder,
+    hint: 'Choose another name, or another folder with --dir',
+  })
+
+export const noPluginHere = (folder: string): SvcError =>
+  svcError('PLUGIN_UNKNOWN', `there is no package.json in ${folder}`, {
+    hint: 'Pass the folder of a plugin; `svc plugins new` creates one',
+  })
+
+export const packFailed = (what: string): SvcError =>
+  svcError('PACK_FAILED', `npm cannot pack the plugin: ${what}`, {
+    hint: 'Fix the problem that npm reports; `npm pack --dry-run` shows it again',
+  })
+
+export const notPublished = (why: string): SvcError =>
+  svcError('NOT_PUBLISHED', why, { hint: 'Fix the listed problems, then publish again' })
+
+export const buildFolderTaken = (folder: string): SvcError =>
+  svcError('BUILD_FOLDER_TAKEN', `the folder ${folder} is not empty`, { hint: 'Choose a new folder, or empty this one' })
+
+export const dependencyMissing = (name: string, by: string): SvcError =>
+  svcError('BUILD_INCOMPLETE', `${name}, which ${by} needs, is not installed beside svc`, {
+    hint: 'Install svc with npm, which puts all packages into one node_modules, and build from there',
+  })
+
+export const pluginLoose = (plugin: string): SvcError =>
+  svcError('BUILD_PLUGIN_LOOSE', 'is a local folder, which a build cannot contain', {
+    plugin,
+    hint: 'Install it first (svc plugins install <folder>), and remove it from "plugins"',
+  })
+
+export const pluginLinked = (plugin: string): SvcError =>
+  svcError('PLUGIN_LINKED', 'is a link to a folder, which a build cannot contain', {
+    plugin,
+    hint: 'Install the folder instead: svc plugins install <folder>',
+  })
+
+export const configScattered = (file: string, needs: string): SvcError =>
+  svcError('BUILD_CONFIG_SCATTERED', `${file} imports ${needs}, which lies outside its folder`, {
+    where: file,
+    hint: 'Move it below the folder of the configuration',
+  })
+
+export const configTwice = (files: readonly string[]): SvcError =>
+  svcError('BUILD_CONFIG_TWICE', `the configuration comes from ${files.join(' and ')}`, {
+    hint: 'A build has one configuration file: merge both, pass the result with --config, and keep none in the svc home (SVC_HOME)',
+  })

@@ -1,0 +1,114 @@
+import { isIP } from 'node:net'
+import { here, unconfiguredIn } from '@svc/cli/program'
+import { type PluginReport, systemContext } from '@svc/core'
+import { findServers, type FoundServer, type ServerInfo } from '@svc/runtime'
+import type { LockedPlugin } from '../../set.ts'
+import type { Metrics, Series } from '../server/metrics.ts'
+import { readServerMetrics } from '../server/server-status.ts'
+
+/** Plugins of a server. */
+export interface ServerPlugins {
+  readonly plugins: readonly PluginReport[]
+  /** When isolated ones stood so, in ISO 8601; absent where they stand so now. */
+  readonly asOf?: string
+}
+
+/** Isolated plugins as they are now: the report of the host, updated with the metrics of the server. Without metrics, the report and its time. */
+export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<ServerPlugins> {
+  if (!plugins.some(one => one.isolation === 'process')) return { plugins }
+  const workers = info.workers.filter(one => one.state === 'ready')
+  const metrics = info.url === '' ? undefined : await metricsOf(info.url)
+  if (metrics === undefined || !hasPluginMetrics(metrics)) return { plugins, asOf: timeOf(workers, info) }
+  return { plugins: plugins.map(one => live(one, metrics, workers.length)) }
+}
+
+function metricsOf(url: string): Promise<Metrics | undefined> {
+  const { hostname } = new URL(url)
+  const trusted = hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
+  return readServerMetrics({ url, trusted }).then(
+    metrics => metrics.metrics,
+    () => undefined // a server that listens no more has said what it could
+  )
+}
+
+const hasPluginMetrics = (metrics: Metrics) => [...metrics.values()].some(one => one.name === 'svc_plugin_up')
+
+/** A host reports the state of its plugins once, when it is ready. */
+const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
+  new Date(Math.min(...workers.map(one => one.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
+
+/** Shown with outdated states. */
+export const OLD_FIGURES = 'the server publishes no metrics. Load the plugin metrics, and set SVC_API_KEY if authentication is on'
+
+function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
+  const { name, instance = '' } = plugin
+  const own = [...metrics.values()].filter(one => one.labels.plugin === name && (one.labels.instance ?? '') === instance)
+  const value = (metric: string) => own.find(one => one.name === metric)?.value
+  const up = value('svc_plugin_up')
+  if (up === undefined) return plugin
+  const refused = own.filter(one => one.name === 'svc_plugin_refusals_total')
+  return {
+    ...plugin,
+    state: (value('svc_plugin_quarantined') ?? 0) > 0 ? 'quarantined' : up < workers ? 'restarting' : 'running',
+    restarts: value('svc_plugin_restarts_total') ?? 0,
+    refusals: Object.fromEntries(refused.map(kindOf)),
+    cpuMs: (value('svc_plugin_cpu_seconds_total') ?? 0) * 1000,
+    memoryBytes: value('svc_plugin_memory_bytes') ?? 0,
+  }
+}
+
+const kindOf = ({ labels, value }: Series) => [labels.kind ?? '', value] as const
+
+/** `network 3, read 1`; undefined where nothing was refused. */
+export function refusedText({ refusals = {} }: PluginReport): string | undefined {
+  const counts = Object.entries(refusals).filter(([, count]) => count > 0)
+  return counts.length === 0 ? undefined : counts.map(([kind, count]) => `${kind} ${count}`).join(', ')
+}
+
+const ASK_MS = 10_000
+
+/** The plugins that are meant, as each server of the home has them now. None: no server runs. */
+export async function reportsOf(isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins[]> {
+  using stack = new DisposableStack()
+  const servers = (await findServers(here().home)).map(server => stack.use(server))
+  return await Promise.all(servers.map(server => reportOf(server, isMeant)))
+}
+
+async function reportOf({ control, info }: FoundServer, isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins> {
+  const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
+  return asTheyAre(plugins.filter(isMeant), info)
+}
+
+/** An installed plugin that is switched on, and of which nothing runs. */
+export interface Idle {
+  readonly locked: LockedPlugin
+  /** `not configured`: it waits for an entry of the configuration; `not loaded`: it has been switched off there, or came after the start. */
+  readonly health: 'not configured' | 'not loaded'
+  /** What makes it run. */
+  readonly hint: string
+}
+
+/** Those of `plugins` that none of `loaded` is. */
+export async function idleOf(
+  plugins: readonly LockedPlugin[],
+  loaded: readonly { readonly name: string }[],
+  config?: string
+): Promise<Idle[]> {
+  const names = new Set(loaded.map(one => one.name))
+  const idle = plugins.filter(one => one.enabled && !names.has(one.name))
+  if (idle.length === 0) return []
+  // what is wrong with the configuration is not the matter of those who ask
+  const waiting = await unconfiguredIn('providers', config).catch(() => [])
+  return idle.map(locked => {
+    const hint = waiting.find(one => one.plugin === locked.name)?.hint
+    return hint === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', hint }
+  })
+}
+
+const NOT_LOADED = {
+  health: 'not loaded',
+  hint: 'svc reload, where a server runs; unless svc.config.* says enabled: false of it',
+} as const
+
+/** What a person reads of it: `not configured: write providers: { weather: {} } into svc.config.*`. */
+export const idleText = ({ health, hint }: Idle): string => `${health}: ${hint}`

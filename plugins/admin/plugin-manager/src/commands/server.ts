@@ -1,0 +1,73 @@
+import { BaseCommand, Flags, secondsOf } from '@svc/cli/command'
+
+// The commands that ask a running server.
+
+const INTERVAL_S = 2
+
+/** The server to ask; without these flags, the one of this svc home. */
+const serverFlags = {
+  url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),
+  port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+}
+
+export class PluginsTop extends BaseCommand {
+  static override summary = 'Show the usage of each plugin: calls, errors, time, memory, CPU'
+  static override description =
+    'Asks the server of this svc home, or the one that --url or --port names, for its metrics, and adds up all workers. Shows calls, errors and time of each plugin. For a plugin in its own process it also shows memory, processor time, restarts and refused accesses. On a terminal it refreshes the table until Ctrl-C; otherwise, and with --once or --json, it prints the table once. On a narrow terminal it shortens names, then leaves out TIME, /S, CPU, MEMORY, BUSY and CALLS in this order. Sends SVC_API_KEY (an API key or a token of `svc tokens create`) if it is set.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --once --sort memory',
+    '<%= config.bin %> <%= command.id %> --json',
+  ]
+  static override flags = {
+    sort: Flags.option({
+      summary: 'Order of the rows',
+      options: ['time', 'calls', 'errors', 'memory', 'cpu'] as const,
+      default: 'time',
+    })(),
+    once: Flags.boolean({ summary: 'Print the table once' }),
+    interval: Flags.custom<number>({
+      summary: 'Seconds between two refreshes',
+      helpValue: '<seconds>',
+      parse: async word => secondsOf(word),
+    })(),
+    ...serverFlags,
+    json: Flags.boolean({ summary: 'Print one JSON object' }),
+  }
+
+  async run(): Promise<number> {
+    const { flags } = await this.parse(PluginsTop)
+    const { top } = await import('./server/top.ts')
+    return top({ ...flags, interval: flags.interval ?? INTERVAL_S })
+  }
+}
+
+export class Status extends BaseCommand {
+  static override summary = 'Show server status: requests, latency, providers, plugins'
+  static override description =
+    'Asks the server of this svc home, or the one that --url or --port names. Shows its health, workers, requests, latency, providers, plugins, store and cache. Estimates the latency from the histogram of /metrics, without the requests to /health, /metrics and /api/v1/status. With --watch it refreshes until Ctrl-C: one picture on a terminal, otherwise one line each time. With --live it asks only /health/live, without a credential, as the health check of a container does. Exits with 1 when the server cannot be reached, is unhealthy or does not publish its status. Sends SVC_API_KEY (an API key or a token of `svc tokens create`) if it is set.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --watch',
+    '<%= config.bin %> <%= command.id %> --port 9000 --json',
+    '<%= config.bin %> <%= command.id %> --url https://svc.example.com',
+  ]
+  static override flags = {
+    watch: Flags.boolean({ char: 'w', summary: 'Refresh until Ctrl-C' }),
+    interval: Flags.custom<number>({
+      summary: 'Seconds between two refreshes',
+      helpValue: '<seconds>',
+      dependsOn: ['watch'],
+      parse: async word => secondsOf(word),
+    })(),
+    ...serverFlags,
+    live: Flags.boolean({ summary: 'Check only whether the server answers: exits with 0 or 1', exclusive: ['watch', 'json'] }),
+    json: Flags.boolean({ summary: 'Print one JSON object; with --watch one a line' }),
+  }
+
+  async run(): Promise<number> {
+    const { flags } = await this.parse(Status)
+    const { status } = await import('./server/status.ts')
+    return status({ ...flags, interval: flags.interval ?? INTERVAL_S })
+  }
+}

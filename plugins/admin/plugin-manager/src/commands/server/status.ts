@@ -1,0 +1,87 @@
+import { counted, errorFacts, errorPage, milliseconds } from '@svc/cli/command'
+import { grownSince, summaryOf } from './metrics.ts'
+import { type Asked, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
+import { type Recent, statusFacts, statusText } from './status-text.ts'
+import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+
+export interface StatusOptions extends WatchOptions {
+  readonly watch: boolean
+  /** Nothing but whether it answers. */
+  readonly live: boolean
+}
+
+/** `svc status`; resolves with the exit code: 1 when the server is unhealthy or does not tell its figures, 0 when the watch is ended. */
+export async function status(options: StatusOptions): Promise<number> {
+  if (options.live) return (await isLive(options)) ? 0 : 1
+  if (options.watch) return await untilEnded(signal => watchStatus(options, signal))
+  const found = await readStatus(options)
+  process.stdout.write(`${options.json ? JSON.stringify(statusFacts(found), null, 2) : statusText(found)}\n`)
+  return isGood(found) ? 0 : 1
+}
+
+interface WatchOptions extends Asked {
+  /** Seconds between two looks. */
+  readonly interval: number
+  readonly json: boolean
+}
+
+interface View extends Disposable {
+  show(look: Look, recent: Recent | undefined): void
+}
+
+/** Looks again and again until the signal aborts. What cannot be reached at the very first is thrown; later a server may go and come back. */
+async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<void> {
+  using view = viewOf(options)
+  await lookAgain(options, signal, (now, before) => view.show(now, before && recentOf(before, now)))
+}
+
+function recentOf({ at, status: then }: Look, { at: end, status: now }: Look): Recent | undefined {
+  if (!then?.metrics || !now?.metrics) return undefined
+  return { seconds: (end - at) / 1000, summary: summaryOf(grownSince(then.metrics, now.metrics)) }
+}
+
+function viewOf({ json, interval }: WatchOptions): View {
+  if (json) return lines((status, recent) => JSON.stringify(statusFacts(status, recent)))
+  return process.stdout.isTTY ? screen(interval) : lines(lineOf)
+}
+
+function screen(interval: number): View {
+  const live = openLiveScreen(process.stdout)
+  const foot = `every ${interval} s; Ctrl-C ends it`
+  return {
+    show({ status, error }, recent) {
+      live.draw(`${status ? statusText(status, recent) : errorPage(error)}\n\n${foot}`)
+    },
+    [Symbol.dispose]: () => live[Symbol.dispose](),
+  }
+}
+
+function lines(text: (status: ServerStatus, recent: Recent | undefined) => string): View {
+  return {
+    show({ status, error }, recent) {
+      if (status) process.stdout.write(`${text(status, recent)}\n`)
+      else
+        process.stderr.write(
+          `${errorFacts(error)
+            .map(one => `${one.code} ${one.message}`)
+            .join('\n')}\n`
+        )
+    },
+    [Symbol.dispose]() {},
+  }
+}
+
+/** Where no terminal is: the time and what matters most, a line each. */
+function lineOf({ health, info, status, summary }: ServerStatus, recent: Recent | undefined): string {
+  const { p50Ms, p95Ms } = recent?.summary.all ?? {}
+  const parts = [
+    new Date().toISOString().slice(11, 19),
+    health?.status ?? 'unknown',
+    ...(info ? [`${info.workers.length} worker${info.workers.length === 1 ? '' : 's'}`] : []),
+    ...(recent ? [`${counted(recent.summary.all.requests / recent.seconds)}/s`] : []),
+    ...(status ? [`${counted(status.requests_active)} under way`, `${counted(status.requests_total)} in all`] : []),
+    ...(p50Ms === undefined ? [] : [`p50 ${milliseconds(p50Ms)}`, `p95 ${milliseconds(p95Ms ?? p50Ms)}`]),
+    ...(summary ? [`${counted(recent?.summary.all.failed ?? summary.all.failed)} failed`] : []),
+  ]
+  return parts.join('  ')
+}

@@ -1,0 +1,204 @@
+import { styleText } from 'node:util'
+import { clipped, counted, errorPage, milliseconds, table, visible } from '@svc/cli/command'
+import { type SvcError, svcError } from '@svc/core'
+import { grownSince, type Metrics, type Series, shortName } from './metrics.ts'
+import { type Asked, readStatus } from './server-status.ts'
+import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+
+type SortedBy = 'time' | 'calls' | 'errors' | 'memory' | 'cpu'
+
+export interface TopOptions extends Asked {
+  readonly sort: SortedBy
+  readonly once: boolean
+  /** Seconds between two looks. */
+  readonly interval: number
+  readonly json: boolean
+}
+
+/** `svc plugins top`; resolves with the exit code. */
+export async function top(options: TopOptions): Promise<number> {
+  if (options.json || options.once || !process.stdout.isTTY) return await once(options)
+  using live = openLiveScreen(process.stdout)
+  const foot = `every ${options.interval} s, by ${options.sort}; Ctrl-C ends it`
+  const show = (now: Look, before: Look | undefined) => live.draw(`${pictureOf(options, now, before)}\n\n${foot}`)
+  return await untilEnded(signal => lookAgain(options, signal, show))
+}
+
+async function once(options: TopOptions): Promise<number> {
+  const { metrics, untold } = await readStatus(options)
+  if (metrics === undefined) throw metricsUnavailable(untold.find(one => one.path === '/metrics'))
+  const all = sorted(usageOf(metrics), options.sort)
+  process.stdout.write(
+    `${options.json ? JSON.stringify({ plugins: all.map(wire) }, null, 2) : usageTable(all, { width: width() })}\n`
+  )
+  return 0
+}
+
+/** A pipe takes lines of any width. */
+const width = () => (process.stdout.isTTY ? process.stdout.columns || 80 : Infinity)
+
+function pictureOf({ sort }: TopOptions, now: Look, before: Look | undefined): string {
+  if (now.status === undefined) return errorPage(now.error)
+  const { metrics, untold } = now.status
+  if (metrics === undefined) return errorPage(metricsUnavailable(untold.find(one => one.path === '/metrics')))
+  const recent = recentOf(now.at, metrics, before)
+  return usageTable(sorted(usageOf(metrics), sort), { width: width(), ...(recent ? { recent } : {}) })
+}
+
+function recentOf(at: number, metrics: Metrics, before: Look | undefined): RecentUsage | undefined {
+  if (before?.status?.metrics === undefined) return undefined
+  const grown = usageOf(grownSince(before.status.metrics, metrics))
+  return { seconds: (at - before.at) / 1000, of: new Map(grown.map(one => [one.name, one])) }
+}
+
+const KEYS: Readonly<Record<SortedBy, (one: PluginUsage) => number>> = {
+  time: one => one.ms,
+  calls: one => one.calls,
+  errors: one => one.errors,
+  memory: one => one.isolated?.memoryBytes ?? 0,
+  cpu: one => one.isolated?.cpuMs ?? 0,
+}
+
+const sorted = (all: readonly PluginUsage[], by: SortedBy) =>
+  all.toSorted((a, b) => KEYS[by](b) - KEYS[by](a) || a.name.localeCompare(b.name))
+
+const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
+  plugin: name,
+  calls,
+  errors,
+  ms: Number(ms.toFixed(3)),
+  ...(isolated === undefined
+    ? {}
+    : {
+        isolation: 'process',
+        memory_bytes: isolated.memoryBytes,
+        cpu_ms: Math.round(isolated.cpuMs),
+        restarts: isolated.restarts,
+        refusals: isolated.refusals,
+        quarantined: isolated.quarantined,
+      }),
+})
+
+const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
+  svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
+    hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
+  })
+
+/** What one plugin has taken, all workers together. */
+export interface PluginUsage {
+  readonly name: string
+  /** Of its taps and of what it adds. */
+  readonly calls: number
+  readonly errors: number
+  /** Of all these calls; those that overlap count each. */
+  readonly ms: number
+  /** Of one in a process of its own. */
+  readonly isolated?: {
+    readonly memoryBytes: number
+    readonly cpuMs: number
+    readonly restarts: number
+    readonly refusals: number
+    readonly quarantined: boolean
+  }
+}
+
+const TOGETHER = ['hook', 'plugin']
+
+/** What metrics say of each plugin. */
+function usageOf(metrics: Metrics): PluginUsage[] {
+  const named = Map.groupBy(metrics.values(), series => series.name)
+  const sum = (family: string, plugin: string) =>
+    (named.get(`svc_${family}`) ?? []).reduce((total, { labels, value }) => (labels.plugin === plugin ? total + value : total), 0)
+  const both = (what: string, plugin: string) => TOGETHER.reduce((total, kind) => total + sum(`${kind}_${what}`, plugin), 0)
+  const isolated = new Set(pluginsIn(named.get('svc_plugin_up')))
+  const calling = TOGETHER.flatMap(kind => pluginsIn(named.get(`svc_${kind}_calls_total`)))
+  return [...new Set([...isolated, ...calling])].map(name => ({
+    name,
+    calls: both('calls_total', name),
+    errors: both('errors_total', name),
+    ms: both('seconds_total', name) * 1000,
+    ...(isolated.has(name) ? { isolated: processOf(name, sum) } : {}),
+  }))
+}
+
+const pluginsIn = (series: readonly Series[] = []) => series.flatMap(({ labels }) => labels.plugin ?? [])
+
+const processOf = (name: string, sum: (family: string, plugin: string) => number) => ({
+  memoryBytes: sum('plugin_memory_bytes', name),
+  cpuMs: sum('plugin_cpu_seconds_total', name) * 1000,
+  restarts: sum('plugin_restarts_total', name),
+  refusals: sum('plugin_refusals_total', name),
+  quarantined: sum('plugin_quarantined', name) > 0,
+})
+
+/** What was done since the look before, by plugin. */
+export interface RecentUsage {
+  readonly seconds: number
+  readonly of: ReadonlyMap<string, PluginUsage>
+}
+
+interface Column {
+  readonly head: string
+  readonly cell: (one: PluginUsage) => string
+}
+
+/** Characters of a name where there is room, and where there is little. */
+const [LONG_NAME, SHORT_NAME] = [34, 20]
+/** What a narrow terminal does without, in this order: what is left tells nearly the same, or is of those in a process of their own. */
+const DISPENSABLE = ['TIME', '/S', 'CPU', 'MEMORY', 'BUSY', 'CALLS']
+const MIB = 1_048_576
+
+/** A row a plugin, no wider than so many characters: names are shortened first, then whole columns left out. */
+export function usageTable(
+  all: readonly PluginUsage[],
+  { recent, width }: { readonly recent?: RecentUsage; readonly width: number }
+): string {
+  const columns = [...rateColumns(recent), ...COLUMNS]
+  for (let out = 0; out <= DISPENSABLE.length; out++) {
+    const gone = DISPENSABLE.slice(0, out)
+    const kept = columns.filter(one => !gone.includes(one.head))
+    const room = width - widthOf(rowsOf(all, kept, 0))
+    if (room >= SHORT_NAME || out === DISPENSABLE.length)
+      return painted(all, rowsOf(all, kept, Math.min(LONG_NAME, Math.max(room, SHORT_NAME))))
+  }
+  return ''
+}
+
+const COLUMNS: readonly Column[] = [
+  { head: 'CALLS', cell: one => counted(one.calls) },
+  { head: 'ERRORS', cell: one => counted(one.errors) },
+  { head: 'TIME', cell: one => milliseconds(one.ms) },
+  { head: 'MEMORY', cell: ({ isolated }) => (isolated ? `${counted(isolated.memoryBytes / MIB)} MiB` : '') },
+  { head: 'CPU', cell: ({ isolated }) => (isolated ? milliseconds(isolated.cpuMs) : '') },
+  {
+    head: 'RESTARTS',
+    cell: ({ isolated }) => (isolated ? (isolated.quarantined ? 'quarantined' : counted(isolated.restarts)) : ''),
+  },
+  { head: 'REFUSED', cell: ({ isolated }) => (isolated ? counted(isolated.refusals) : '') },
+]
+
+/** How often, and how much of one processor's time: above 100 % where calls overlap. */
+function rateColumns(recent: RecentUsage | undefined): readonly Column[] {
+  if (recent === undefined) return []
+  const of = ({ name }: PluginUsage) => recent.of.get(name)
+  return [
+    { head: '/S', cell: one => counted((of(one)?.calls ?? 0) / recent.seconds) },
+    { head: 'BUSY', cell: one => `${((of(one)?.ms ?? 0) / 10 / recent.seconds).toFixed(1)} %` },
+  ]
+}
+
+const rowsOf = (all: readonly PluginUsage[], columns: readonly Column[], name: number): string[] => {
+  const nameCell = (text: string) => (name === 0 ? '' : clipped(visible(text), name))
+  const cells = all.map(one => [nameCell(shortName(one.name)), ...columns.map(({ cell }) => cell(one))])
+  const sides = ['left' as const, ...columns.map(() => 'right' as const)]
+  return table([[nameCell('PLUGIN'), ...columns.map(one => one.head)], ...cells], sides).split('\n')
+}
+
+const widthOf = (rows: readonly string[]) => Math.max(...rows.map(row => row.length))
+
+function painted(all: readonly PluginUsage[], [head = '', ...lines]: readonly string[]): string {
+  const paint = (line: string, at: number) => (isBad(all[at]!) ? styleText('red', line, { stream: process.stdout }) : line)
+  return [styleText('bold', head, { stream: process.stdout }), ...lines.map(paint)].join('\n')
+}
+
+const isBad = ({ isolated }: PluginUsage) => isolated !== undefined && (isolated.quarantined || isolated.restarts > 0)

@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abortOnInterrupt } from '@svc/cli/program'
+import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
+import { stripVTControlCharacters } from 'node:util'
+
+/** A terminal that shows one picture after the other, and gets back what it showed before. */
+export interface LiveScreen extends Disposable {
+  draw(text: string): void
+}
+
+const OTHER_SCREEN = '\x1b[?1049h\x1b[?25l'
+const FORMER_SCREEN = '\x1b[?25h\x1b[?1049l'
+const HOME = '\x1b[H'
+const END_OF_LINE = '\x1b[K'
+const REST_OF_SCREEN = '\x1b[J'
+const PLAIN = '\x1b[0m'
+/** Of a terminal that does not tell. */
+const ROWS = 24
+const COLUMNS = 80
+
+/** Takes the terminal's other screen. Each picture is one write over the last one: nothing is cleared first, so nothing flickers. */
+export function openLiveScreen(stream: NodeJS.WriteStream): LiveScreen {
+  let last = ''
+  const paint = () => {
+    const lines = last.split('\n').slice(0, (stream.rows || ROWS) - 1)
+    const fitting = lines.map(line => `${cut(line, stream.columns || COLUMNS)}${END_OF_LINE}`)
+    stream.write(`${HOME}${fitting.join('\n')}\n${REST_OF_SCREEN}`)
+  }
+  const leave = () => void stream.write(FORMER_SCREEN)
+  stream.write(OTHER_SCREEN)
+  stream.on('resize', paint)
+  process.once('exit', leave)
+  return {
+    draw(text) {
+      last = text
+      paint()
+    },
+    [Symbol.dispose]() {
+      stream.off('resize', paint)
+      process.off('exit', leave)
+      leave()
+    },
+  }
+}
+
+/** A line that is too long would wrap and push the picture off; with its colours it is not worth the counting. */
+function cut(line: string, columns: number): string {
+  const bare = stripVTControlCharacters(line)
+  return bare.length <= columns ? line : `${bare.slice(0, columns)}${PLAIN}`
+}
+
+/** One look at the server: how it is, or why that is not known. */
+export type Look =
+  | { readonly at: number; readonly status: ServerStatus; readonly error?: undefined }
+  | { readonly at: number; readonly status?: undefined; readonly error: unknown }
+
+/** Looks, tells, and looks again until the signal aborts. What cannot be reached at the very first is thrown. */
+export async function lookAgain(
+  options: Asked & { readonly interval: number },
+  signal: AbortSignal,
+  show: (now: Look, before: Look | undefined) => void
+): Promise<void> {
+  let before: Look = { at: performance.now(), status: await readStatus(options) }
+  show(before, undefined)
+  while (await passed(options.interval * 1000, signal)) {
+    const now = await look(options)
+    show(now, before)
+    before = now
+  }
+}
+
+/** False when it was cut short. */
+const passed = (ms: number, signal: AbortSignal) => sleep(ms, true, { signal }).catch(() => false)
+
+async function look(options: Asked): Promise<Look> {
+  try {
+    const status = await readStatus(options)
+    return { at: performance.now(), status }
+  } catch (error) {
+    return { at: performance.now(), error }
+  }
+}
+
+/** Runs until Ctrl-C, SIGTERM, or whoever reads along has enough. */
+export async function untilEnded(run: (signal: AbortSignal) => Promise<void>): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  const ending = new AbortController()
+  const end = () => ending.abort()
+  process.once('SIGTERM', end)
+  process.stdout.on('error', end)
+  try {
+    await run(AbortSignal.any([interrupt.signal, ending.signal]))
+    return 0
+  } finally {
+    process.off('SIGTERM', end)
+  }
+}
