@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Ignore } from 'ignore'
-import { type Folder, openFileIn, openFolder, openFolderIn } from './opened.ts'
+import { type Folder, openFileIn, openFolder, openFolderIn } from './files.ts'
 import { type Place, type Roots, isInside } from './roots.ts'
 import { createYielder, type Yielder } from './yielder.ts'
 
