@@ -20,9 +20,8 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'core/runtime/isolation/tunnels.ts': 'connects the sockets of an isolated plugin, where every client library opens its own',
   'plugins/api/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
   'plugins/sandbox/quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
-  'plugins/tools/text/src/work/calculate.ts':
-    'the parser is given tables without inherited names; its manual says to change them',
-  'plugins/tools/web/src/work/markdown.ts': 'two packages describe the same node of a document in types of their own',
+  'plugins/tools/text/src/work.ts': 'the parser is given tables without inherited names; its manual says to change them',
+  'plugins/tools/web/src/markdown.ts': 'two packages describe the same node of a document in types of their own',
 }
 
 /** A place in a file, with the name of the rule that it breaks. */

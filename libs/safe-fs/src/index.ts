@@ -13,7 +13,22 @@ export {
   pathError,
 } from './errors.ts'
 export { compileGlob } from './glob.ts'
-export { type Folder, type Opened, openFileIn, openFolder, openFolderIn, openPlace, openToChange, readWhole } from './opened.ts'
+export {
+  type Alone,
+  claim,
+  type Content,
+  createLocks,
+  type Folder,
+  type Opened,
+  openFileIn,
+  openFolder,
+  openFolderIn,
+  openForTarget,
+  openPlace,
+  openToChange,
+  putFile,
+  readWhole,
+} from './files.ts'
 export {
   GIT_NAMES,
   isGitFolder,
@@ -25,7 +40,5 @@ export {
   refuseMoveOf,
   refuseName,
 } from './protected.ts'
-export { type Alone, createLocks } from './locks.ts'
 export { openRoots, type Place, realOf, type Root, type Roots, type RootsOptions, type Target } from './roots.ts'
 export { newTally, type Visit, walk, type WalkLimits, type WalkTally } from './walk.ts'
-export { claim, type Content, openForTarget, putFile } from './write.ts'

@@ -3,7 +3,7 @@ import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { createYielder, type Yielder } from '@svc/core'
 import type { Ignore } from 'ignore'
-import { type Folder, openFileIn, openFolder, openFolderIn } from './opened.ts'
+import { type Folder, openFileIn, openFolder, openFolderIn } from './files.ts'
 import { type Place, type Roots, isInside } from './roots.ts'
 
 /** One thing that a walk comes by. */

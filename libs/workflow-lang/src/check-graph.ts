@@ -1,12 +1,12 @@
-import { isTree } from '@svc/core'
+import { isTree, nearest } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
+import { checkNode, checkTemplates, type Standing } from './check-node.ts'
 import { type Check, DEEPEST, graphIn, type Keys, outputOf } from './check.ts'
-import { checkNode, type Standing } from './check-node.ts'
-import { checkTemplates } from './check-values.ts'
-import { checkGraphWays, checkWays } from './check-ways.ts'
+import { END } from './graph.ts'
 import { ERROR, namesAt, type Place, placeOf } from './places.ts'
 import type { Known } from './schemas.ts'
-import { GRAPH_SHAPE } from './shape.ts'
+import { GRAPH_SHAPE, NODE_NAME } from './shape.ts'
+import { holdsExpression } from './template.ts'
 
 type Vars = ReadonlyMap<string, Known>
 
@@ -96,3 +96,149 @@ function checkHasBodies({ notes }: Check, { body }: WorkflowNode, { node, keys }
     if (!NAME.test(name))
       notes.add([...keys, 'bodies', name], `"${name}" is no name for a body`, 'write letters, digits, _ and -')
 }
+
+type Named = Graph & { readonly name: string }
+
+/** A workflow that a node names. */
+interface Call {
+  readonly name: string
+  readonly keys: Keys
+}
+
+/** A workflow that contains itself, by whatever way, would never end. */
+export function checkSelf(check: Check, definition: Named): void {
+  const told = new Set<string>()
+  for (const call of callsIn(check, definition, [], 0)) {
+    if (told.has(call.name)) continue
+    told.add(call.name)
+    const way = call.name === definition.name ? [call.name] : wayBack(check, call.name, definition.name)
+    if (way)
+      check.notes.add(
+        call.keys,
+        `the workflow contains itself: ${[definition.name, ...way].join(' → ')}`,
+        'a cycle of nodes, or a loop, does a thing again'
+      )
+  }
+}
+
+/** The workflows from one to another that it contains. */
+function wayBack(check: Check, from: string, to: string): readonly string[] | undefined {
+  const ways = new Map<string, readonly string[]>([[from, [from]]])
+  for (const [name, way] of ways) {
+    const definition = check.ground.definitionOf?.(name)
+    for (const call of definition ? callsIn(check, definition, [], 0) : []) {
+      if (call.name === to) return [...way, to]
+      if (!ways.has(call.name)) ways.set(call.name, [...way, call.name])
+    }
+  }
+  return undefined
+}
+
+function* callsIn(check: Check, graph: Graph, keys: Keys, depth: number): Generator<Call> {
+  if (depth > DEEPEST) return
+  for (const [name, node] of Object.entries(graph.nodes)) yield* callsOf(check, node, [...keys, 'nodes', name], depth)
+}
+
+function* callsOf(check: Check, node: NodeDefinition, keys: Keys, depth: number): Generator<Call> {
+  const names = typeof node.type === 'string' ? (check.ground.typeOf(node.type)?.names ?? {}) : {}
+  for (const [key, kind] of Object.entries(names)) {
+    const value = node[key]
+    if (kind === 'workflow' && typeof value === 'string' && !value.includes('${{')) yield { name: value, keys: [...keys, key] }
+  }
+  const bodies = { ...(node.do ? { do: node.do } : {}), ...(node.compensate ? { compensate: node.compensate } : {}) }
+  for (const [key, body] of Object.entries(bodies)) yield* callsWithin(check, body, [...keys, key], depth + 1)
+  for (const [name, body] of Object.entries(isTree(node.bodies) ? node.bodies : {}))
+    yield* callsWithin(check, body, [...keys, 'bodies', name], depth + 1)
+}
+
+function* callsWithin(check: Check, body: unknown, keys: Keys, depth: number): Generator<Call> {
+  const graph = graphIn(body)
+  if (!graph || !isTree(body)) return
+  if ('nodes' in body) yield* callsIn(check, graph, keys, depth)
+  else if (depth <= DEEPEST) yield* callsOf(check, graph.nodes.do!, keys, depth)
+}
+
+const NAMES = new RegExp(NODE_NAME)
+
+/** Names of nodes, where the graph starts, and what no way leads to. */
+function checkGraphWays({ notes }: Check, place: Place, keys: Keys): void {
+  const { graph, flow } = place
+  for (const name of Object.keys(graph.nodes)) {
+    const at = [...keys, 'nodes', name]
+    if (!NAMES.test(name))
+      notes.add(
+        at,
+        `"${name}" is no name for a node`,
+        'write letters, digits and _, no digit first, and no name that objects have: so that expressions can name it'
+      )
+    else if (name === END) notes.add(at, '"end" cannot be the name of a node', 'it is what ends a way')
+    else if (!flow.reached.has(name) && flow.reached.size > 0)
+      notes.add(at, `no way leads to "${name}"`, 'name it in a next, a branch or a catch, or take it out')
+  }
+  if (graph.start !== undefined) checkTarget({ notes }, place, graph.start, [...keys, 'start'], false)
+}
+
+function checkTarget({ notes }: Pick<Check, 'notes'>, { graph, names }: Place, to: unknown, keys: Keys, mayEnd = true): void {
+  if (typeof to !== 'string' || Object.hasOwn(graph.nodes, to) || (mayEnd && to === END)) return
+  const near = nearest(to, mayEnd ? [...names, END] : names)
+  notes.add(keys, `there is no node "${to}" in this graph`, near ? `did you mean "${near}"?` : undefined)
+}
+
+/** Where the ways from a node lead. */
+function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, keys }: Standing): void {
+  checkTarget(check, place, node.next, [...keys, 'next'])
+  checkTarget(check, place, node.catch, [...keys, 'catch'])
+  const branches = isTree(node.branches) ? node.branches : undefined
+  for (const [branch, to] of Object.entries(branches ?? {})) checkTarget(check, place, to, [...keys, 'branches', branch])
+  if (type) checkBranches(check, type, { node, keys, branches })
+}
+
+interface Branches {
+  readonly node: Standing['node']
+  readonly keys: Keys
+  readonly branches: object | undefined
+}
+
+function checkBranches({ notes }: Check, type: WorkflowNode, { node, keys, branches }: Branches): void {
+  const at = [...keys, 'branches']
+  if (type.branches === undefined && branches) return notes.add(at, `a ${node.type} answers no branch`, 'write next')
+  const answered = answeredBy(type, node)
+  if (!answered || (type.branches === 'any' && !branches)) return
+  const { needed, all } = answered
+  for (const branch of Object.keys(branches ?? {})) {
+    if (all.includes(branch)) continue
+    const near = nearest(branch, all)
+    const hint = all.length === 0 ? 'write next' : `it answers ${all.join(', ')}`
+    notes.add([...at, branch], `a ${node.type} never answers "${branch}"`, near ? `did you mean "${near}"?` : hint)
+  }
+  const missing = needed.filter(branch => !branches || !Object.hasOwn(branches, branch))
+  // an end that is written is meant, but only where there are no branches beside it
+  const goesOn = node.next !== undefined && (node.next !== END || !branches)
+  if (missing.length > 0 && !goesOn) notes.add(at, `leads nowhere for ${missing.join(', ')}`, hintOf(missing))
+}
+
+interface Answered {
+  readonly needed: readonly string[]
+  readonly all: readonly string[]
+}
+
+/** The branches that a node answers with its settings; undefined where only its run knows. */
+function answeredBy({ branches, answers = [] }: WorkflowNode, node: NodeDefinition): Answered | undefined {
+  if (branches !== 'any') return branches && { needed: branches, all: branches }
+  const decisive = answers.flatMap(({ having = {}, listed }) => [
+    ...Object.keys(having),
+    ...(listed === undefined ? [] : [listed]),
+  ])
+  if (decisive.some(key => holdsExpression(node[key]))) return undefined
+  const rule = answers.find(({ given = [], having = {} }) => {
+    const isGiven = given.every(key => node[key] !== undefined)
+    return isGiven && Object.entries(having).every(([key, value]) => node[key] === value)
+  })
+  if (!rule) return undefined
+  const listed = rule.listed === undefined ? [] : node[rule.listed]
+  const needed = [...(rule.branches ?? []), ...(Array.isArray(listed) ? listed.map(String) : [])]
+  return { needed, all: [...needed, ...(rule.optional ?? [])] }
+}
+
+const hintOf = (missing: readonly string[]) =>
+  `write branches: { ${missing.map(branch => `${branch}: <node>`).join(', ')} }, with end where the way ends`

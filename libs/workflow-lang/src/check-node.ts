@@ -1,14 +1,13 @@
-import { isTree, nearest } from '@svc/core'
+import { codeOf, isTree, messageOf, nearest } from '@svc/core'
 import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
-import { callFaults } from './call-faults.ts'
-import { checkExpression, checkTemplates } from './check-values.ts'
+import { callFaults } from './check-call.ts'
 import type { Check, Keys, NameKind } from './check.ts'
 import { NODE_KEYS } from './graph.ts'
 import { namesAt, type Place } from './places.ts'
 import type { Known } from './schemas.ts'
 import { NODE_PROPERTIES, NODE_SHAPE, nodeShape, settingsOfType } from './shape.ts'
-import { holdsExpression } from './template.ts'
-import type { Expected } from './typed.ts'
+import { expressionsIn, holdsExpression, templateFault } from './template.ts'
+import { type Expected, expressionFaults, type Names } from './typed.ts'
 
 /** A node where it stands. */
 export interface Standing {
@@ -153,4 +152,26 @@ function checkCalled({ ground, notes }: Check, type: WorkflowNode, node: Setting
 function defaultOf(type: WorkflowNode, setting: string): unknown {
   const schema = settingsOfType(type)[setting]
   return typeof schema === 'object' ? schema.default : undefined
+}
+
+/** Looks at every expression in a value. */
+export function checkTemplates(check: Check, value: unknown, keys: Keys, names: Names): void {
+  if (typeof value === 'string') return checkText(check, value, keys, names)
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, one] of Object.entries(value)) checkTemplates(check, one, [...keys, key], names)
+}
+
+function checkText(check: Check, text: string, keys: Keys, names: Names): void {
+  const fault = templateFault(text)
+  if (fault) check.notes.add(keys, fault.message, fault.hint)
+  for (const one of expressionsIn(text)) checkExpression(check, one, keys, names, 'any')
+}
+
+function checkExpression({ notes }: Check, text: string, keys: Keys, names: Names, expected: Expected): void {
+  try {
+    for (const fault of expressionFaults(text, names, expected)) notes.note({ keys, ...fault })
+  } catch (error) {
+    // deeper than the stack
+    notes.add(keys, `"${text.slice(0, 200)}" is no expression: ${codeOf(error) ?? messageOf(error)}`)
+  }
 }

@@ -1,7 +1,6 @@
-import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
-import { isTree, type JsonSchema } from '@svc/core'
-import type { Notes } from './notes.ts'
-import type { Known } from './schemas.ts'
+import { isTree, type JsonSchema, pathOf } from '@svc/core'
+import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
+import type { Known, Wrong } from './schemas.ts'
 
 /** What definitions can name besides their own nodes. */
 export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
@@ -45,3 +44,36 @@ export function graphIn(body: unknown): Graph | undefined {
 /** What is known of the output of a node of a type. */
 export const outputOf = (ground: Ground, type: unknown): Known =>
   typeof type === 'string' ? ground.typeOf(type)?.output : undefined
+
+/** More are counted, but not told. */
+const MAX_NOTES = 1_000
+const MAX_NOTE_LENGTH = 500
+
+/** Keeps what is wrong. */
+export class Notes {
+  readonly #lineOf: ((keys: readonly string[]) => number) | undefined
+  readonly #problems: WorkflowProblem[] = []
+  #more = 0
+
+  constructor(lineOf?: (keys: readonly string[]) => number) {
+    this.#lineOf = lineOf
+  }
+
+  add(keys: readonly string[], message: string, hint?: string): void {
+    this.note({ keys, message, ...(hint === undefined ? {} : { hint }) })
+  }
+
+  note({ keys, message, hint, line = this.#lineOf?.(keys) }: Wrong & { readonly line?: number }): void {
+    if (this.#problems.length >= MAX_NOTES) return void (this.#more += 1)
+    const about = { ...(line === undefined ? {} : { line }), ...(hint === undefined ? {} : { hint: cut(hint) }) }
+    this.#problems.push({ message: cut(message), path: pathOf(keys), ...about })
+  }
+
+  /** All of them, as they stand in the text. */
+  get problems(): readonly WorkflowProblem[] {
+    const sorted = this.#problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
+    return this.#more === 0 ? sorted : [...sorted, { message: `${this.#more} more problems are not told`, path: '' }]
+  }
+}
+
+const cut = (text: string) => (text.length > MAX_NOTE_LENGTH ? `${text.slice(0, MAX_NOTE_LENGTH)}…` : text)

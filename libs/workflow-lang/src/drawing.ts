@@ -1,5 +1,5 @@
-import type { Graph, NodeDefinition, RunStep, StepStatus } from '@svc/core/contracts'
 import { isTree } from '@svc/core'
+import type { Graph, NodeDefinition, RunStep, StepStatus, WorkflowDefinition } from '@svc/core/contracts'
 import { graphIn } from './check.ts'
 import { END, startOf } from './graph.ts'
 
@@ -7,7 +7,7 @@ import { END, startOf } from './graph.ts'
 export type GraphState = ReadonlyMap<string, StepStatus>
 
 /** A way from one node to another; `label` is the branch. */
-export interface DrawnWay {
+interface DrawnWay {
   readonly to: string
   readonly label?: string
   readonly kind: 'next' | 'catch'
@@ -24,7 +24,7 @@ export interface DrawnNode {
 }
 
 /** Nodes drawn at most; a picture of more says nothing. */
-export const MOST_DRAWN = 2_000
+const MOST_DRAWN = 2_000
 
 /** The nodes of a graph in the order a reader meets them, with all that is within them. */
 export function drawnNodes(graph: Graph, path = '', left = { nodes: MOST_DRAWN }): DrawnNode[] {
@@ -124,4 +124,58 @@ export const STATES: Readonly<Record<StepStatus, { readonly sign: string; readon
   waiting: { sign: '…', word: 'waiting' },
   failed: { sign: '✗', word: 'failed' },
   cancelled: { sign: '–', word: 'cancelled' },
+}
+
+interface TerminalOptions {
+  readonly state?: GraphState
+  /** Columns that there are; default 80. */
+  readonly width?: number
+}
+
+/** Draws a workflow as text: a line a node in the order of its ways, its branches and what it does inside below it. Lines are cut to the width. */
+export function drawTerminal(definition: WorkflowDefinition, { state = new Map(), width = 80 }: TerminalOptions = {}): string {
+  const nodes = drawnNodes(definition)
+  const all = [plain(definition.name), ...linesOf(nodes, state)]
+  const shown = countOf(nodes) >= MOST_DRAWN ? [...all, `… only ${MOST_DRAWN} nodes are drawn`] : all
+  return shown.map(line => cut(line, Math.max(20, width))).join('\n')
+}
+
+const countOf = (nodes: readonly DrawnNode[]): number =>
+  nodes.reduce((sum, { bodies }) => sum + 1 + bodies.reduce((inner, body) => inner + countOf(body.nodes), 0), 0)
+
+const linesOf = (nodes: readonly DrawnNode[], state: GraphState): string[] =>
+  nodes.flatMap((node, at) => nodeLines(node, nodes.slice(0, at + 1), nodes[at + 1]?.id, state))
+
+/** The way to what stands right below is a line, others are told. */
+function nodeLines(node: DrawnNode, above: readonly DrawnNode[], below: string | undefined, state: GraphState): string[] {
+  const status = state.get(node.id)
+  const mark = status ? `${STATES[status].sign} ` : state.size > 0 ? '  ' : ''
+  const head = `● ${mark}${plain(node.name)} (${plain(node.type)})${status ? ` ${STATES[status].word}` : ''}`
+  const [only] = node.ways
+  const isStraight = node.ways.length === 1 && only!.label === undefined && only!.kind === 'next' && only!.to === below
+  const ways = isStraight ? [] : node.ways.map(way => `├─ ${wayText(way, above)}`)
+  const bodies = node.bodies.flatMap(({ name, nodes }) => [
+    `┌ ${plain(name)}`,
+    ...linesOf(nodes, state).map(line => `│ ${line}`),
+    '└',
+  ])
+  const goesOn = isStraight || node.ways.some(({ to }) => to === below)
+  const rail = goesOn ? '│' : ' '
+  const under = [...bodies, ...ways].map(line => `${rail} ${line}`)
+  return [head, ...under, ...(isStraight ? ['↓'] : goesOn ? ['│'] : [])]
+}
+
+function wayText({ to, label, kind }: DrawnWay, above: readonly DrawnNode[]): string {
+  const word = kind === 'catch' ? 'on failure ' : label === undefined ? '' : `${plain(label)} `
+  if (to === END) return `${word}→ end`
+  const name = plain(to.slice(to.lastIndexOf('/') + 1))
+  return above.some(({ id }) => id === to) ? `${word}↺ ${name}` : `${word}→ ${name}`
+}
+
+/** Names come from strangers, and a terminal does what it is told. */
+const plain = (text: string) => String(text).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
+
+function cut(line: string, width: number): string {
+  const signs = Array.from(line)
+  return signs.length > width ? `${signs.slice(0, width - 1).join('')}…` : line
 }

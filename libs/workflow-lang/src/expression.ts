@@ -1,12 +1,11 @@
 import type { Environment, ParseResult } from '@marcbachmann/cel-js'
 import { messageOf, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
-import { bounded, isTooLong } from './budget.ts'
+import { bounded, isTooLong, toJson } from './budget.ts'
 import { FUNCTIONS, GUARDS, NUMBERS } from './functions.ts'
-import { guarded } from './guarded.ts'
-import { kept } from './kept.ts'
+import { guarded } from './syntax.ts'
+import { kept } from './patterns.ts'
 import { cel } from './late.ts'
-import { toJson } from './to-json.ts'
 
 /** What expressions can name. */
 export type Scope = Readonly<Record<string, unknown>>
@@ -36,9 +35,9 @@ let written: Environment | undefined
 let guards: Environment | undefined
 
 /** Makes an expression of its text. Throws EXPRESSION_INVALID for one that cannot be read. */
-export const expression: (text: string) => Expression = kept(KEPT, compiled)
+export const expression: (text: string) => Expression = kept(KEPT, compiledExpression)
 
-function compiled(text: string): Expression {
+function compiledExpression(text: string): Expression {
   const evaluate = guardedEnvironment().parse(guarded(parsed(text).ast))
   const once = (scope: Scope) => bounded(() => toJson(evaluate(scope)))
   return scope => {

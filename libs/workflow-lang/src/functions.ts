@@ -1,6 +1,5 @@
-import { go, payDeep, payFlat, spend, textCost } from './budget.ts'
+import { go, payDeep, payFlat, spend, textCost, toJson } from './budget.ts'
 import { pattern } from './patterns.ts'
-import { toJson } from './to-json.ts'
 
 type Binary = (a: number | bigint, b: number | bigint) => unknown
 const both =

@@ -1,10 +1,20 @@
-export { DURATION_PATTERN, durationMs } from './duration.ts'
 export { type Expression, expression, type Scope } from './expression.ts'
-export { bodiesOf, END, graphOf, isGraph, NODE_KEYS, nodesWithin, ONLY, settingsOf, startOf } from './graph.ts'
+export {
+  bodiesOf,
+  DURATION_PATTERN,
+  durationMs,
+  END,
+  graphOf,
+  isGraph,
+  NODE_KEYS,
+  nodesWithin,
+  ONLY,
+  settingsOf,
+  startOf,
+} from './graph.ts'
 export { expressionsIn, type Template, template } from './template.ts'
-export { toJson } from './to-json.ts'
+export { toJson } from './budget.ts'
 export { type Definition, type Ground, type NameKind, plainDefinition, problemsOf, readDefinition } from './problems.ts'
-export { workflowSchema } from './workflow-schema.ts'
+export { workflowSchema } from './shape.ts'
 export { drawSvg } from './draw-svg.ts'
-export { drawTerminal } from './draw-terminal.ts'
-export { type GraphState, stateOf } from './drawing.ts'
+export { drawTerminal, type GraphState, stateOf } from './drawing.ts'

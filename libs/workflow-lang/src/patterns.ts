@@ -1,11 +1,23 @@
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
-import { kept } from './kept.ts'
+
+/** Makes a thing of a text once and keeps it ready; with so many kept all are made anew. What cannot be made is tried again. */
+export function kept<T>(most: number, make: (text: string) => T): (text: string) => T {
+  const ready = new Map<string, T>()
+  return text => {
+    const there = ready.get(text)
+    if (there !== undefined) return there
+    const made = make(text)
+    if (ready.size >= most) ready.clear()
+    ready.set(text, made)
+    return made
+  }
+}
 
 /** A longer pattern, and one that becomes a larger program, is refused: making it takes its time too. */
-const [LONGEST, LARGEST] = [1_000, 5_000]
+const [MAX_PATTERN, LARGEST] = [1_000, 5_000]
 /** So many patterns are kept ready. */
-const KEPT = 200
+const KEPT_PATTERNS = 200
 
 /** A regular expression that takes linear time, whatever it says. */
 export interface Pattern {
@@ -18,10 +30,10 @@ export interface Pattern {
 let engine: typeof RE2JS | undefined
 
 /** Makes a pattern of what JavaScript calls a regular expression. Throws for one that is none, is too large, or cannot be linear (look-around, back-references). */
-export const pattern: (text: string) => Pattern = kept(KEPT, compiled)
+export const pattern: (text: string) => Pattern = kept(KEPT_PATTERNS, compiledPattern)
 
-function compiled(text: string): Pattern {
-  if (text.length > LONGEST) throw new RangeError('the pattern is too long')
+function compiledPattern(text: string): Pattern {
+  if (text.length > MAX_PATTERN) throw new RangeError('the pattern is too long')
   engine ??= (createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }).RE2JS
   const made = engine.compile(engine.translateRegExp(text))
   const size = made.programSize()

@@ -1,6 +1,6 @@
 import { isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 import type { WorkflowNode } from '@svc/core/contracts'
-import { DURATION_PATTERN } from './duration.ts'
+import { DURATION_PATTERN } from './graph.ts'
 
 type Properties = Readonly<Record<string, JsonSchema>>
 
@@ -83,7 +83,7 @@ export const NODE_PROPERTIES: Properties = {
 }
 
 /** Keys of a graph. */
-export const GRAPH_PROPERTIES: Properties = {
+const GRAPH_PROPERTIES: Properties = {
   description: text('What it is for'),
   start: text('The first node; default: the one that is written first'),
   nodes: { type: 'object', additionalProperties: { type: 'object' }, minProperties: 1, description: 'The nodes, by name' },
@@ -92,7 +92,7 @@ export const GRAPH_PROPERTIES: Properties = {
 }
 
 /** Keys of a workflow. */
-export const WORKFLOW_PROPERTIES: Properties = {
+const WORKFLOW_PROPERTIES: Properties = {
   name: {
     type: 'string',
     pattern: WORKFLOW_NAME,
@@ -136,7 +136,7 @@ export function nodeShape(type: WorkflowNode): Schema {
 export const settingsOfType = ({ settings }: WorkflowNode): Properties =>
   typeof settings === 'object' && isTree(settings.properties) ? (settings.properties as Properties) : {}
 
-export function nodeSchema(type: WorkflowNode): JsonSchema & object {
+function nodeSchema(type: WorkflowNode): JsonSchema & object {
   const settings = typeof type.settings === 'object' ? type.settings : {}
   const required = Array.isArray(settings.required) ? (settings.required as string[]) : []
   return {
@@ -144,5 +144,65 @@ export function nodeSchema(type: WorkflowNode): JsonSchema & object {
     type: 'object',
     properties: { ...NODE_PROPERTIES, ...settingsOfType(type) },
     required: ['type', ...required],
+  }
+}
+
+const TEMPLATE = { type: 'string', pattern: String.raw`\$\{\{` }
+const ANY_BODY = { anyOf: [{ $ref: '#/$defs/graph' }, { $ref: '#/$defs/node' }] }
+const bodyAs = (key: 'compensate' | 'do') => ({
+  ...ANY_BODY,
+  description: (NODE_PROPERTIES[key] as JsonSchema & object).description,
+})
+
+/** A JSON Schema of whole definitions with these types of nodes, for editors. What only `svc workflows validate` sees is not in it: names, ways, expressions. */
+export function workflowSchema(types: Iterable<readonly [string, WorkflowNode]>): JsonSchema {
+  const nodes = [...types].map(([name, type]) => [name, nodeOf(name, type)] as const)
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    ...graph({ ...WORKFLOW_PROPERTIES }, ['name', 'nodes']),
+    $defs: {
+      graph: graph(GRAPH_PROPERTIES, ['nodes']),
+      node: {
+        type: 'object',
+        required: ['type'],
+        properties: { type: { enum: nodes.map(([name]) => name) } },
+        allOf: nodes.map(([name, node]) =>
+          Object.fromEntries([
+            ['if', { properties: { type: { const: name } }, required: ['type'] }],
+            // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+            ['then', node],
+          ])
+        ),
+      },
+    },
+  }
+}
+
+const graph = (properties: object, required: readonly string[]) => ({
+  type: 'object',
+  required,
+  additionalProperties: false,
+  properties: {
+    ...properties,
+    nodes: {
+      ...(GRAPH_PROPERTIES.nodes as object),
+      propertyNames: { pattern: NODE_NAME },
+      additionalProperties: { $ref: '#/$defs/node' },
+    },
+  },
+})
+
+function nodeOf(name: string, type: WorkflowNode): object {
+  const settings = Object.entries(settingsOfType(type)).map(([key, json]) => [key, { anyOf: [json, TEMPLATE] }])
+  return {
+    ...nodeSchema(type),
+    properties: {
+      ...NODE_PROPERTIES,
+      type: { const: name, description: type.description },
+      compensate: bodyAs('compensate'),
+      do: bodyAs('do'),
+      bodies: { ...(NODE_PROPERTIES.bodies as object), additionalProperties: ANY_BODY },
+      ...Object.fromEntries(settings),
+    },
   }
 }

@@ -16,8 +16,7 @@ import {
 } from '@svc/safe-fs'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { notEmpty, tooMany } from './errors.ts'
-import { refuseRoots } from './guarded.ts'
-import { counted, pathOf } from './words.ts'
+import { counted, pathOf, refuseRoots } from './paths.ts'
 
 /** Makes `delete_file`: a file, a link or a folder within the roots; with all that is in it only when asked, and at most `most` things. */
 export function createDeleteFile(roots: Roots, most: number): Tool {

@@ -1,7 +1,7 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/safe-fs'
 import { objectOf, toolOf } from '@svc/plugin-kit'
-import { pathOf } from './words.ts'
+import { pathOf } from './paths.ts'
 
 /** What the schema lets through. */
 interface Arguments {

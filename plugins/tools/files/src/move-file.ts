@@ -17,8 +17,7 @@ import {
 } from '@svc/safe-fs'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { elsewhere, intoItself } from './errors.ts'
-import { refuseRoots } from './guarded.ts'
-import { pathOf } from './words.ts'
+import { pathOf, refuseRoots } from './paths.ts'
 
 /** What the schema lets through. */
 interface Arguments {

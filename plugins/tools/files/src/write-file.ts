@@ -17,7 +17,7 @@ import {
 } from '@svc/safe-fs'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { tooLarge } from './errors.ts'
-import { counted, pathOf } from './words.ts'
+import { counted, pathOf } from './paths.ts'
 
 /** What the schema lets through. */
 interface Arguments {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { chmod, stat, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { editBytes } from '../src/edit.ts'
+import { editBytes } from '../src/edit-file.ts'
 import { fields, openFiles, refusal, sample, text } from './support/files.ts'
 
 describe('edit_file', () => {

@@ -1,5 +1,4 @@
 import { objectOf } from '@svc/plugin-kit'
-import { wholeText } from './texts.ts'
 import type { Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, TEXT } from './shapes.ts'
 
@@ -74,3 +73,11 @@ export const notesOf = ({ truncated, more, files }: Difference): string[] => [
   ...(truncated ? ['[The difference is cut here: name some of the files in paths to see theirs.]'] : []),
   ...(more ? [`[There are more changed files: these are ${files.length} of them.]`] : []),
 ]
+
+const decoder = new TextDecoder()
+
+/** Bytes as text; where they were cut, without the line that is not whole. */
+export function wholeText(bytes: Buffer, cut: boolean): string {
+  const end = cut ? bytes.lastIndexOf(10) + 1 || bytes.length : bytes.length
+  return decoder.decode(bytes.subarray(0, end))
+}

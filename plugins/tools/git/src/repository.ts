@@ -3,9 +3,8 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf, type CallContext } from '@svc/core'
 import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
 import type { FairSemaphore } from '@svc/worker-pool'
-import { environment, type Setting, withoutFilter } from './environment.ts'
+import { environment, type GitAnswer, runGit, type Setting, withoutFilter } from './run-git.ts'
 import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
-import { type GitAnswer, runGit } from './run-git.ts'
 import type { GitConfig } from './settings.ts'
 
 /** Where the tools work, and how. */

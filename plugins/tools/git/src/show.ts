@@ -1,11 +1,10 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
-import { COMMIT, FORMAT, parseCommits, shownCommit } from './commits.ts'
+import { CHANGES, differenceOf, notesOf, tellChanges, wholeText } from './changes.ts'
+import { COMMIT, FORMAT, parseCommits, shownCommit } from './log.ts'
 import { isBinary, noFile } from './errors.ts'
 import { type Ground, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, parameters, ref, TEXT } from './shapes.ts'
-import { wholeText } from './texts.ts'
 
 /** Makes `git_show`: a commit with its changes, or a file as it was at a commit. */
 export function createGitShow(ground: Ground): Tool {

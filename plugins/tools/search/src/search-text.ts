@@ -1,9 +1,7 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { compileGlob, type Roots } from '@svc/safe-fs'
-import { compileQuery } from './query.ts'
-import { type FileSearch, noTally, searchPlace, type Tally } from './search-files.ts'
-import type { Match } from './search-lines.ts'
+import { compileQuery, type FileSearch, type Match, noTally, searchPlace, type Tally } from './search-files.ts'
 import type { SearchConfig } from './settings.ts'
 
 /** What the schema lets through. */

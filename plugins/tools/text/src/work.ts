@@ -1,11 +1,264 @@
 // What the worker processes of this plugin are started with: no @svc/core here, and each library at its first use.
-import { serveWork } from '@svc/worker-pool/child'
-import { calculate } from './work/calculate.ts'
-import { parseCsv } from './work/csv.ts'
-import { diffText } from './work/diff.ts'
-import { queryJson } from './work/query.ts'
-import { matchRegex } from './work/regex.ts'
-import { renderTemplate } from './work/template.ts'
+import { refusal, serveWork } from '@svc/worker-pool/child'
+
+const DIGITS = 15
+const FUNCTIONS = ['min', 'max', 'hypot', 'pow', 'atan2', 'roundTo', 'gamma']
+/** `log` is left out: half of the world means ln by it, the other half log10. */
+const OPERATORS = (
+  '- + ! not abs ceil floor round trunc sign sqrt cbrt exp expm1 ln log1p log2 log10 ' +
+  'sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh'
+).split(' ')
+/** Nothing but numbers: no names of one's own, no texts, no lists, no chance. */
+const OFF = { assignment: false, fndef: false, concatenate: false, in: false, random: false, length: false }
+
+async function calculate({ expression }: { expression: string }): Promise<{ result: number | boolean; note?: string }> {
+  const value = await evaluated(expression)
+  if (typeof value === 'boolean') return { result: value }
+  if (typeof value !== 'number') throw expressionInvalid('it is no number')
+  if (Number.isNaN(value)) throw expressionInvalid('there is no such number (like 0 / 0, or the root of -1)')
+  if (!Number.isFinite(value)) throw expressionInvalid('it is infinite, or too large (above 1.8e308)')
+  // 0.1 + 0.2 is 0.3
+  const result = Number(value.toPrecision(DIGITS))
+  const exact = Number.isInteger(value) && Math.abs(value) > Number.MAX_SAFE_INTEGER
+  return exact ? { result: value, note: `only the first ${DIGITS} digits are sure` } : { result }
+}
+
+async function evaluated(expression: string): Promise<unknown> {
+  const { Parser } = await import('expr-eval-fork')
+  const parser = new Parser({ allowMemberAccess: false, operators: OFF })
+  const functions = Object.assign(only(parser.functions as object, FUNCTIONS), { gcd: all(gcd), lcm: all(lcm) })
+  // public members of the parser, replaced by tables without inherited names: `constructor` is no operator and no constant
+  Object.assign(parser, {
+    functions,
+    unaryOps: only(parser.unaryOps as object, OPERATORS),
+    consts: only(parser.consts as object),
+  })
+  try {
+    return parser.evaluate(expression)
+  } catch (error) {
+    if (error instanceof RangeError) throw error
+    throw expressionInvalid(messageOf(error))
+  }
+}
+
+/** Members by their names, and nothing that is inherited. */
+const only = (table: object, names = Object.keys(table)): object =>
+  Object.assign(Object.create(null), Object.fromEntries(Object.entries(table).filter(([name]) => names.includes(name))))
+
+const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
+const lcm = (a: number, b: number): number => (a === 0 || b === 0 ? 0 : Math.abs(a / gcd(a, b)) * Math.abs(b))
+const all =
+  (two: (a: number, b: number) => number) =>
+  (...numbers: number[]): number => {
+    if (numbers.length === 0 || !numbers.every(Number.isSafeInteger)) throw new Error('gcd and lcm take whole numbers')
+    return numbers.reduce(two)
+  }
+
+const expressionInvalid = (why: string) =>
+  refusal('EXPRESSION_INVALID', `the expression cannot be calculated: ${why}`, { hint: 'write arithmetic like (1 + 2) * 3 ^ 2' })
+
+interface TemplateInput {
+  readonly template: string
+  readonly values: object
+  readonly escape: boolean
+}
+
+async function renderTemplate({ template, values, escape }: TemplateInput) {
+  const { default: mustache } = await import('mustache')
+  const missing = new Set<string>()
+
+  /** Sees a value's own members and nothing else: no prototype, no function. */
+  class Values extends mustache.Context {
+    override push(view: unknown) {
+      return new Values(view, this)
+    }
+    override lookup(name: string): unknown {
+      const found = name === '.' ? { value: this.view as unknown } : this.#find(name.split('.'))
+      if (!found) missing.add(name)
+      return found?.value
+    }
+    #find(path: readonly string[]): FoundValue | undefined {
+      if (hasOwnMember(this.view, path[0]!)) return path.reduce<FoundValue | undefined>(ownMember, { value: this.view })
+      const parent = this.parent as Values | undefined
+      return parent === undefined ? undefined : parent.#find(path)
+    }
+  }
+  const writer = new mustache.Writer()
+  const shown = (value: unknown) => (typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value))
+  const text = rendered(() =>
+    writer.render(template, new Values(values), {}, { escape: value => (escape ? mustache.escape(shown(value)) : shown(value)) })
+  )
+  notTooLong(text.length, 'fill in less')
+  return { text, missing: [...missing] }
+}
+
+interface FoundValue {
+  readonly value: unknown
+}
+
+const hasOwnMember = (value: unknown, name: string) => typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+
+const ownMember = (found: FoundValue | undefined, name: string): FoundValue | undefined =>
+  found && hasOwnMember(found.value, name) ? { value: (found.value as Record<string, unknown>)[name] } : undefined
+
+function rendered(work: () => string): string {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof RangeError) throw error
+    throw refusal('TEMPLATE_INVALID', `the template cannot be filled: ${messageOf(error)}`, {
+      hint: 'close each {{#section}} with {{/section}}',
+    })
+  }
+}
+
+interface RegexInput {
+  readonly pattern: string
+  readonly text: string
+  readonly flags: string
+  readonly most: number
+}
+
+type RegexMatch = {
+  readonly match: string
+  readonly index: number
+  readonly line: number
+  readonly groups: (string | null)[]
+  readonly named?: Record<string, string | null>
+}
+
+function matchRegex({ pattern, text, flags, most }: RegexInput) {
+  const matches: RegexMatch[] = []
+  let [line, seen, size] = [1, 0, 0]
+  for (const found of text.matchAll(compiledRegex(pattern, flags))) {
+    if (matches.length === most) return { matches, count: most, more: true }
+    for (; seen < found.index; seen++) if (text[seen] === '\n') line++
+    matches.push(toMatch(found, line))
+    size += sizeOf(found)
+    notTooLong(size, 'ask for fewer matches with "max_matches", or with fewer groups')
+  }
+  return { matches, count: matches.length, more: false }
+}
+
+function compiledRegex(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, `${flags}g`)
+  } catch (error) {
+    throw refusal('REGEX_INVALID', messageOf(error), {
+      hint: 'fix the pattern: JavaScript’s regular expressions are understood',
+    })
+  }
+}
+
+/** What a group takes in the answer even where it took no part: as many matches as there may be, with as many groups, would be millions. */
+const GROUP = 5
+
+/** About the characters of a match in the answer. */
+const sizeOf = (found: RegExpExecArray) =>
+  [...found, ...Object.entries(found.groups ?? {}).flat()].reduce((sum, one) => sum + (one?.length ?? 0) + GROUP, 0)
+
+function toMatch(found: RegExpExecArray, line: number): RegexMatch {
+  const [match, ...groups] = found.map(group => group ?? null)
+  const named = Object.entries(found.groups ?? {}).map(([name, group]) => [name, group ?? null] as const)
+  return { match: match ?? '', index: found.index, line, groups, ...(named.length > 0 && { named: Object.fromEntries(named) }) }
+}
+
+/** Answers the result as JSON; `undefined` where nothing matches. */
+async function queryJson({ json, query }: { json: string; query: string }): Promise<string | undefined> {
+  const { default: jsonata } = await import('jsonata')
+  const data = parsedJson(json)
+  const result: unknown = await runQuery(async () => jsonata(query).evaluate(data))
+  const text = JSON.stringify(result, refuseFunctions)
+  if (text !== undefined) notTooLong(text.length, 'ask for less of it')
+  return text
+}
+
+function parsedJson(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch (error) {
+    throw refusal('JSON_INVALID', `"json" is no JSON: ${messageOf(error)}`, { hint: 'give the JSON whole, as text' })
+  }
+}
+
+async function runQuery<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { position } = error as { position?: number }
+    const where = position === undefined ? '' : ` (at ${position})`
+    throw refusal('QUERY_INVALID', `the query fails: ${messageOf(error)}${where}`, { hint: 'fix the JSONata expression' })
+  }
+}
+
+const refuseFunctions = (_: string, value: unknown) => {
+  if (typeof value === 'function' || (value !== null && typeof value === 'object' && '_jsonata_lambda' in value))
+    throw refusal('QUERY_INVALID', 'the query answers a function', { hint: 'call the function' })
+  return value
+}
+
+interface DiffInput {
+  readonly before: string
+  readonly after: string
+  readonly context: number
+  readonly name: string
+}
+
+async function diffText({ before, after, context, name }: DiffInput) {
+  if (before === after) return { equal: true, added: 0, removed: 0, diff: '' }
+  const { formatPatch, structuredPatch } = await import('diff')
+  const patch = structuredPatch(`a/${name}`, `b/${name}`, before, after, undefined, undefined, { context })
+  const lines = patch.hunks.flatMap(hunk => hunk.lines)
+  const diff = formatPatch(patch).replace(/^=+\n/, '')
+  notTooLong(diff.length, 'compare smaller parts')
+  const count = (mark: string) => lines.filter(line => line.startsWith(mark)).length
+  return { equal: false, added: count('+'), removed: count('-'), diff }
+}
+
+interface CsvInput {
+  readonly text: string
+  readonly delimiter?: string
+  readonly header: boolean
+  readonly offset: number
+  readonly limit: number
+}
+
+async function parseCsv({ text, delimiter = delimiterOf(text), header, offset, limit }: CsvInput) {
+  const { parse } = await import('csv-parse/sync')
+  const all = readCsv(() => parse(text, { delimiter, bom: true, skip_empty_lines: true }) as string[][])
+  const columns = header ? all.shift() : undefined
+  const rows = all.slice(offset, offset + limit)
+  notTooLong(
+    rows.flat().reduce((sum, field) => sum + field.length, 0),
+    'ask for fewer rows with "limit"'
+  )
+  const end = offset + rows.length
+  const more = end < all.length ? { next_offset: end } : {}
+  return { ...(columns && { columns }), rows, row_count: all.length, offset, delimiter, ...more }
+}
+
+function readCsv<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw refusal('CSV_INVALID', `the CSV cannot be readCsv: ${messageOf(error)}`, {
+      hint: 'fix that line, or name the delimiter',
+    })
+  }
+}
+
+const DELIMITERS = [',', ';', '\t', '|']
+
+/** What the first line has most of, quoted parts apart. */
+function delimiterOf(text: string): string {
+  const line =
+    text
+      .slice(0, 10_000)
+      .replaceAll(/"[^"]*"/g, '')
+      .split(/\r?\n/, 1)[0] ?? ''
+  const counts = DELIMITERS.map(one => line.split(one).length)
+  return DELIMITERS[counts.indexOf(Math.max(...counts))]!
+}
 
 const work = serveWork({
   query_json: queryJson,
@@ -17,3 +270,14 @@ const work = serveWork({
 })
 
 export type TextWork = typeof work
+
+/** The most characters that a call answers. */
+const LONGEST = 1_000_000
+
+/** Refuses an answer that nobody could read. */
+function notTooLong(characters: number, hint: string): void {
+  if (characters > LONGEST) throw refusal('RESULT_TOO_LARGE', `the result has more than ${LONGEST} characters`, { hint })
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String((error as { message?: unknown })?.message ?? error)

@@ -1,9 +1,7 @@
 import type { Tool } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { zoneMissing } from './errors.ts'
-import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
-import { readTime, utcOf } from './wall-time.ts'
-import { type Instant, instantOf, type Zone, zoneOf } from './zone.ts'
+import { type Instant, instantOf, lineOf, readTime, SHOWN_TIME, showTime, utcOf, type Zone, zoneOf } from './zone.ts'
 
 const zone = (description: string) => ({ type: 'string', minLength: 1, maxLength: 64, description })
 

@@ -1,7 +1,6 @@
 import type { Tool } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
-import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
-import { localZone, zoneOf } from './zone.ts'
+import { lineOf, localZone, SHOWN_TIME, showTime, zoneOf } from './zone.ts'
 
 /** Makes `current_time`; `now` is the clock it reads. */
 export function createCurrentTime(now: () => number = Date.now): Tool {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { endpointOf } from '../src/search-endpoint.ts'
+import { endpointOf } from '../src/search-web.ts'
 import { openWeb, refusal, site } from './support/web.ts'
 
 const KEY = 'canary-key-1234'

@@ -1,13 +1,12 @@
-import { WorkflowsAnswer } from './commands/answer.ts'
-import { WorkflowsCancel } from './commands/cancel.ts'
-import { WorkflowsGraph } from './commands/graph.ts'
-import { WorkflowsList } from './commands/list.ts'
-import { WorkflowsRetry } from './commands/retry.ts'
-import { WorkflowsRun } from './commands/run.ts'
-import { WorkflowsRuns } from './commands/runs.ts'
-import { WorkflowsShow } from './commands/show.ts'
-import { WorkflowsStatus } from './commands/status.ts'
-import { WorkflowsValidate } from './commands/validate.ts'
+import {
+  WorkflowsAnswer,
+  WorkflowsCancel,
+  WorkflowsRetry,
+  WorkflowsRun,
+  WorkflowsRuns,
+  WorkflowsStatus,
+} from './commands/runs.ts'
+import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
 
 export const COMMANDS = {
   'workflows:list': WorkflowsList,

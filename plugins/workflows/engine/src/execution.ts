@@ -1,16 +1,54 @@
-import type { SlotView, CallContext } from '@svc/core'
+import type { CallContext, SlotView } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { Scope, Template } from '@svc/workflow-lang'
-import { Calls } from './calls.ts'
-import { type CompiledGraph, type CompiledNode, compileBody } from './compiled.ts'
-import type { EntryOf, Spent } from './entries.ts'
-import { resultTooLarge, runTooLarge, toPublicError, tooManySteps } from './errors.ts'
-import type { ExecutionLimits, ExecutionParts, Inner } from './execution-parts.ts'
+import { Calls, type Sleep, Waits, type Woken } from './waits.ts'
+import { compileBody, type CompiledGraph, type CompiledNode } from './compiled.ts'
+import type { EntryOf, History, Spent } from './history.ts'
+import { resultTooLarge, runTooLarge, tooManySteps, toPublicError } from './errors.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
-import type { History } from './history.ts'
 import type { Journal } from './journal.ts'
-import { sizeUpTo } from './redaction.ts'
-import { type Sleep, type Woken, Waits } from './waits.ts'
+import { type Redaction, sizeUpTo } from './redaction.ts'
+
+export interface ExecutionLimits {
+  readonly nodeTimeoutMs: number
+  readonly maxSteps: number
+  readonly maxOutputBytes: number
+  readonly maxRunBytes: number
+}
+
+interface ExecutionParts {
+  readonly id: string
+  readonly workflow: string
+  /** What idempotency keys begin with. */
+  readonly root: string
+  readonly types: SlotView<WorkflowNode>
+  readonly history: History
+  readonly journal: Journal
+  readonly limits: ExecutionLimits
+  readonly masks: Redaction
+  /** Whether anything of it can be undone. */
+  readonly hasUndo: boolean
+  /** A workflow within this one, as it was when the run began: its graph, what it can name, and the check of its result. */
+  readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
+  /** Walks a graph to its end: given from outside, since what walks also runs here. */
+  readonly walkGraph: (frame: Frame) => Promise<Json>
+  /** What a run fails with that is too old: it waits no more, not even to undo. */
+  readonly tooOld: () => Error | undefined
+  /** Nothing works any more, all that goes on waits. */
+  readonly quiet: () => void
+  /** The time of a waiting step has come. */
+  readonly onTime: (step: string) => void
+  readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
+  readonly ctx: CallContext
+}
+
+/** A workflow within another. */
+export interface Inner {
+  readonly graph: CompiledGraph
+  readonly vars: Scope
+  /** What it answers, with defaults filled in. Throws what is wrong with it. */
+  readonly check?: (out: Json) => Promise<Json>
+}
 
 /** A run while this process works on it: what its steps share. */
 export class Execution {

@@ -1,11 +1,9 @@
 import type { ChildOutcome, Json } from '@svc/core/contracts'
 import type { CompiledNode } from './compiled.ts'
-import type { EntryOf, Fork, ForkedChild } from './entries.ts'
+import { type EntryOf, type Fork, type ForkedChild, type Past, workedMs } from './history.ts'
 import { nodeBroke, nodeLate } from './errors.ts'
-import type { Execution } from './execution.ts'
-import type { Inner } from './execution-parts.ts'
+import type { Execution, Inner } from './execution.ts'
 import { Dropped, errorOf, type Frame, newFrame, Stopped } from './frame.ts'
-import { type Past, workedMs } from './history.ts'
 
 /** Runs the children of a step, so many at a time; those that the log has are not run again. In the order of the fork. */
 export async function runChildren(

@@ -1,5 +1,100 @@
-import type { ChildOutcome, PublicError } from '@svc/core/contracts'
-import type { Entry, EntryOf, Spent } from './entries.ts'
+import type { Body, ChildOutcome, Json, PublicError, Question, RunStatus } from '@svc/core/contracts'
+import type { RunRecord } from './space.ts'
+
+/** What a node has spent. */
+export interface Spent {
+  readonly calls: number
+  readonly tokens: number
+}
+
+/** A child as the log has it. */
+export interface ForkedChild {
+  readonly key: string
+  readonly body: string | Body | { readonly workflow: string; readonly input: Json; readonly parameters?: Json }
+  readonly vars?: { readonly [name: string]: Json }
+}
+
+/** How children are waited for. */
+export interface Fork {
+  readonly children: readonly ForkedChild[]
+  readonly join: 'all' | 'any' | 'first'
+  readonly failFast?: boolean
+  readonly width?: number
+}
+
+/**
+ * What a run's log holds. `s` is a step, `f` the path of a frame (a graph that runs: `''`, `each/3/`), `at` Unix milliseconds. The log is the run: who takes
+ * it over walks the graph again and takes from it what is done.
+ */
+export type Entry =
+  | { readonly t: 'started'; readonly at: number }
+  | { readonly t: 'resumed'; readonly at: number }
+  | {
+      readonly t: 'begun'
+      readonly s: string
+      readonly at: number
+      readonly n: number
+      readonly type: string
+      readonly input: Json
+    }
+  /** The node is called once more, after its children or a wait. */
+  | { readonly t: 'called'; readonly s: string; readonly at: number }
+  | {
+      readonly t: 'asleep'
+      readonly s: string
+      readonly at: number
+      readonly until?: number
+      readonly event?: string
+      readonly ask?: Question
+      readonly state?: Json
+    }
+  /** `event`: the one that was kept until then. */
+  | {
+      readonly t: 'woken'
+      readonly s: string
+      readonly at: number
+      readonly by: 'time' | 'event' | 'answer'
+      readonly data?: Json
+      readonly event?: string
+    }
+  | ({ readonly t: 'forked'; readonly s: string; readonly at: number; readonly state?: Json } & Fork)
+  /** A try has failed and is made again at `due`. */
+  | {
+      readonly t: 'again'
+      readonly s: string
+      readonly at: number
+      readonly due: number
+      readonly error: PublicError
+      readonly spent?: Spent
+    }
+  | {
+      readonly t: 'done'
+      readonly s: string
+      readonly at: number
+      readonly out: Json
+      readonly branch?: string
+      readonly spent?: Spent
+    }
+  /** `caught`: its graph says what follows. */
+  | {
+      readonly t: 'failed'
+      readonly s: string
+      readonly at: number
+      readonly error: PublicError
+      readonly spent?: Spent
+      readonly caught?: true
+    }
+  /** A child has ended. */
+  | { readonly t: 'ended'; readonly f: string; readonly at: number; readonly out: Json }
+  | { readonly t: 'broken'; readonly f: string; readonly at: number; readonly error: PublicError }
+  | { readonly t: 'dropped'; readonly f: string; readonly at: number }
+  /** An event that nobody waited for when it came. */
+  | { readonly t: 'event'; readonly at: number; readonly id: string; readonly name: string; readonly data: Json }
+  /** The run has failed, and what was done is undone. */
+  | { readonly t: 'undoing'; readonly at: number; readonly error: PublicError }
+  | { readonly t: 'over'; readonly at: number; readonly status: RunStatus; readonly result?: Json; readonly error?: PublicError }
+
+export type EntryOf<T extends Entry['t']> = Extract<Entry, { readonly t: T }>
 
 /** What the log says of one step. */
 export interface Past {
@@ -131,7 +226,7 @@ function takeEvent({ events }: History, id: string): void {
 }
 
 /** What has been spent in all. */
-export function spentIn({ steps }: History): Spent {
+function spentIn({ steps }: History): Spent {
   let [calls, tokens] = [0, 0]
   for (const { spent } of steps.values()) [calls, tokens] = [calls + spent.calls, tokens + spent.tokens]
   return { calls, tokens }
@@ -144,8 +239,70 @@ export function* framesOf(step: string): Generator<string> {
 }
 
 /** Whether a step may still go on: none of the frames round it has ended. */
-export function isOpen({ steps, frames, over }: History, step: string): boolean {
+function isOpen({ steps, frames, over }: History, step: string): boolean {
   if (over || steps.get(step)?.isStale !== false) return false
   for (const frame of framesOf(step)) if (frames.has(frame)) return false
   return true
 }
+
+/** What waits, as the log has it. */
+export function waitingIn(history: History): RunRecord['waiting'] {
+  return [...history.steps].flatMap(([step, past]) => {
+    const pause = pauseOf(past)
+    if (!pause || !isOpen(history, step)) return []
+    const { at, until, event, ask } = pause
+    const what = {
+      ...(until === undefined ? {} : { until }),
+      ...(event === undefined ? {} : { event }),
+      ...(ask === undefined ? {} : { ask }),
+    }
+    return [{ step, node: nodeOf(step), since: at, ...what }]
+  })
+}
+
+const pauseOf = ({ last, pause }: Past) => (last.t === 'asleep' && pause?.t === 'asleep' ? pause : undefined)
+
+/** When the steps that wait go on by themselves (Unix milliseconds). */
+export function duesIn(history: History): number[] {
+  const retries = [...history.steps].flatMap(([step, { last }]) =>
+    last.t === 'again' && isOpen(history, step) ? [last.due] : []
+  )
+  return [...retries, ...waitingIn(history).flatMap(({ until }) => (until === undefined ? [] : [until]))]
+}
+
+/** The name of a step's node. */
+export const nodeOf = (step: string) => step.slice(step.lastIndexOf('/') + 1).replace(/#\d+$/, '')
+
+/** The nodes of the outermost graph that are done, in the order they were first done. */
+function completedNodes({ steps }: History): string[] {
+  const done = [...steps].filter(([step, { last }]) => last.t === 'done' && !step.includes('/'))
+  return [...new Set(done.toSorted(([, a], [, b]) => a.order - b.order).map(([step]) => nodeOf(step)))]
+}
+
+/** The node of the outermost graph in which something works, of several the one that did something last. */
+export function currentOf(history: History): string | undefined {
+  const working = [...history.steps].filter(
+    ([step, past]) => WORKING.has(past.last.t) && isOpen(history, step) && !step.startsWith(UNDO)
+  )
+  const [step] = working.reduce<readonly [string, Past] | []>(
+    (found, one) => (found[1] && found[1].order > one[1].order ? found : one),
+    []
+  )
+  return step === undefined ? undefined : nodeOf(step.split('/', 1)[0]!)
+}
+
+const WORKING: ReadonlySet<string> = new Set(['begun', 'called', 'woken'])
+
+/** What the names of steps begin with that undo others. */
+export const UNDO = 'undo/'
+
+export function metricsOf(history: History, nodes: number, isWhole: boolean): NonNullable<RunRecord['ended']> {
+  const { calls, tokens } = spentIn(history)
+  const done = completedNodes(history)
+  return { completedNodes: done, progress: isWhole ? 1 : progressOf(done.length, nodes), calls, tokens }
+}
+
+const MOST = 0.99
+
+/** The share of the nodes of the outermost graph that have been done: it never falls, and is 1 only at the end. */
+const progressOf = (done: number, nodes: number): number => Math.min(MOST, nodes === 0 ? 0 : done / nodes)

@@ -2,7 +2,7 @@ import { codeOf, type CallContext } from '@svc/core'
 import type { Json, Store } from '@svc/core/contracts'
 import { cancelled } from './errors.ts'
 import type { Execution } from './execution.ts'
-import { waitingIn } from './metrics.ts'
+import { waitingIn } from './history.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
 import type { Woken } from './waits.ts'
 

@@ -1,9 +1,8 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
-import { groundOf, profilesOf, SLOTS } from './ground.ts'
-import { protectedPathsOf } from './protected-paths.ts'
-import { openRoots } from './roots.ts'
+import { groundOf, profilesOf, SLOTS } from './checker.ts'
+import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 

@@ -1,7 +1,6 @@
 import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, Store, StoreOp } from '@svc/core/contracts'
-import type { Entry } from './entries.ts'
-import { type History, note } from './history.ts'
+import { type Entry, type History, note } from './history.ts'
 import type { InitialCommit } from './initial-commit.ts'
 import { LOG } from './space.ts'
 

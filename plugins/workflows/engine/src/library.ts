@@ -5,7 +5,7 @@ import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/cor
 import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
 import type { Checker } from './checker.ts'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
-import type { Found, Roots } from './roots.ts'
+import type { Found, Roots } from './workflow-files.ts'
 
 /** A file is found by its name, so that is what its workflow is called. */
 const nameOf = (source: string) => basename(source, extname(source))

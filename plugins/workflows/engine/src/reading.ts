@@ -1,9 +1,8 @@
-import { codeOf, type CallContext } from '@svc/core'
+import { type CallContext, codeOf } from '@svc/core'
 import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
 import type { Loader } from './loader.ts'
-import type { Readers } from './readers.ts'
-import { RUNS, type RunRecord } from './space.ts'
+import { type RunRecord, RUNS } from './space.ts'
 import { eventOf, runOf, stepsOf } from './views.ts'
 
 export interface ReadingParts {
@@ -161,3 +160,27 @@ export class Reading {
 }
 
 const isId = (id: string) => /^[A-Za-z0-9_-]{1,64}$/.test(id)
+
+/** An event where that is in no log, and the record of a run that has ended here. */
+type ChangeNotice = (event?: RunEvent, ended?: RunRecord) => void
+
+/** Those who read along, in this process: they are told that there is something new, and read the log for it. */
+export class Readers {
+  readonly #readers = new Map<string, Set<ChangeNotice>>()
+
+  /** `news` is called with each change. */
+  add(run: string, news: ChangeNotice): Disposable {
+    const those = this.#readers.get(run) ?? new Set()
+    this.#readers.set(run, those.add(news))
+    return {
+      [Symbol.dispose]: () => {
+        those.delete(news)
+        if (those.size === 0) this.#readers.delete(run)
+      },
+    }
+  }
+
+  tell(run: string, ...what: Parameters<ChangeNotice>): void {
+    for (const news of this.#readers.get(run) ?? []) news(...what)
+  }
+}

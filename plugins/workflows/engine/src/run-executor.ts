@@ -1,18 +1,39 @@
-import { codeOf, type CallContext } from '@svc/core'
-import type { PublicError, Json, StoreOp } from '@svc/core/contracts'
+import { type CallContext, codeOf, type Log, type SlotView } from '@svc/core'
+import type { Fence, Json, NodeStep, PublicError, Store, StoreOp, WorkflowNode } from '@svc/core/contracts'
 import { END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
-import type { DriveParts, Left } from './drive-parts.ts'
-import { branchMissing, REFUSED, runLate, toPublicError, tooManyVisits, tooOld } from './errors.ts'
-import { Execution } from './execution.ts'
-import { duesIn, metricsOf, UNDO, waitingIn } from './metrics.ts'
-import { errorOf, type Frame, newFrame, Stopped } from './frame.ts'
-import { workedMs } from './history.ts'
+import { duesIn, type Entry, metricsOf, UNDO, waitingIn, workedMs } from './history.ts'
+import { branchMissing, REFUSED, runLate, tooManyVisits, tooOld, toPublicError } from './errors.ts'
+import { Execution, type ExecutionLimits } from './execution.ts'
+import { errorOf, type Frame, Ledger, newFrame, Stopped } from './frame.ts'
 import { cancelKey, Inbox, type Letter } from './inbox.ts'
+import type { InitialCommit } from './initial-commit.ts'
 import { Journal } from './journal.ts'
-import { Ledger } from './ledger.ts'
+import type { Loaded } from './loader.ts'
 import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
 import { doStep } from './step.ts'
+
+export interface DriveParts {
+  readonly store: Store
+  readonly types: SlotView<WorkflowNode>
+  /** What proves that the run is this process's. */
+  readonly fence: () => Promise<Fence>
+  /** Of a run that begins here, its first write. */
+  readonly opening: InitialCommit | undefined
+  readonly loaded: Loaded
+  readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
+  readonly letters: () => Promise<readonly Letter[]>
+  readonly stored: (entries: readonly Entry[], first: number) => void
+  readonly progress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
+  readonly log: Log
+  readonly ctx: CallContext
+}
+
+/** How a run was left: it has ended, waits, or goes on elsewhere; or there was nothing to do, since it is over or deleted. */
+export type Left =
+  | { readonly how: 'ended'; readonly record: RunRecord }
+  | { readonly how: 'asleep'; readonly due: number }
+  | { readonly how: 'lost' | 'stopped' | 'over' | 'gone' }
 
 /** Waits shorter than this are waited for here. */
 const SHORT_WAIT_MS = 3_000

@@ -1,11 +1,10 @@
-import type { PublicError, Json } from '@svc/core/contracts'
+import type { ChildOutcome, Json, NodeStep, NodeTask, PublicError, WorkflowNode } from '@svc/core/contracts'
 import type { CompiledNode, Retry } from './compiled.ts'
-import { HOPELESS, interrupted, toPublicError } from './errors.ts'
+import { HOPELESS, interrupted, nodeBroke, nodeLate, nodeTypeMissing, toPublicError } from './errors.ts'
 import type { Execution } from './execution.ts'
-import { recallChildren } from './fork.ts'
+import { recallChildren, runChildren } from './fork.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
-import type { Past } from './history.ts'
-import { type Pause, runNode, type Try } from './node-run.ts'
+import type { EntryOf, Past } from './history.ts'
 
 /** What came of a step; an error where the node catches it. */
 export type StepOutcome = { readonly output: Json; readonly branch?: string } | { readonly error: PublicError }
@@ -126,3 +125,183 @@ const pauseOf = (past: Past | undefined): Pause | undefined =>
 /** Exponential, with the last half of it by chance: so that runs that failed together do not try together. */
 const delayOf = ({ delayMs, factor, maxDelayMs }: Retry, failures: number) =>
   Math.min(maxDelayMs, delayMs * factor ** failures) * (0.5 + Math.random() / 2)
+
+/** A fork or wait that a node has come to, and what ended it. */
+interface Pause {
+  readonly at: EntryOf<'forked'> | EntryOf<'asleep'>
+  readonly woken: EntryOf<'woken'> | undefined
+}
+
+/** How a node is tried: which time, where it goes on from, and whether nobody knows how far it came. */
+interface Try {
+  readonly attempt: number
+  readonly pause: Pause | undefined
+  readonly isInterrupted: boolean
+}
+
+type LastWord = Extract<NodeStep, { readonly type: 'output' | 'wait' | 'fork' }>
+type Output = Extract<NodeStep, { readonly type: 'output' }>
+/** What a node is called again with. */
+type Back = Pick<NodeTask, 'state' | 'children' | 'woken' | 'interrupted'>
+
+/** One try of a node: called until it answers, with the forks and waits between. */
+async function runNode(
+  run: Execution,
+  frame: Frame,
+  node: CompiledNode,
+  step: string,
+  { attempt, pause, isInterrupted }: Try
+): Promise<Output> {
+  const type = run.types.get(node.type)
+  if (!type) throw nodeTypeMissing(node.name, node.type)
+  const call = new Call(run, frame, node, type, step, attempt)
+  const begun = pause ? await call.resumed(pause) : await call.begin()
+  let back: Back = isInterrupted && run.repeatable(node) === 'itself' ? { ...begun, interrupted: true } : begun
+  for (;;) {
+    const word = await call.once(back)
+    if (word.type === 'output') return call.checked(word)
+    back = await call.resumed({ at: call.pausedBy(word), woken: undefined })
+  }
+}
+
+class Call {
+  readonly #run: Execution
+  readonly #frame: Frame
+  readonly #node: CompiledNode
+  readonly #type: WorkflowNode
+  readonly #step: string
+  readonly #attempt: number
+  /** It was called before, and its process ended meanwhile. */
+  #wasCut = false
+  /** The settings of the first call: they were evaluated already, to be told. */
+  #early: NodeTask['settings'] | undefined
+
+  constructor(run: Execution, frame: Frame, node: CompiledNode, type: WorkflowNode, step: string, attempt: number) {
+    this.#run = run
+    this.#frame = frame
+    this.#node = node
+    this.#type = type
+    this.#step = step
+    this.#attempt = attempt
+  }
+
+  /** That it begins is stored before it does, together with what came of the step before; unless nothing has come of anything yet, and it may be run again. */
+  async begin(): Promise<Back> {
+    const { type, settings } = this.#node
+    this.#lookBack()
+    const { early, input } = this.#run.shown(settings, this.#frame)
+    this.#early = early
+    this.#run.journal.add({ t: 'begun', s: this.#step, at: Date.now(), n: this.#attempt, type, input })
+    if (this.#run.mayBeginUnstored(this.#node)) this.#run.journal.soon()
+    else await this.#run.journal.stored()
+    return {}
+  }
+
+  /** What it has not ended it was called for. */
+  #lookBack(): void {
+    const past = this.#run.history.steps.get(this.#step)
+    this.#wasCut = past !== undefined && !past.isStale && (past.last.t === 'begun' || past.last.t === 'called')
+  }
+
+  pausedBy(word: Exclude<LastWord, Output>): Pause['at'] {
+    const about = { s: this.#step, at: Date.now(), ...(word.state === undefined ? {} : { state: word.state }) }
+    const { type: _type, state: _state, ...rest } = word
+    const entry = this.#run.masked(
+      word.type === 'wait' ? { t: 'asleep', ...about, ...rest } : { t: 'forked', ...about, ...rest }
+    ) as Pause['at']
+    this.#run.checkLarge(this.#node.name, entry as unknown as Json)
+    this.#run.journal.add(entry)
+    return entry
+  }
+
+  /** Waits for what it paused for; answers what it is called again with. */
+  async resumed({ at, woken }: Pause): Promise<Back> {
+    const state = at.state === undefined ? {} : { state: at.state }
+    this.#lookBack()
+    const back: Back =
+      at.t === 'forked' ? { ...state, children: await this.#children(at) } : { ...state, woken: await this.#woken(at, woken) }
+    this.#run.goesOn()
+    if (this.#run.repeatable(this.#node) !== true) this.#run.journal.add({ t: 'called', s: this.#step, at: Date.now() })
+    if (at.t === 'forked' && this.#run.mayGoOnUnstored(this.#node)) this.#run.journal.soon()
+    else await this.#run.journal.stored()
+    return back
+  }
+
+  #children(fork: EntryOf<'forked'>): Promise<Readonly<Record<string, ChildOutcome>>> {
+    return runChildren(this.#run, this.#frame, this.#node, this.#step, fork)
+  }
+
+  async #woken(sleep: EntryOf<'asleep'>, entry: EntryOf<'woken'> | undefined): Promise<NonNullable<Back['woken']>> {
+    if (entry) return wokenBy(entry)
+    await this.#run.journal.stored()
+    const meanwhile = this.#run.history.steps.get(this.#step)?.woken
+    if (meanwhile) return wokenBy(meanwhile)
+    const { until, event, ask } = sleep
+    const about = { step: this.#step, node: this.#node.name, since: sleep.at }
+    const what = {
+      ...(until === undefined ? {} : { until }),
+      ...(event === undefined ? {} : { event }),
+      ...(ask === undefined ? {} : { ask }),
+    }
+    const woken = await this.#run.sleep({ ...about, ...what }, this.#frame.signal)
+    const { last } = this.#run.history.steps.get(this.#step)!
+    if (last.t === 'asleep') this.#run.journal.add({ t: 'woken', s: this.#step, at: Date.now(), ...woken })
+    return woken.by === 'time' ? { by: 'time' } : { by: woken.by, data: woken.data }
+  }
+
+  /** Calls it once, up to its last word. */
+  async once(back: Back): Promise<LastWord> {
+    const { signal } = this.#frame
+    const ms = this.#node.timeoutMs ?? this.#run.limits.nodeTimeoutMs
+    const task: NodeTask = { ...this.#about(), settings: this.#settings(back), ...back }
+    const work = (ending: AbortSignal) => this.#lastWord(task, ending)
+    return this.#run.calls.withTimeout({ ms, signal, late: () => nodeLate(this.#node.name, ms) }, work)
+  }
+
+  #about(): Omit<NodeTask, 'settings'> {
+    const run = this.#run
+    return {
+      run: { id: run.id, workflow: run.workflow },
+      step: this.#step,
+      node: this.#node.name,
+      attempt: this.#attempt,
+      idempotencyKey: `${run.root}:${this.#step}`,
+      bodies: this.#node.bodyNames,
+      branches: this.#node.branchNames,
+      ...(this.#wasCut ? { interrupted: true } : {}),
+      allowance: this.#frame.ledger.allowance,
+    }
+  }
+
+  #settings(back: Back): NodeTask['settings'] {
+    const { scope } = this.#frame
+    const early = this.#early ?? (this.#run.evaluate(this.#node.settings, scope) as NodeTask['settings'])
+    this.#early = undefined
+    const { late } = this.#node
+    if (!late || !back.children) return early
+    return { ...early, ...(this.#run.evaluate(late, { ...scope, ...resultsOf(back.children) }) as NodeTask['settings']) }
+  }
+
+  async #lastWord(task: NodeTask, signal: AbortSignal): Promise<LastWord> {
+    for await (const word of this.#type.run(task, { ...this.#run.ctx, signal })) {
+      if (word.type === 'spent') this.#run.spend(this.#step, this.#frame, word)
+      else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
+      else return word
+    }
+    throw nodeBroke(this.#node.name, 'it ended without a last word')
+  }
+
+  checked(word: Output): Output {
+    this.#run.checkSize(this.#node.name, word.output)
+    return { ...word, output: this.#run.masked(word.output ?? null) }
+  }
+}
+
+const wokenBy = ({ by, data }: EntryOf<'woken'>): NonNullable<Back['woken']> =>
+  by === 'time' ? { by } : { by, data: data ?? null }
+
+/** What late expressions can name: `last` is the output of the child that was begun last, `results` are all of them. */
+function resultsOf(children: Readonly<Record<string, ChildOutcome>>): Record<string, Json> {
+  const outputs = Object.values(children).map(one => (one.status === 'completed' ? one.output : null))
+  return { results: outputs, last: outputs.at(-1) ?? null }
+}

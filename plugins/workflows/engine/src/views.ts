@@ -1,7 +1,5 @@
 import type { Json, Run, RunEvent, RunStep, StepStatus } from '@svc/core/contracts'
-import type { Entry } from './entries.ts'
-import { currentOf, metricsOf, nodeOf, waitingIn } from './metrics.ts'
-import { framesOf, type History, type Past } from './history.ts'
+import { currentOf, type Entry, framesOf, type History, metricsOf, nodeOf, type Past, waitingIn } from './history.ts'
 import type { RunRecord } from './space.ts'
 
 /** How a run stands: from its record where it has ended, else from its log. */

@@ -1,14 +1,34 @@
-import { codeOf, messageOf, type CallContext } from '@svc/core'
-import type { RunClaim } from '@svc/core/contracts'
+import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
+import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
-import { type Active, newActive } from './active.ts'
-import { RunExecutor } from './run-executor.ts'
-import type { Left } from './drive-parts.ts'
-import { engineBroke } from './errors.ts'
-import { failRun } from './failing.ts'
-import type { InitialCommit } from './initial-commit.ts'
-import type { RunRecord } from './space.ts'
-import type { Made, WorkerParts } from './worker-parts.ts'
+import { type DriveParts, type Left, RunExecutor } from './run-executor.ts'
+import { type Entry, type History, metricsOf } from './history.ts'
+import { engineBroke, toPublicError } from './errors.ts'
+import { InitialCommit } from './initial-commit.ts'
+import type { Loader } from './loader.ts'
+import { LOG, type RunRecord, RUNS } from './space.ts'
+
+interface WorkerParts {
+  readonly store: Store
+  readonly queue: RunQueue
+  readonly loader: Loader
+  readonly types: SlotView<WorkflowNode>
+  readonly limits: DriveParts['limits']
+  /** Runs at once. */
+  readonly atOnce: number
+  /** What a run has stored, for those who read along here. */
+  readonly stored: (id: string, entries: readonly Entry[], history: History) => void
+  readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
+  readonly ended: (id: string, record: RunRecord) => void
+  readonly log: Log
+  readonly lasting: CallContext
+}
+
+/** A run that was made here: nothing of it has to be read. */
+interface Made {
+  readonly record: RunRecord
+  readonly history: History
+}
 
 /** Claims are kept so often. */
 const KEEP_MS = 10_000
@@ -238,4 +258,50 @@ export class Worker {
 const timeoutOf = (timeout: string | undefined) => {
   const ms = timeout === undefined ? undefined : durationMs(timeout)
   return ms === undefined ? {} : { runTimeoutMs: ms }
+}
+
+/** A run that is worked on here. */
+interface Active {
+  readonly id: string
+  /** What it is held by. Throws where it could not be stored, or taken. */
+  readonly claim: () => Promise<RunClaim>
+  /** Of one that begins here, its first write. */
+  readonly opening: InitialCommit | undefined
+  readonly record: RunRecord | undefined
+  readonly ended: PromiseWithResolvers<void>
+  drive: RunExecutor | undefined
+  /** News came before the run was read. */
+  hasNews: boolean
+  /** It is being given back: news that comes now is the queue's. */
+  isLeft: boolean
+}
+
+const newActive = (held: RunClaim | InitialCommit, made: Made | undefined): Active => ({
+  id: held.id,
+  claim: held instanceof InitialCommit ? () => held.claim() : async () => held,
+  opening: held instanceof InitialCommit ? held : undefined,
+  record: made?.record,
+  ended: Promise.withResolvers(),
+  drive: undefined,
+  hasNews: false,
+  isLeft: false,
+})
+
+interface FailingParts {
+  readonly store: Store
+  readonly loader: Loader
+  readonly lasting: CallContext
+}
+
+/** Ends a run that cannot even be made ready. Throws where the store does not take it. */
+async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<Left> {
+  const record = await loader.record(id, lasting)
+  if (record?.status !== 'running') return { how: 'over' }
+  const [at, error, history] = [Date.now(), toPublicError(reason), await loader.history(id, lasting)]
+  const ended = metricsOf(history, record.nodes, false)
+  const failed: RunRecord = { ...record, status: 'failed', error, waiting: [], updatedAt: at, finishedAt: at, ended }
+  const over = { t: 'over', at, status: 'failed', error } as unknown as Json
+  const append = { op: 'append', log: LOG, id, values: [over], ifLength: history.length } as const
+  await store.batch([append, { op: 'put', collection: RUNS, key: id, value: failed as unknown as Json }], { fence }, lasting)
+  return { how: 'ended', record: failed }
 }

@@ -2,7 +2,7 @@ import { type SlotView, svcError, type CallContext } from '@svc/core'
 import type { Budget, Chat, PublicError, Json, NodeStep, Tool, TurnEnd, TurnRequest, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { interrupted, missingService } from './errors.ts'
-import { isReading } from './reading.ts'
+import { isReading } from './tool.ts'
 
 /** What an agent works with. */
 export interface AgentParts {

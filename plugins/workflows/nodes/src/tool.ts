@@ -1,10 +1,8 @@
-import { type SchemaProblem, messageOf, type SlotView, type CallContext } from '@svc/core'
-import type { Json, NodeStep, NodeTask, Tool, ToolResult, WorkflowNode } from '@svc/core/contracts'
+import { type CallContext, type SchemaProblem, messageOf, type SlotView, withTimeout } from '@svc/core'
+import type { Json, NodeStep, NodeTask, Tool, ToolResult, ToolStep, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { interrupted, invalid, noCallsLeft, toolDenied, toolFailed, toolUnknown } from './errors.ts'
-import { isReading } from './reading.ts'
-import { stepsOf } from './tool-steps.ts'
 
 type Arguments = Parameters<Tool['call']>[0]
 
@@ -85,3 +83,41 @@ function outputOf(name: string, result: ToolResult): Json {
   if (result.structured !== undefined) return result.structured
   return result.content.every(({ type }) => type === 'text') ? text : (result.content as unknown as Json)
 }
+
+/** Whether a tool changes nothing: calling it once more does no harm. */
+export const isReading = (tool: Tool | undefined): boolean => tool?.effects.every(effect => effect === 'read') === true
+
+/** Calls a tool within its own time limit; one that tells its steps is asked for them. */
+async function* stepsOf(tool: Tool, args: Arguments, ctx: CallContext): AsyncGenerator<NodeStep, ToolResult> {
+  if (tool.run) return yield* told(tool.run.bind(tool), tool.timeoutMs, args, ctx)
+  if (tool.timeoutMs === undefined) return tool.call(args, ctx)
+  return withTimeout(tool.timeoutMs, signal => tool.call(args, { ...ctx, signal }), ctx)
+}
+
+async function* told(
+  run: NonNullable<Tool['run']>,
+  ms: number | undefined,
+  args: Arguments,
+  ctx: CallContext
+): AsyncGenerator<NodeStep, ToolResult> {
+  const ending = new AbortController()
+  const late = () => ending.abort(new Error(`it did not end within ${ms} ms`))
+  const timer = ms === undefined ? undefined : setTimeout(late, ms)
+  const signal = AbortSignal.any([ctx.signal, ending.signal])
+  try {
+    for await (const step of run(args, { can: [] }, { ...ctx, signal })) {
+      if (step.type === 'result') return step.result
+      if (step.type === 'input') throw new Error('it asks for input, which a workflow cannot give: ask with a human node before')
+      if (step.type === 'progress') yield progressOf(step)
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+  throw new Error('it ended without a result')
+}
+
+const progressOf = ({ progress, total, message }: Extract<ToolStep, { readonly type: 'progress' }>): NodeStep => ({
+  type: 'progress',
+  ...(message === undefined ? {} : { message }),
+  ...(total === undefined || !(total > 0) ? {} : { fraction: Math.min(1, Math.max(0, progress / total)) }),
+})

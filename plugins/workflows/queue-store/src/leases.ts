@@ -1,6 +1,5 @@
-import { codeOf, type CallContext } from '@svc/core'
-import type { Fence, QueuedRun, Store } from '@svc/core/contracts'
-import { RUN_LEASE, slotLease } from './space.ts'
+import { type CallContext, codeOf } from '@svc/core'
+import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
 
 /** A claim lasts so long without being kept. */
 const CLAIM_MS = 30_000
@@ -71,4 +70,27 @@ export class Leases {
       throw error
     }
   }
+}
+
+export const QUEUE = 'run_queue'
+const RUN_LEASE = 'run/'
+/** One of the places of a group. */
+const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
+
+/** The place of a run in the queue. */
+export interface Place {
+  /** `ready`: nobody has it; `held`: somebody works on it; `asleep`: it waits for its time, or to be woken. */
+  readonly state: 'ready' | 'held' | 'asleep'
+  /** Unix milliseconds from which on it is looked at. */
+  readonly due: number
+  readonly group?: QueuedRun['group']
+  readonly holder?: string
+  /** News came while it was held. */
+  readonly woken?: boolean
+}
+
+export const SPACE: Space = {
+  name: 'run_queue',
+  version: 1,
+  collections: { [QUEUE]: { indexes: { by_state: ['state', 'due'] } } },
 }

@@ -1,7 +1,6 @@
 import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { Leases } from './leases.ts'
-import { type Place, QUEUE } from './space.ts'
+import { Leases, type Place, QUEUE } from './leases.ts'
 
 /** Wakes those who wait for something to do. */
 class Wakeup {

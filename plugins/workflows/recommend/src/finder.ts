@@ -1,7 +1,5 @@
+import type { Vertical, VerticalPattern } from '@svc/core/contracts'
 import type MiniSearch from 'minisearch'
-import type { Candidate } from './patterns.ts'
-import { rounded } from './patterns.ts'
-import { type Task, wordsOf } from './words.ts'
 
 /** A team or workflow as it is looked for. */
 export interface Listed {
@@ -59,3 +57,87 @@ function hitOf(word: string, match: Readonly<Record<string, readonly string[]>>)
   const worth = terms.some(term => match[term]!.includes('name')) ? WORTH.name : WORTH.description
   return [{ word, worth }]
 }
+
+/** A team or workflow that may be what a task needs. */
+export interface Candidate {
+  readonly kind: 'team' | 'workflow'
+  readonly name: string
+  /** 0 to 1. */
+  readonly confidence: number
+  readonly reason: string
+  readonly trigger: string | null
+}
+
+/** How sure a pattern makes that says one word of many: the rest comes with the share of the task that it matched. */
+const SURE = 0.6
+
+/** What the patterns of a vertical name for a task, in their order. */
+export const byPatterns = ({ patterns }: Vertical, task: Task): readonly Candidate[] =>
+  patterns.flatMap(pattern => patternCandidates(pattern, patternHit(pattern, task)))
+
+interface Hit {
+  readonly trigger: string
+  readonly share: number
+}
+
+/** The phrase of a pattern that says the most of a task. */
+function patternHit({ words }: VerticalPattern, task: Task): Hit | undefined {
+  const hits = words.map(trigger => ({ trigger, found: phraseWords(trigger, task) })).filter(({ found }) => found.length > 0)
+  return hits.map(({ trigger, found }) => ({ trigger, share: shareOf(found, task) })).toSorted((a, b) => b.share - a.share)[0]
+}
+
+function patternCandidates({ weight = 1, team, workflow }: VerticalPattern, hit: Hit | undefined): Candidate[] {
+  if (!hit) return []
+  const confidence = rounded(weight * (SURE + (1 - SURE) * hit.share))
+  const told = { confidence, reason: `the task matches the pattern "${hit.trigger}"`, trigger: hit.trigger }
+  return [
+    ...(team === undefined ? [] : [{ kind: 'team', name: team, ...told } as const]),
+    ...(workflow === undefined ? [] : [{ kind: 'workflow', name: workflow, ...told } as const]),
+  ]
+}
+
+const rounded = (share: number): number => Math.round(share * 100) / 100
+
+/** A task as it is matched. */
+export interface Task {
+  /** Its words in lower case: `codeReview`, `code_review` and `Code review` are the same two. */
+  readonly words: readonly string[]
+  /** Those of them that say something: all, where none does. */
+  readonly telling: ReadonlySet<string>
+}
+
+const SILENT = new Set(
+  'a an and are at be by can do for from i in is it its me my of on or our please some that the this to us we what with you your'.split(
+    ' '
+  )
+)
+
+export function taskOf(text: string): Task {
+  const words = wordsOf(text)
+  const telling = words.filter(word => !SILENT.has(word))
+  return { words, telling: new Set(telling.length > 0 ? telling : words) }
+}
+
+const wordsOf = (text: string): string[] =>
+  text
+    .normalize('NFC')
+    .replaceAll(/(\p{Ll})(?=\p{Lu})/gu, '$1 ')
+    .toLowerCase()
+    .split(/[^\p{L}\p{M}\p{N}]+/u)
+    .filter(Boolean)
+
+/** The words of a task that a phrase stands for; none unless all of the phrase's are there. */
+function phraseWords(phrase: string, { words }: Task): readonly string[] {
+  const found = phrase
+    .toLowerCase()
+    .split(/[^\p{L}\p{M}\p{N}*]+/u)
+    .filter(Boolean)
+    .map(wanted => words.filter(word => fits(wanted, word)))
+  return found.every(those => those.length > 0) ? found.flat() : []
+}
+
+const fits = (wanted: string, word: string) => (wanted.endsWith('*') ? word.startsWith(wanted.slice(0, -1)) : word === wanted)
+
+/** The share of what a task says that these words are: 0 to 1. */
+const shareOf = (found: Iterable<string>, { telling }: Task): number =>
+  telling.size === 0 ? 0 : new Set(found).intersection(telling).size / telling.size

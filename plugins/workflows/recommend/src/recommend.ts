@@ -15,9 +15,7 @@ import type {
   Workflows,
 } from '@svc/core/contracts'
 import { taskInvalid, unknownWord } from './errors.ts'
-import { Finder, type Listed } from './finder.ts'
-import { byPatterns, type Candidate } from './patterns.ts'
-import { type Task, taskOf } from './words.ts'
+import { byPatterns, type Candidate, Finder, type Listed, type Task, taskOf } from './finder.ts'
 
 export interface RecommendParts extends CatalogParts, Effects {
   readonly verticals: SlotView<Vertical>

@@ -1,8 +1,8 @@
-import { codeOf, type CallContext } from '@svc/core'
+import { type CallContext, codeOf, type SlotView } from '@svc/core'
 import type { Run, TeamDefinition, Tool, Workflows } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { delegatedAlready, runFailed } from './errors.ts'
-import type { TeamResult } from './result.ts'
+import type { TeamResult } from './team-node.ts'
 import type { Delegation } from './teams.ts'
 
 export interface DelegateParts {
@@ -82,4 +82,14 @@ function wordsOf({ answer, agreed, positions = {}, approved, reasons = [], membe
     ]
   const verdict = approved === false ? ['(The critic has not approved it:', ...reasons.map(reason => `- ${reason}`), ')'] : []
   return [answer ?? '', ...verdict, ...failed]
+}
+
+/** Offers something that tells of the teams there are, as long as there is one; anew whenever they have changed. */
+export function createOffer(slot: SlotView<TeamDefinition>, add: (known: readonly TeamDefinition[]) => () => void): () => void {
+  let remove = () => {}
+  return () => {
+    remove()
+    const known = slot.entries().map(([, team]) => team)
+    remove = known.length > 0 ? add(known) : () => {}
+  }
 }

@@ -1,7 +1,6 @@
 import { svcError } from '@svc/core'
 import type { PublicError, Run, WorkflowProblem } from '@svc/core/contracts'
-import type { Said } from './play.ts'
-import type { Team } from './team.ts'
+import type { Said, Team } from './team.ts'
 
 export const teamUnknown = (name: string, known: readonly string[]) =>
   svcError('TEAM_UNKNOWN', `there is no team "${name.slice(0, 100)}"`, {

@@ -2,14 +2,12 @@ import { join, resolve } from 'node:path'
 import { definePlugin, Host, svcHome } from '@svc/core'
 import { Modes, ProtectedPaths, TeamDefinitions, Teams, Tools, WorkflowNodes, Workflows } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
-import { TEAM_NODE } from './body.ts'
-import { createDelegate } from './delegate.ts'
+import { createTeams, TEAM_NODE } from './teams.ts'
+import { createDelegate, createOffer } from './delegate.ts'
 import { TeamFiles } from './files.ts'
 import { Library } from './library.ts'
-import { createOffer } from './offer.ts'
 import { TEAMS_CONFIG } from './settings.ts'
 import { teamNode } from './team-node.ts'
-import { createTeams } from './teams.ts'
 
 export default definePlugin({
   section: 'teams',

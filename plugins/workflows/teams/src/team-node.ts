@@ -6,16 +6,14 @@ import type {
   Json,
   NodeDefinition,
   NodeTask,
+  PublicError,
   TeamDefinition,
   WorkflowNode,
 } from '@svc/core/contracts'
 import { formProblems } from './definition.ts'
 import { teamInvalid } from './errors.ts'
-import { FORMATIONS } from './formations/index.ts'
-import { type Ask, type Said, standing } from './play.ts'
-import { resultOf, saidOf } from './result.ts'
-import { type Member, type Team, teamOf } from './team.ts'
-import { systemOf, taskText } from './words.ts'
+import { FORMATIONS, systemOf, taskText } from './formations.ts'
+import { type Ask, type Ending, type Member, type Said, standing, type Team, teamOf } from './team.ts'
 
 /** What it keeps between its calls: all that was said, and who is being asked. */
 interface Kept {
@@ -138,3 +136,56 @@ const less = (budget: Budget, spent: Budget): Budget => each(budget, (left, kind
 /** What does not divide goes to the first. */
 const sharesOf = (budget: Budget, count: number): Budget[] =>
   Array.from({ length: count }, (_, at) => each(budget, left => Math.floor(left / count) + (at < left % count ? 1 : 0)))
+
+/** What a node `agent` answers. */
+interface AgentOutput {
+  readonly text: string
+  readonly data?: Json
+  readonly tokens: number
+  readonly tools_used: readonly Json[]
+}
+
+/** How a member came out of it: what its last word was, and the last error it had. */
+interface MemberOutcome {
+  readonly status: 'completed' | 'failed' | 'idle'
+  readonly error?: PublicError
+}
+
+/** What a team answers. */
+export interface TeamResult extends Ending {
+  readonly team: string
+  readonly formation: Team['formation']
+  readonly members: { readonly [name: string]: MemberOutcome }
+  /** What the members told; what one spent that failed is in the figures of the run alone. */
+  readonly spent: { readonly tokens: number; readonly tool_calls: number }
+}
+
+const CANCELLED: PublicError = { code: 'CANCELLED', message: 'cancelled', details: {} }
+
+/** What a member said, from what became of its child. */
+function saidOf(member: string, outcome: ChildOutcome | undefined): Said {
+  if (outcome?.status !== 'completed')
+    return { member, text: '', error: outcome?.status === 'failed' ? outcome.error : CANCELLED, tokens: 0, toolCalls: 0 }
+  const { text, data, tokens, tools_used: tools } = outcome.output as unknown as AgentOutput
+  return { member, text, ...(data === undefined ? {} : { data }), tokens, toolCalls: tools.length }
+}
+
+function resultOf(team: Team, heard: readonly (readonly Said[])[], ending: Ending): Json {
+  const all = heard.flat()
+  const sum = (of: (said: Said) => number) => all.reduce((total, said) => total + of(said), 0)
+  const result: TeamResult = {
+    team: team.name,
+    formation: team.formation,
+    ...ending,
+    members: Object.fromEntries(team.members.map(({ name }) => [name, outcomeOf(all.filter(({ member }) => member === name))])),
+    spent: { tokens: sum(({ tokens }) => tokens), tool_calls: sum(({ toolCalls }) => toolCalls) },
+  }
+  return result as unknown as Json
+}
+
+function outcomeOf(said: readonly Said[]): MemberOutcome {
+  const last = said.at(-1)
+  if (!last) return { status: 'idle' }
+  const error = said.findLast(one => one.error)?.error
+  return { status: last.error ? 'failed' : 'completed', ...(error ? { error } : {}) }
+}

@@ -1,5 +1,14 @@
 import { type SvcError, svcError } from '@svc/core'
-import type { Problem } from './lines.ts'
+
+/** One thing wrong with a file. */
+export interface Problem {
+  /** From 1. */
+  readonly line: number
+  /** Where in it: `teams.board.formation`; empty for the whole. */
+  readonly path: string
+  readonly message: string
+  readonly hint?: string
+}
 
 export const verticalInvalid = (plugin: string, problems: readonly Problem[]): SvcError =>
   svcError('VERTICAL_INVALID', `its vertical is not as it must be\n${problems.map(shown).join('\n')}`, {

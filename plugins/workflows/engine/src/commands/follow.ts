@@ -1,15 +1,12 @@
-import { oneLine } from '@svc/plugin-kit'
-import { codeOf, systemContext } from '@svc/core'
-import type { CommandContext, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
 import { statusRecord } from '@svc/api-types'
-import { Asking } from './asking.ts'
-import { shownMs } from './line.ts'
-import { personalScreen, plainScreen, type Screen } from './screen.ts'
-import { View } from './view.ts'
-import { waitText } from './words.ts'
+import { codeOf, messageOf, systemContext } from '@svc/core'
+import type { CommandContext, Json, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
+import { oneLine } from '@svc/plugin-kit'
+import { answerOf, answersTo, shownMs } from './arguments.ts'
+import { personalScreen, plainScreen, type Screen, View } from './screen.ts'
 
 /** The person has left, and the run still waits. */
-const LEFT = 3
+const LEFT_WAITING = 3
 const INTERRUPTED = 130
 const CANCEL_MS = 15_000
 
@@ -48,12 +45,12 @@ async function watched(followed: Followed, ending: AbortController): Promise<num
   try {
     const signal = AbortSignal.any([call.signal, leaving.signal])
     await shown(followed, signal, () => leaving.abort())
-    return tell(call, await workflows.get(id, systemContext(call.signal)), json)
+    return printEnd(call, await workflows.get(id, systemContext(call.signal)), json)
   } catch (error) {
     if (call.signal.aborted) return await cancelled(followed)
     if (!leaving.signal.aborted) throw error
     call.note(`the run waits: svc workflows status ${id}`)
-    return LEFT
+    return LEFT_WAITING
   } finally {
     ending.abort()
   }
@@ -102,15 +99,96 @@ async function cancelled({ call, workflows, id, json }: Followed): Promise<numbe
     if (codeOf(error) === 'INVALID_VALUE') return workflows.get(id, ctx)
     throw error
   })
-  tell(call, run, json)
+  printEnd(call, run, json)
   return INTERRUPTED
 }
 
-function tell({ print, note }: CommandContext, run: Run, json: boolean): number {
+function printEnd({ print, note }: CommandContext, run: Run, json: boolean): number {
   const { status, result, error, executionMs, id } = run
   if (json) print(JSON.stringify(statusRecord(run)))
   else if (status === 'completed') print(typeof result === 'string' ? result : JSON.stringify(result ?? null, null, 2))
   if (!json)
     note(`${id} ${status} after ${shownMs(executionMs)}${error ? `: ${error.code}: ${oneLine(error.message, 400)}` : ''}`)
   return status === 'completed' ? 0 : 1
+}
+
+interface Wait {
+  readonly step: string
+  readonly until?: number | undefined
+  readonly event?: string | undefined
+  readonly ask?: Question | undefined
+}
+
+/** What a run waits for, and how it goes on. */
+export function waitText(id: string, { step, until, event, ask }: Wait): string {
+  const end = until === undefined ? '' : ` until ${new Date(until).toISOString()}`
+  if (ask)
+    return `${step} asks${end}: ${oneLine(ask.message, 400)} (${answersTo(ask)})\n  svc workflows answer ${id} ${step} <answer>`
+  return event === undefined ? `${step} waits${end}` : `${step} waits${end} for the event "${event}"`
+}
+
+interface AskingParts {
+  readonly screen: Screen
+  readonly answer: (step: string, value: Json) => Promise<void>
+  /** The person has gone. */
+  readonly leave: () => void
+  readonly signal: AbortSignal
+}
+
+/** The questions of a run, asked one after the other while it goes on. */
+class Asking {
+  readonly #parts: AskingParts
+  readonly #open = new Map<string, AbortController>()
+  #last = Promise.resolve()
+
+  constructor(parts: AskingParts) {
+    this.#parts = parts
+  }
+
+  put(step: string, question: Question): void {
+    const dropped = new AbortController()
+    this.#open.set(step, dropped)
+    const signal = AbortSignal.any([this.#parts.signal, dropped.signal])
+    this.#last = this.#last.then(() => this.#settle(step, question, signal))
+  }
+
+  /** It has been answered elsewhere, or its time has run out. */
+  drop(step: string): void {
+    this.#open.get(step)?.abort()
+    this.#open.delete(step)
+  }
+
+  /** Nothing is asked any more. */
+  end(): void {
+    for (const step of this.#open.keys()) this.drop(step)
+  }
+
+  /** Resolves when no question stands any more. */
+  get ended(): Promise<void> {
+    return this.#last
+  }
+
+  async #settle(step: string, question: Question, signal: AbortSignal): Promise<void> {
+    const { screen, leave } = this.#parts
+    if (!signal.aborted) screen.line({ text: `? ${step}  ${oneLine(question.message, 1_000)}`, tone: 'yellow' })
+    for (;;) {
+      const typed = signal.aborted ? undefined : await screen.question(`  ${step}: ${answersTo(question)}: `, signal)
+      if (typed === undefined) return signal.aborted ? undefined : leave()
+      const value = answerOf(question, typed)
+      if (value !== undefined && (await this.#isTaken(step, value))) return
+    }
+  }
+
+  /** Whether the question is settled; one whose answer does not fit is asked again. */
+  async #isTaken(step: string, value: Json): Promise<boolean> {
+    const { screen, answer, signal } = this.#parts
+    try {
+      await answer(step, value)
+      return true
+    } catch (error) {
+      screen.line({ text: `  ${oneLine(messageOf(error), 400)}`, tone: 'red' })
+      const { details } = Object(error) as { details?: { readonly field?: unknown } }
+      return signal.aborted || !String(details?.field).startsWith('value')
+    }
+  }
 }

@@ -15,7 +15,7 @@ import {
   Workflows,
 } from '@svc/core/contracts'
 import { type Gift, item, testHost, testContext } from '@svc/testing'
-import type { TeamResult } from '../../src/result.ts'
+import type { TeamResult } from '../../src/team-node.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const plugin = (name: string): PluginRef => ({
