@@ -138,6 +138,24 @@ describe('svc plugins lint', function () {
       .and.to.not.include('in-a-comment')
   })
 
+  it('warns of ways of the network that the sandbox does not open', async () => {
+    await using place = await makePlace()
+    const code = [
+      `import dgram from 'node:dgram'`,
+      `import dns from 'node:dns'`,
+      `import { createServer } from 'node:net'`,
+      `export const all = [dgram.createSocket('udp4'), dns.promises.resolveSrv('x'), createServer(), dns.promises.lookup('x')]`,
+      `export default { setup() {} }`,
+    ]
+    const folder = await liar(place, code.join('\n'), {})
+    const found = (await lintPlugin(folder)).filter(one => one.code === 'NETWORK_CLOSED')
+    expect(found.map(({ message, where }) => `${where}: ${message}`)).to.deep.equal([
+      'index.js:1: it sends datagrams (UDP), which does not work in a process of its own',
+      'index.js:4: it asks a name server for other records than addresses, which does not work in a process of its own',
+      'index.js:4: it opens a server, which does not work in a process of its own',
+    ])
+  })
+
   it('finds nothing in a new plugin of JavaScript, and publish --dry-run shows what npm would send', async () => {
     await using place = await makePlace()
     const made = await place.svc(['plugins', 'new', 'svc-plugin-clean', '--kind', 'command', '--js'])

@@ -30,6 +30,7 @@ export function sourceFindings({ folder, info }: Linted): Finding[] {
     ),
     ...(network.length > 0 ? [] : lines.filter(({ code }) => NETWORK.test(code)).map(unnamed)),
     ...(write.length > 0 ? [] : lines.flatMap(line => writesIn(line).map(name => writes(name, line)))),
+    ...lines.flatMap(line => CLOSED_NETWORK.filter(({ found }) => found.test(line.code)).map(one => closed(one, line))),
     ...lines.filter(({ code }) => PROCESS.test(code)).map(starts),
   ])
 }
@@ -66,6 +67,21 @@ const hostsIn = ({ code }: Line): string[] =>
 const NO_HOST = /^(localhost|127\.0\.0\.1|json-schema\.org|www\.w3\.org)(:\d+)?$|(^|\.)example(\.\w+)?$/
 
 const NETWORK = /(?<![\w.])fetch\(|from ['"]node:(https?|http2|net|tls|dgram)['"]/
+/** Ways of the network that the process sandbox does not open, whatever the manifest declares. */
+const CLOSED_NETWORK = [
+  { found: /from ['"]node:dgram['"]/, what: 'sends datagrams (UDP)', hint: 'use TCP' },
+  {
+    found: /\b(dns|dnsPromises|resolver)\.(promises\.)?(reverse|resolve(6|Any|Caa|Cname|Mx|Naptr|Ns|Ptr|Soa|Srv|Txt))\(/,
+    what: 'asks a name server for other records than addresses',
+    hint: 'use dns.lookup, and take hosts from the configuration instead of an SRV record',
+  },
+  {
+    found: /\bcreateServer\(/,
+    what: 'opens a server',
+    hint: 'add a route instead (slot "routes"); inside the sandbox only the plugin itself reaches such a server',
+  },
+] as const
+
 const PROCESS = /from ['"]node:(child_process|worker_threads|cluster)['"]/
 const WRITES =
   /\b(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|mkdir|mkdirSync|rm|rmSync|unlink|unlinkSync|rename|renameSync|copyFile|cp|open|openSync)\b/g
@@ -112,6 +128,9 @@ const writes = (name: string, line: Line) =>
     'name the paths: "permissions": { "write": ["…"] }',
     line
   )
+
+const closed = ({ what, hint }: (typeof CLOSED_NETWORK)[number], line: Line) =>
+  warning('NETWORK_CLOSED', `it ${what}, which does not work in a process of its own`, hint, line)
 
 const starts = (line: Line) =>
   warning(
