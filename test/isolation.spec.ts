@@ -113,7 +113,7 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
   it('run nothing at the start where it is known what they declare', async () => {
     const module = pathToFileURL(join(set, 'node_modules', 'svc-plugin-greet', 'index.js')).href
     const folder = join(set, 'node_modules', 'svc-plugin-greet')
-    const declares = await describeInSandbox({ name: 'svc-plugin-greet', module, held: { folder, permissions: {} } }, {})
+    const declares = await describeInSandbox({ name: 'svc-plugin-greet', module, confinement: { folder, permissions: {} } }, {})
     expect(declares).to.deep.equal({ requires: {}, optional: {} })
     const copy = join(set, 'node_modules', 'svc-plugin-late')
     await cp(folder, copy, { recursive: true })

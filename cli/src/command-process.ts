@@ -134,7 +134,7 @@ async function inProcess(
   const ref: IsolatedRef = {
     name: plugin,
     module: pathToFileURL(target).href,
-    ...(permissions ? { held: { folder, permissions } } : {}),
+    ...(permissions ? { confinement: { folder, permissions } } : {}),
   }
   const whole = { ...task, program: PROGRAM, hostFolders: [OWN_FOLDER] }
   if (!permissions) return runIsolated(ref, undefined, whole, ctx)

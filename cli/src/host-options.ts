@@ -23,7 +23,7 @@ const SLOTS = Object.values(contracts)
 export const hostOptions = (
   config: Config,
   home: string,
-  keptOut: readonly IsolatedName[] = []
+  excluded: readonly IsolatedName[] = []
 ): HostOptions & { readonly config: Config } => ({
   config: { ...config, plugins: placed(config.plugins, home) },
   from: [OURS],
@@ -31,7 +31,7 @@ export const hostOptions = (
   slots: SLOTS,
   commands: RESERVED_WORDS,
   version: version(),
-  isolate: isolateWith(config, keptOut),
+  isolate: isolateWith(config, excluded),
   ...(config.plugins.some(one => one.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
   without: plugin =>
     isInstalled(config, plugin) ? `start without it, where it stays installed: svc plugins disable ${plugin}` : undefined,

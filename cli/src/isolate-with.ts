@@ -23,17 +23,17 @@ const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
 /** Runs packages in processes of their own, held by the service `Isolation`, but for those that are kept out. Throws NOT_ISOLABLE for what cannot. */
 export const isolateWith =
-  (config: Config, keptOut: readonly IsolatedName[] = []): Isolate =>
+  (config: Config, excluded: readonly IsolatedName[] = []): Isolate =>
   async ({ name, module, folder, manifest }, entry) => {
     const why = whyInProcess(manifest)
     if (why) throw onlyInProcess(name, why)
-    const ref = { name, module, held: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
+    const ref = { name, module, confinement: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
     const { isolate } = await import('@svc/runtime/isolation')
     const { files } = entry
     // it may be started again long after the start of the server
     const verify = async () => (await import('@svc/plugin-manager/installed')).verifyFiles(name, folder, files!)
-    const options = { contracts: TOKENS, keptOut, ...(files === undefined ? {} : { verify }) }
-    const describe = () => (keptOut.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
+    const options = { contracts: TOKENS, excluded, ...(files === undefined ? {} : { verify }) }
+    const describe = () => (excluded.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
     return isolate(ref, options, entry.declares ?? (await describe()))
   }
 

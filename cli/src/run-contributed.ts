@@ -125,7 +125,7 @@ async function sectionOf({ entry }: CommandSource, value: Config['value']): Prom
       config: configOf({ plugins: [entry] }),
       async isolate({ name, module, folder, manifest }) {
         const held = { folder, permissions: entry.permissions ?? manifest.permissions ?? {} }
-        declares = await describeInSandbox({ name, module, held }, value)
+        declares = await describeInSandbox({ name, module, confinement: held }, value)
         return definePlugin({ setup() {} })
       },
     })

@@ -108,7 +108,7 @@ function superviseWorkers(
     args: [JSON.stringify(task)],
     execArgv: [...process.execArgv, ...KEEP_COMPILED_CODE, ...(options.linked === undefined ? [] : ['--conditions=development'])],
     // whoever waits for what he has saved sees himself whether it stays up
-    ...(options.linked === undefined ? {} : { proofMs: 0 }),
+    ...(options.linked === undefined ? {} : { trialMs: 0 }),
     traceFolder: join(home, 'run'),
     settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
     onEvent(event) {
@@ -151,7 +151,7 @@ const settingsOf = (
   { workers, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
   dead: () => readonly number[]
 ) => ({
-  legacy: layers,
+  inherited: layers,
   count: workers,
   drainLimitMs,
   swapLimitMs,

@@ -65,7 +65,7 @@ export async function work(text: string): Promise<void> {
   process.once('exit', log.endNow)
   try {
     const imports = task.options.watch === true ? (await import('./watching.ts')).noteImports() : undefined
-    const layers = (await link.legacy) as WorkerReport['layers']
+    const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
     process.on('uncaughtExceptionMonitor', error =>
@@ -115,7 +115,7 @@ const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
   const { home, serverId, startedAt } = task
   const workers = { name: 'workers', use: workersPlugin(link, serverId, workersIn(config)) }
-  const options = hostOptions(config, home, link.keptOut)
+  const options = hostOptions(config, home, link.excluded)
   return startHost({
     ...options,
     plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],

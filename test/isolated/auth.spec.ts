@@ -50,7 +50,7 @@ proved(
       scheme: host.slot(AuthSchemes).get('bearer')!,
       good: { header: 'authorization', value: `Bearer ${token}`, id: 'token:anna', scopes: ['chat'] },
       bad: { expired: `Bearer ${old.token}` },
-      takeBack: () => tokens.revoke('anna', ctx),
+      revoke: () => tokens.revoke('anna', ctx),
     }
   }
 )

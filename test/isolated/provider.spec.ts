@@ -1,6 +1,6 @@
 import type { RunningHost } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ask, held, openUpstream, providerKit, testHost } from '@svc/testing'
+import { ask, sandboxed, openUpstream, providerKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { REQUESTS } from '../../plugins/providers/openai/test/support/requests.ts'
 import { speak } from '../../plugins/providers/openai/test/support/wire.ts'
@@ -29,7 +29,7 @@ describeWith('bubblewrap', 'a provider in the sandbox', () => {
       process.env.SVC_TEST_API_KEY = 'sk-canary-4711'
       const permissions = { network: ['127.0.0.1'], env: ['*_API_KEY'] }
       const entry = { type, base_url: `${upstream.url}/v1`, api_key_env: 'SVC_TEST_API_KEY', ...more }
-      await using host = await testHost([...POLICY, await held(packageOf(`provider-${type}`), POLICY, permissions)], {
+      await using host = await testHost([...POLICY, await sandboxed(packageOf(`provider-${type}`), POLICY, permissions)], {
         strict: false,
         config: { providers: { main: entry } },
       })

@@ -1,6 +1,6 @@
 import type { PluginRef, RunningHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { held, isolated, noBubblewrap, testHost, toolKit } from '@svc/testing'
+import { sandboxed, isolated, noBubblewrap, testHost, toolKit } from '@svc/testing'
 import { inSandbox, POLICY, WHERE } from '../support/in-sandbox.ts'
 
 describe(`tools-time ${WHERE}, by the tool kit`, () => {
@@ -22,7 +22,7 @@ const PATIENT = new URL('patient/', import.meta.url)
 const MODES: Readonly<Record<string, () => Promise<readonly PluginRef[]>>> = {
   'in the process of the host': async () => [PATIENT],
   'in a process of its own': async () => [await isolated(PATIENT)],
-  ...(noBubblewrap() === undefined ? { 'in the sandbox': async () => [...POLICY, await held(PATIENT, POLICY)] } : {}),
+  ...(noBubblewrap() === undefined ? { 'in the sandbox': async () => [...POLICY, await sandboxed(PATIENT, POLICY)] } : {}),
 }
 for (const [where, plugins] of Object.entries(MODES))
   describe(`a tool that takes its time, ${where}, by the same tool kit`, () => {

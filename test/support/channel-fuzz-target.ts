@@ -35,7 +35,7 @@ function serve(socket: Socket, scope: Scope): void {
   const channel = openChannel(socketTransport(socket, UNTRUSTED_TRANSPORT), {
     name,
     self: 'svc',
-    held: UNTRUSTED_CALLS,
+    callLimits: UNTRUSTED_CALLS,
     graceMs: 50,
     onBreach: () => void breaches++,
   })
@@ -47,7 +47,7 @@ function serve(socket: Socket, scope: Scope): void {
     budget[Symbol.dispose]()
   })
   const plugin: Isolated = {
-    ref: { name, module: '', held: { folder: '', permissions: { hooks: ['*'], services: ['*'] } } },
+    ref: { name, module: '', confinement: { folder: '', permissions: { hooks: ['*'], services: ['*'] } } },
     options: {},
     section: undefined,
     requires: {},

@@ -1,5 +1,5 @@
 import type { Manifest, PluginRef } from '@svc/core'
-import { held, isolated, noBubblewrap } from '@svc/testing'
+import { sandboxed, isolated, noBubblewrap } from '@svc/testing'
 import { pluginFolder } from './plugin-folder.ts'
 
 export const packageOf = (name: string) => pluginFolder(name)
@@ -17,5 +17,5 @@ export const inSandbox = async (
 ): Promise<readonly PluginRef[]> => {
   if (why !== undefined) return [await isolated(packageOf(name), env)]
   Object.assign(process.env, env)
-  return [...POLICY, await held(packageOf(name), POLICY, permissions)]
+  return [...POLICY, await sandboxed(packageOf(name), POLICY, permissions)]
 }

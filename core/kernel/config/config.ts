@@ -1,4 +1,4 @@
-import { asSvcError, type SvcError } from '../src/svc-error.ts'
+import { asSvcError, type SvcError } from '../src/errors.ts'
 import { configUnknownKey, configUnreadable } from './errors.ts'
 import type { Plugin } from '../src/plugin.ts'
 import type { Manifest } from '../loading/manifest.ts'

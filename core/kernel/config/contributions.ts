@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Found } from '../loading/load.ts'
 import { COMMANDS_MODULE, commandsOf, placeIn, slotsOf } from '../loading/manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
-import type { SvcError } from '../src/svc-error.ts'
+import type { SvcError } from '../src/errors.ts'
 import { commandsMissing, commandTaken, slotUnknown } from './errors.ts'
 
 /** Names that the program knows besides its plugins. */

@@ -1,4 +1,4 @@
-import { type SvcError, svcError } from '../src/svc-error.ts'
+import { type SvcError, svcError } from '../src/errors.ts'
 import { didYouMean } from './nearest.ts'
 
 export const configInvalid = (plugin: string | undefined, message: string, where: string | undefined, hint?: string) =>

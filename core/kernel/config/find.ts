@@ -1,6 +1,6 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { asSvcError, type SvcError } from '../src/svc-error.ts'
+import { asSvcError, type SvcError } from '../src/errors.ts'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
 import { configAmbiguous } from './errors.ts'
 import { shownPath, userHome } from './home.ts'

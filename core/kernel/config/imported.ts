@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { registerHooks, type ResolveHookSync } from 'node:module'
 import { dirname, join, resolve, sep } from 'node:path'
-import { codeOf } from '../src/svc-error.ts'
+import { codeOf } from '../src/errors.ts'
 
 /** File extensions of configuration that is code. */
 export const CODE = /\.[cm]?[jt]s$/

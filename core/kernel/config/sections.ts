@@ -1,5 +1,5 @@
 import type { Plugin } from '../src/plugin.ts'
-import type { SvcError } from '../src/svc-error.ts'
+import type { SvcError } from '../src/errors.ts'
 import { type Config, type ConfigTree, get, isTree, type PluginRef } from './config.ts'
 import { configInvalid, configUnknownKey, reservedNeedsPlugin } from './errors.ts'
 import { nearest } from './nearest.ts'

@@ -1,4 +1,4 @@
-import { codeOf, messageOf, svcError } from '../src/svc-error.ts'
+import { codeOf, messageOf, svcError } from '../src/errors.ts'
 
 export const noSuchPath = (name: string, path: string) =>
   svcError('PLUGIN_UNKNOWN', `the file or folder ${path} does not exist`, {

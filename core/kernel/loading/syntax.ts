@@ -4,7 +4,7 @@ import { findPackageJSON } from 'node:module'
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { CODE, importedBy } from '../config/imported.ts'
-import { type ErrorParts, type SvcError, svcError } from '../src/svc-error.ts'
+import { type ErrorParts, type SvcError, svcError } from '../src/errors.ts'
 
 /**
  * Finds the place of a syntax error in the stack (`index.js:3`), relative to the plugin's folder or to the package of the

@@ -1,5 +1,5 @@
 import type { Log } from './log.ts'
-import type { SvcError } from './svc-error.ts'
+import type { SvcError } from './errors.ts'
 import type { Schema } from '../config/schema.ts'
 import type { AnyService, AnySlot, HookCallers, HookRef, SlotToken, SlotView, TapFunction } from './token.ts'
 

@@ -1,6 +1,6 @@
 import { type AnyHook, type AnyService, type AnySlot, defineService, type JsonSchema, type CallContext } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
-import type { FrameBudget } from '../processes/budget.ts'
+import type { FrameBudget } from '../processes/frames.ts'
 
 /** Bytes of one message of an isolated plugin: a result of 10 MiB fits, and reading many small things of it does not stop the host's loop for seconds. */
 export const MAX_PLUGIN_MESSAGE = 16 * 1024 * 1024

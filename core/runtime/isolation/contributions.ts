@@ -85,7 +85,7 @@ export function checkServicePermissions(
 export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`)
 
 /** Who joins a hook sees, and may change, what goes through it. That of a slot which it may use tells no more than the slot does. */
-export function canTap(hook: string, { ref: { held }, requires, optional }: Isolated): boolean {
+export function canTap(hook: string, { ref: { confinement: held }, requires, optional }: Isolated): boolean {
   if (held === undefined) return true
   const uses = Object.values({ ...requires, ...optional }).map(token => `${token.name}.changed`)
   return isPublicHook(hook) || uses.includes(hook) || isListed(hook, held.permissions.hooks ?? [])

@@ -27,14 +27,15 @@ const POLICY = '~isolation'
  * in a plain process. For a plugin that is `held` it must be known: throws a TypeError.
  */
 export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, declares?: unknown): Promise<Plugin> {
-  if (ref.held && declares === undefined) throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
+  if (ref.confinement && declares === undefined)
+    throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, unrestrictedIsolation(options), options))
   const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
-  if (ref.held)
+  if (ref.confinement)
     checkServicePermissions(
       ref.name,
       { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) },
-      ref.held.permissions
+      ref.confinement.permissions
     )
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
@@ -56,7 +57,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(type === undefined ? {} : { type }),
     ...(plugin.config === undefined ? {} : { config: plugin.config }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
-    requires: { ...plugin.requires, ...(ref.held ? { [POLICY]: Isolation } : {}) },
+    requires: { ...plugin.requires, ...(ref.confinement ? { [POLICY]: Isolation } : {}) },
     // of two under one key the optional one is given: a plugin that took this key would bring its own policy
     optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
     setup(scope: Scope, { [POLICY]: policy, ...given }: Record<string, unknown>) {
@@ -106,7 +107,7 @@ export async function describeIsolated(
       .describe({ ...ctx, deadline: Date.now() + startLimitMs })
     return descriptionOf(ref.name, said)
   } catch (error) {
-    throw await withSyntaxErrorPlace(error, ref.module, ref.held?.folder)
+    throw await withSyntaxErrorPlace(error, ref.module, ref.confinement?.folder)
   } finally {
     await running.end()
   }

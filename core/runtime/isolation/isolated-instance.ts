@@ -5,20 +5,20 @@ import { createBackoff } from '../supervisor/restart-policy.ts'
 import { pluginGone } from '../processes/errors.ts'
 import { PluginRunner } from './contract.ts'
 import { filesChanging } from './errors.ts'
-import { exposeContributions, type Method } from './expose-contributions.ts'
+import { exposeContributions, type Method } from './host-bridge.ts'
 import { type IsolatedProcess, startProcess } from './isolated-process.ts'
 import { CLOSE_MS, type Isolated, requestFor, START_MS } from './isolated-ref.ts'
 import { createOutputLimiter } from './output-limiter.ts'
 
 type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
 const NONE: IsolationUsage = { cpuMs: 0, memoryBytes: 0, refusals: {} }
-const WORDS = {
+const MESSAGES = {
   restarting: 'the process of an isolated plugin has ended',
   quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
-  keptOut: 'an isolated plugin is kept out: it is started no more until the server is reloaded',
+  excluded: 'an isolated plugin is kept out: it is started no more until the server is reloaded',
 } as const
 const ELSEWHERE = 'it has ended too often in another worker, or has ended workers by what it sent'
-const KEPT_OUT = 'it has ended or blocked workers by what it sent'
+const EXCLUDED_BECAUSE = 'it has ended or blocked workers by what it sent'
 
 /** A method of a service whose process was never started. */
 const rejecting = (kind: MethodKind, gone: Error): Method =>
@@ -123,7 +123,7 @@ export class IsolatedInstance {
     const { log, signal } = this.#scope
     const process = await startProcess(this.#isolation, this.#request, systemContext(signal), {
       closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
-      onFault: (error, where) => log.error({ err: error, where }, 'failed for an isolated plugin'),
+      onError: (error, where) => log.error({ err: error, where }, 'failed for an isolated plugin'),
       onOutput: (stream, name) =>
         this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),
     })
@@ -150,21 +150,21 @@ export class IsolatedInstance {
     const delayMs = this.#isQuarantined() || this.#deaths.length > limits.restarts ? undefined : this.#backoff()
     if (delayMs === undefined && !this.#isQuarantined()) this.#announceQuarantine()
     this.#state = delayMs === undefined ? 'quarantined' : 'restarting'
-    this.#scope.log.error({ how, delayMs }, WORDS[this.#state])
+    this.#scope.log.error({ how, delayMs }, MESSAGES[this.#state])
     this.#plugin.options.onGone?.(how, delayMs)
     if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#restart(limits), delayMs)
   }
 
   #isExcluded(): boolean {
     const { plugin, instance } = this.#request
-    return this.#plugin.options.keptOut?.some(one => one.plugin === plugin && one.instance === instance) ?? false
+    return this.#plugin.options.excluded?.some(one => one.plugin === plugin && one.instance === instance) ?? false
   }
 
   /** Nothing of it is started; the service that it would provide is gone from the first call on. */
   #skipStart(): void {
     this.#state = 'quarantined'
-    this.#scope.log.error({ how: KEPT_OUT }, WORDS.keptOut)
-    const gone = pluginGone(this.#plugin.ref.name, KEPT_OUT)
+    this.#scope.log.error({ how: EXCLUDED_BECAUSE }, MESSAGES.excluded)
+    const gone = pluginGone(this.#plugin.ref.name, EXCLUDED_BECAUSE)
     const methods = Object.entries(this.#plugin.provides?.methods ?? {})
     this.#service = Object.fromEntries(methods.map(([name, kind]) => [name, rejecting(kind, gone)]))
   }
@@ -194,7 +194,7 @@ export class IsolatedInstance {
     this.#state = 'quarantined'
     // its death is told like any other; one that waits to be brought up again has died already
     if (this.#running) this.#running.kill(ELSEWHERE)
-    else this.#scope.log.error({ how: ELSEWHERE }, WORDS.quarantined)
+    else this.#scope.log.error({ how: ELSEWHERE }, MESSAGES.quarantined)
   }
 
   async #restart(limits: Limits): Promise<void> {

@@ -16,7 +16,7 @@ import type { IsolateOptions } from './isolated-ref.ts'
 export interface ProcessOptions {
   /** Milliseconds its own closing may take before it is killed. */
   readonly closeLimitMs: number
-  readonly onFault?: (error: unknown, where: string) => void
+  readonly onError?: (error: unknown, where: string) => void
   /** What it reads as its standard input; without it nothing. */
   readonly stdin?: Readable
   /** Reads what it prints; without it nobody does. */
@@ -53,7 +53,7 @@ export async function startProcess(
   })
   // it may end without having read everything
   if (options.stdin) options.stdin.pipe(child.stdin!.on('error', () => {}))
-  const { onFault, onOutput = stream => stream.resume() } = options
+  const { onError, onOutput = stream => stream.resume() } = options
   for (const name of ['stdout', 'stderr'] as const)
     onOutput(
       child[name]!.on('error', () => {}),
@@ -64,8 +64,8 @@ export async function startProcess(
   const channel = openChannel(socketTransport(child.stdio[3] as Socket, line), {
     name: request.plugin,
     self: 'svc',
-    ...(onFault ? { onFault } : {}),
-    ...(isHeld ? { held: UNTRUSTED_CALLS } : {}),
+    ...(onError ? { onError } : {}),
+    ...(isHeld ? { callLimits: UNTRUSTED_CALLS } : {}),
     onBreach: words => kill(words),
   })
   let why: string | undefined

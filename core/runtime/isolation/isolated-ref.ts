@@ -13,7 +13,7 @@ export interface IsolatedRef {
   /** The URL of its module. */
   readonly module: string
   /** Its package, which the service `Isolation` holds to what it may have. Without it the plugin runs in a plain process, held by nothing. */
-  readonly held?: {
+  readonly confinement?: {
     readonly folder: string
     readonly permissions: NonNullable<Manifest['permissions']>
   }
@@ -21,7 +21,7 @@ export interface IsolatedRef {
 
 export interface IsolateOptions {
   /** Set-ups that are not started: they ended or blocked processes like this one by what they sent. */
-  readonly keptOut?: readonly IsolatedName[]
+  readonly excluded?: readonly IsolatedName[]
   /** Of a plain process: all of its environment. Default: PATH and what says the time zone and language. */
   readonly env?: NodeJS.ProcessEnv
   /** Node's flags. Default: those of this process, but for the inspector's. */
@@ -67,7 +67,7 @@ const HOST_FOLDERS = [
 ]
 
 /** What a process for this plugin is asked for with. */
-export function requestFor({ name, module, held }: IsolatedRef, { execArgv }: IsolateOptions): IsolationRequest {
+export function requestFor({ name, module, confinement: held }: IsolatedRef, { execArgv }: IsolateOptions): IsolationRequest {
   const flags = execArgv ?? process.execArgv.filter(flag => !flag.startsWith('--inspect'))
   return {
     plugin: name,

@@ -23,9 +23,9 @@ export interface ChannelOptions {
   /** Milliseconds that the far side has to end what was aborted or left; then its caller goes on without it. Default 5000. */
   readonly graceMs?: number
   /** Hears of errors without a code before they cross as INTERNAL_ERROR: their stack belongs into this side's log. */
-  readonly onFault?: (error: unknown, where: string) => void
+  readonly onError?: (error: unknown, where: string) => void
   /** What a far side that is not trusted may make this one hold at a time. Default: as much as it likes. */
-  readonly held?: CallLimits
+  readonly callLimits?: CallLimits
   /** The far side has done what it may not: the channel is over. */
   readonly onBreach?: (why: string) => void
 }
@@ -52,7 +52,7 @@ const Greeting = defineService<Greeting>('greeting', { api: 1, methods: { greet:
 
 /** Opens a channel over a transport: `openChannel(socketTransport(socket), { name: 'weather' })`. */
 export function openChannel(transport: Transport, options: ChannelOptions): Channel {
-  const { name, self = name, graceMs = 5000, onFault, onBreach, held = NO_LIMITS } = options
+  const { name, self = name, graceMs = 5000, onError, onBreach, callLimits = NO_LIMITS } = options
   const ending = new AbortController()
   const over = ending.signal
   /** What to say instead of a message that may not cross: an answer becomes a failure, a call fails here. */
@@ -63,8 +63,8 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     return message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL ? [FAIL, message[1], toWire(error)] : undefined
   }
   const { post, flush } = createOutbox(transport, self, over, refuse)
-  const server = new Server({ self, name, over, post, onFault, held })
-  const caller = createCaller({ name, graceMs, over, post, held })
+  const server = new Server({ self, name, over, post, onError, callLimits })
+  const caller = createCaller({ name, graceMs, over, post, callLimits })
 
   const end = (why: string, isBreach = false) => {
     if (over.aborted) return

@@ -1,13 +1,14 @@
 import { once } from 'node:events'
+import { mkdirSync, type Stats, statSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { codeOf, defineService, type HostReport, systemContext, type CallContext } from '@svc/core'
-import { type Channel, openChannel } from './channel.ts'
-import { serverAmbiguous, serverNone, type WireError } from './errors.ts'
+import { type CallContext, codeOf, defineService, type HostReport, svcHome, systemContext } from '@svc/core'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
+import { type Channel, openChannel } from './channel.ts'
+import { homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
 import { socketTransport } from './wire.ts'
 
 /** A running server, as commands see it. */
@@ -246,3 +247,17 @@ export async function reachServer(
     )
   return server
 }
+
+/** Makes the svc home where it is missing, for its owner alone; returns it. Throws HOME_UNUSABLE. */
+export function ensureHome(home: string = svcHome()): string {
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 })
+    if (!statSync(home).isDirectory()) throw new Error('it is no folder')
+  } catch (error) {
+    throw homeUnusable(home, error)
+  }
+  return home
+}
+
+/** Files that this process has begun for a person to go on with, by path, each as it was then: one that is so still was changed by nobody. */
+export const createdFiles = new Map<string, Stats>()

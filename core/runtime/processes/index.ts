@@ -9,8 +9,8 @@ export { ipcTransport, memoryTransport, portTransport, socketTransport, type Tra
 export { fromWire, problemsToWire, toWire } from './errors.ts'
 export { shownPath } from '@svc/core'
 export { userHome } from '@svc/core/internal'
-export { ensureHome } from './home.ts'
-export { createdFiles } from './home.ts'
+export { ensureHome } from './control.ts'
+export { createdFiles } from './control.ts'
 export {
   createSupervisor,
   type ReloadOutcome,

@@ -23,8 +23,8 @@ export interface ServerOptions {
   /** Has aborted when the far side is gone. */
   readonly over: AbortSignal
   readonly post: (message: Message, label: string) => void
-  readonly onFault?: ((error: unknown, where: string) => void) | undefined
-  readonly held: CallLimits
+  readonly onError?: ((error: unknown, where: string) => void) | undefined
+  readonly callLimits: CallLimits
 }
 interface Offered {
   readonly shape: Shape
@@ -99,7 +99,7 @@ export class Server {
     this.#asked.set(path, shape)
     this.#alike.delete(path)
     this.#askedBytes += bytes
-    return this.#askedBytes <= this.#options.held.bytes
+    return this.#askedBytes <= this.#options.callLimits.bytes
   }
 
   #checkPath(path: string) {
@@ -134,12 +134,12 @@ export class Server {
   }
 
   #checkRoom() {
-    const { name, held } = this.#options
+    const { name, callLimits: held } = this.#options
     if (this.#running.size > held.calls || this.#runningBytes > held.bytes) throw askedTooMuch(name, held)
   }
 
   async #run([, id, path, method, args, wire]: Call, bytes: number) {
-    const { post, onFault } = this.#options
+    const { post, onError } = this.#options
     const label = `${path}.${method}`
     const one = this.#begin(id, bytes)
     try {
@@ -156,7 +156,7 @@ export class Server {
       this.#end(id, one)
       // A generator that was told to stop may well say so by throwing.
       if (one.left && one.controller.signal.aborted) return post([ANSWER, id, undefined], label)
-      if (codeOf(error) === undefined) onFault?.(error, label)
+      if (codeOf(error) === undefined) onError?.(error, label)
       post([FAIL, id, toWire(error)], label)
     }
   }

@@ -43,7 +43,7 @@ interface CallerOptions {
   /** Has aborted when the far side is gone. */
   readonly over: AbortSignal
   post(message: Message, label: string): void
-  readonly held: CallLimits
+  readonly callLimits: CallLimits
 }
 /** What a call or stream needs of the calling side. */
 interface CallerLink extends CallerOptions {
@@ -80,9 +80,9 @@ export function createCaller(options: CallerOptions): Caller {
   const takeItem = (id: number, value: unknown, bytes: number) => {
     const one = waiting.get(id)
     if (!one) return true
-    if (unread + bytes > options.held.bytes) {
+    if (unread + bytes > options.callLimits.bytes) {
       options.post([RETURN, id], '')
-      fail(id, unreadTooMuch(options.name, options.held.bytes))
+      fail(id, unreadTooMuch(options.name, options.callLimits.bytes))
       return true
     }
     unread += bytes

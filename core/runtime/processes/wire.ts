@@ -2,9 +2,8 @@ import type { ChildProcess, Serializable } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
 import { messageOf } from '@svc/core'
-import { type FrameBudget, overBudget } from './budget.ts'
+import { createFrameReader, encodeFrame, type FrameBudget, MOST_BYTES, overBudget } from './frames.ts'
 import { frameOverBudget } from './errors.ts'
-import { createFrameReader, encodeFrame, MOST_BYTES } from './frames.ts'
 import { copyPlain } from './plain-data.ts'
 
 /** Carries plain values, in order, to one far side. What they mean is the channel's matter. */

@@ -33,7 +33,7 @@ export interface PluginBlame {
   newTrace(): string | undefined
   /** Counts the end of a worker and reports it; the name of the plugin whose frame it handled then, where there is one. */
   judge(member: AnyWorker, how: string): string | undefined
-  keptOut(generation: number): readonly HandledPlugin[]
+  excluded(generation: number): readonly HandledPlugin[]
 }
 
 export function createBlame(
@@ -44,7 +44,7 @@ export function createBlame(
   let workers = 0
   const counted = new Map<string, number[]>()
   const out = new Map<string, { readonly generation: number; readonly plugin: HandledPlugin }>()
-  const keptOut = (generation: number) => [...out.values()].filter(one => one.generation === generation).map(one => one.plugin)
+  const excluded = (generation: number) => [...out.values()].filter(one => one.generation === generation).map(one => one.plugin)
   return {
     newTrace() {
       if (folder === undefined) return undefined
@@ -68,10 +68,10 @@ export function createBlame(
       const quarantined = times.length >= OFFENCES
       if (quarantined) out.set(key, { generation, plugin })
       report({ event: 'blamed', worker: infoOf(member), how, offence: { ...plugin, offences: times.length, quarantined } })
-      if (quarantined) hub.announce({ topic: QUARANTINE, message: keptOut(generation).map(one => ({ ...one })) }, generation)
+      if (quarantined) hub.announce({ topic: QUARANTINE, message: excluded(generation).map(one => ({ ...one })) }, generation)
       return plugin.plugin
     },
-    keptOut,
+    excluded,
   }
 }
 

@@ -3,18 +3,18 @@ import { type PluginBlame, type BlamedEvent, createBlame } from './blame.ts'
 import { Connections, type WaitLimits } from './connections.ts'
 import { createRestartPolicy, type RestartPolicy } from './restart-policy.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
-import { watchHeartbeats } from './heartbeat.ts'
 import {
   drainAll,
-  spawnWorker,
-  type SpawnOptions,
   infoOf,
   isMissed,
   killWorker,
-  type WorkerHandle,
   retire,
-  waitForDrainSlot,
   servedMs,
+  type SpawnOptions,
+  spawnWorker,
+  waitForDrainSlot,
+  watchHeartbeats,
+  type WorkerHandle,
   type WorkerInfo,
 } from './worker-handle.ts'
 import { SupervisorPeerHub } from './peer-hub.ts'
@@ -32,16 +32,16 @@ interface SupervisorSettings {
   /** More environment for the workers that come later. */
   readonly env?: NodeJS.ProcessEnv
   /** Plain data for the workers that come later in this generation, so that they are like their first whatever has happened to the disk meanwhile. */
-  readonly legacy?: unknown
+  readonly inherited?: unknown
 }
 
 export interface SupervisorOptions<R> extends SpawnOptions, WaitLimits {
   /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. It gets no connections meanwhile. Default 1,000. */
-  readonly proofMs?: number
+  readonly trialMs?: number
   /** A folder of the user's own, in which workers leave the trace of what they handled when they ended: without it no plugin is blamed for that. */
   readonly traceFolder?: string
   /** With workers that die. */
-  readonly patience?: RestartPolicy
+  readonly restartPolicy?: RestartPolicy
   settings?(report: R): SupervisorSettings
   onEvent?(event: SupervisorEvent<R>): void
 }
@@ -94,7 +94,7 @@ export interface Supervisor<R> extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, PROOF_MS, FORK_AGAIN_MS] = [30_000, 10_000, 2_000, 1_000, 1_000]
+const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, TRIAL_MS, FORK_AGAIN_MS] = [30_000, 10_000, 2_000, 1_000, 1_000]
 
 /** Owns the listening sockets, hands connections to workers and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
@@ -121,7 +121,7 @@ class WorkerPool<R> implements Supervisor<R> {
   constructor(options: SupervisorOptions<R>) {
     this.#options = options
     this.#connections = new Connections({ ...options, onClosed: count => this.#emit({ event: 'unserved', count }) })
-    this.#judge = createRestartPolicy(options.patience)
+    this.#judge = createRestartPolicy(options.restartPolicy)
     this.#blame = createBlame(options.traceFolder, this.#hub, event => this.#emit(event))
     // Whoever did not call start hears of its failure through the state.
     this.#started.promise.catch(() => {})
@@ -181,12 +181,12 @@ class WorkerPool<R> implements Supervisor<R> {
     await waitForDrainSlot(this.#members)
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
-    const { proofMs = PROOF_MS } = this.#options
+    const { trialMs = TRIAL_MS } = this.#options
     const leader = this.#startLeader()
     await leader.up.promise
-    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(proofMs, resolve))])
+    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(trialMs, resolve))])
     this.#mustRun()
-    if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(proofMs)])
+    if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(trialMs)])
     const reloaded = await this.#followLeader(leader)
     const old = [...this.#members].filter(member => member.generation < this.#generation)
     await Promise.all(old.map(member => retire(member, this.#connections, swapLimitMs)))
@@ -230,15 +230,15 @@ class WorkerPool<R> implements Supervisor<R> {
 
   #bringUp(generation: number): WorkerHandle<R> {
     const isSuccessor = this.#state.state === 'running' && generation === this.#generation
-    const { env, legacy } = this.#settings
+    const { env, inherited } = this.#settings
     const member = spawnWorker<R>(this.#options, {
       hub: this.#hub,
       connections: this.#connections,
       generation,
       env,
-      legacy: isSuccessor ? legacy : undefined,
+      inherited: isSuccessor ? inherited : undefined,
       trace: this.#blame.newTrace(),
-      keptOut: this.#blame.keptOut(generation),
+      excluded: this.#blame.excluded(generation),
       onReady: this.#onReady,
       onFailed: this.#onFailed,
       onExit: this.#onExit,

@@ -1,14 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { codeOf, messageOf, type SvcError, systemContext } from '@svc/core'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { fromWire } from '../processes/errors.ts'
 import type { HandledPlugin } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
-import { codeOf, messageOf, type SvcError, systemContext } from '@svc/core'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
-import { watchHeartbeats } from './heartbeat.ts'
 import type { SupervisorPeerHub } from './peer-hub.ts'
-import { type DrainRequest, SUCCESSOR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
+import { type DrainRequest, EXCLUDED, SUCCESSOR, Supervision, TRACE, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
@@ -77,11 +76,11 @@ export interface SpawnContext<R> {
   readonly generation: number
   readonly env: NodeJS.ProcessEnv | undefined
   /** What the first of its generation has left; absent for the first. */
-  readonly legacy: unknown
+  readonly inherited: unknown
   /** The file in which it is to leave whose frame it handles; `undefined`: nowhere. */
   readonly trace: string | undefined
   /** Plugins that it must not start. */
-  readonly keptOut: readonly HandledPlugin[]
+  readonly excluded: readonly HandledPlugin[]
   onReady(member: WorkerHandle<R>, report: R): void
   onFailed(member: WorkerHandle<R>, problems: readonly SvcError[]): void
   onExit(member: WorkerHandle<R>, how: string): void
@@ -89,19 +88,19 @@ export interface SpawnContext<R> {
 
 /** Forks a worker and attends to its line until it is gone. */
 export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
-  const { hub, connections, generation, legacy, trace, keptOut } = place
+  const { hub, connections, generation, inherited, trace, excluded } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const env = {
     ...place.env,
-    ...(legacy === undefined ? {} : { [SUCCESSOR]: '1' }),
+    ...(inherited === undefined ? {} : { [SUCCESSOR]: '1' }),
     ...(trace === undefined ? {} : { [TRACE]: trace }),
-    ...(keptOut.length === 0 ? {} : { [KEPT_OUT]: JSON.stringify(keptOut) }),
+    ...(excluded.length === 0 ? {} : { [EXCLUDED]: JSON.stringify(excluded) }),
   }
   const member = forkWorker<R>(options, env, generation)
   member.channel.offer('supervision', Supervision, {
     ready: async report => place.onReady(member, report as R),
     failed: async problems => place.onFailed(member, problems.map(fromWire)),
-    legacy: async () => legacy,
+    inherited: async () => inherited,
     async listen(address) {
       if (member.state !== 'starting') throw listenLate(address.port)
       return connections.listen(member.process, address)
@@ -215,3 +214,41 @@ export const infoOf = ({ process: child, state, generation, startedAt }: AnyWork
 /** Whether a worker of this generation that is gone must be replaced. */
 export const isMissed = ({ state, trial, generation }: AnyWorker, current: number): boolean =>
   state !== 'draining' && !trial && generation === current
+
+/** Looks within the limit. Looks are counted, not milliseconds: a machine that slept has not looked. */
+const LOOKS = 5
+
+interface HeartbeatState {
+  misses: number
+  waiting: boolean
+}
+
+/**
+ * Asks what `alive` names for a sign of life, five times within `limitMs`, and calls `hangs` for one that has given none: the loop of its events is blocked.
+ * Returns what ends it.
+ */
+export function watchHeartbeats<M extends object>(
+  limitMs: number,
+  alive: () => Iterable<M>,
+  ask: (member: M) => Promise<unknown>,
+  onHang: (member: M) => void
+): () => void {
+  const beats = new WeakMap<M, HeartbeatState>()
+  const look = (member: M) => {
+    const beat = beats.get(member) ?? { misses: 0, waiting: false }
+    beats.set(member, beat)
+    if (!beat.waiting) return send(member, beat)
+    if (++beat.misses === LOOKS) onHang(member)
+  }
+  const send = (member: M, beat: HeartbeatState) => {
+    beat.waiting = true
+    const heard = () => Object.assign(beat, { misses: 0, waiting: false })
+    // whoever is gone has no heart to watch
+    ask(member).then(heard, heard)
+  }
+  const timer = setInterval(() => {
+    for (const member of alive()) look(member)
+  }, limitMs / LOOKS)
+  timer.unref()
+  return () => clearInterval(timer)
+}

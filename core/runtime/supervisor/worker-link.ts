@@ -12,13 +12,13 @@ export interface Supervision {
   ready(report: unknown, ctx: CallContext): Promise<void>
   failed(problems: readonly WireError[], ctx: CallContext): Promise<void>
   /** What the first worker of this one's generation has left for those after it. */
-  legacy(ctx: CallContext): Promise<unknown>
+  inherited(ctx: CallContext): Promise<unknown>
   /** Opens a port for this worker; connections come once it has reported that it is ready. */
   listen(address: ListenAddress, ctx: CallContext): Promise<OpenPort>
 }
 export const Supervision = defineService<Supervision>('supervision', {
   api: 1,
-  methods: { ready: 'call', failed: 'call', legacy: 'call', listen: 'call' },
+  methods: { ready: 'call', failed: 'call', inherited: 'call', listen: 'call' },
 })
 
 /** In the environment of a worker whose generation serves already. */
@@ -26,7 +26,7 @@ export const SUCCESSOR = 'SVC_SUCCESSOR'
 
 /** In the environment of a worker: the file in which it leaves the trace of what it handled, and what is kept out of it, as JSON. */
 export const TRACE = 'SVC_TRACE'
-export const KEPT_OUT = 'SVC_KEPT_OUT'
+export const EXCLUDED = 'SVC_EXCLUDED'
 
 /** How a worker is to end. */
 export interface DrainRequest {
@@ -51,10 +51,10 @@ export interface WorkerLink {
   readonly channel: Channel
   /** To the other workers. */
   readonly peers: PeerLink
-  /** What the first worker of this generation has left (`SupervisorSettings.legacy`): undefined for the first itself, which starts from what is on disk. */
-  readonly legacy: Promise<unknown>
+  /** What the first worker of this generation has left (`SupervisorSettings.inherited`): undefined for the first itself, which starts from what is on disk. */
+  readonly inherited: Promise<unknown>
   /** Plugins that ended or blocked workers of this generation by what they sent: they are not started. */
-  readonly keptOut: readonly HandledPlugin[]
+  readonly excluded: readonly HandledPlugin[]
   /** Tells that this worker serves; `report` is plain data. */
   ready(report: unknown): Promise<void>
   /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
@@ -90,14 +90,14 @@ export function workerLink(): WorkerLink {
   }
   const takers = receiveConnections()
   const isSuccessor = process.env[SUCCESSOR] !== undefined
-  const { [TRACE]: trace, [KEPT_OUT]: keptOut = '[]' } = process.env
+  const { [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
   if (trace !== undefined) traceHandling(trace)
   // no child of this worker is one
-  for (const name of [SUCCESSOR, TRACE, KEPT_OUT]) delete process.env[name]
+  for (const name of [SUCCESSOR, TRACE, EXCLUDED]) delete process.env[name]
   return {
-    keptOut: JSON.parse(keptOut) as HandledPlugin[],
+    excluded: JSON.parse(excluded) as HandledPlugin[],
     channel,
-    legacy: isSuccessor ? supervisor.legacy(ctx) : Promise.resolve(undefined),
+    inherited: isSuccessor ? supervisor.inherited(ctx) : Promise.resolve(undefined),
     peers: createPeerLink(channel),
     ready: report => supervisor.ready(report, ctx),
     failed: error => supervisor.failed(problemsToWire(error), ctx),

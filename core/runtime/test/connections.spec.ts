@@ -59,7 +59,7 @@ describe('connections of a supervisor', () => {
   it('are never refused and never hang while its only worker is killed again and again', async function () {
     this.timeout(60_000)
     // a worker that has served for a moment is stable here: its successor comes at once
-    const { supervisor, seen } = supervise({}, { patience: { stableMs: 1 } })
+    const { supervisor, seen } = supervise({}, { restartPolicy: { stableMs: 1 } })
     await using _ = supervisor
     const { port } = await supervisor.start()
     const clients = askOn(port, 8)

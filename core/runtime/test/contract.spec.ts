@@ -8,9 +8,9 @@ import { failureOf } from '../../../test/support/failure.ts'
 const ctx = systemContext(new AbortController().signal)
 
 describe('a channel', () => {
-  const pair = (onFault?: (error: unknown, where: string) => void): [Channel, Channel] => {
+  const pair = (onError?: (error: unknown, where: string) => void): [Channel, Channel] => {
     const [a, b] = memoryTransport()
-    const log = onFault ? { onFault } : {}
+    const log = onError ? { onError } : {}
     return [openChannel(a, { name: 'far', self: 'near', graceMs: 300 }), openChannel(b, { name: 'near', self: 'far', ...log })]
   }
 
@@ -71,7 +71,7 @@ describe('a channel', () => {
     const [near, far] = pair()
     far.offer('clock', Clock, createClock())
     near.reach('clock', Newer)
-    expect((await failureOf(near.handshake(ctx))).message).to.include('api 2 against 1')
+    expect((await failureOf(near.handshake(ctx))).message).to.include('api 2 instead of 1')
     near.reach('clock', Gadgets)
     expect((await failureOf(near.handshake(ctx))).message).to.include('"clock" here and "gadgets" there')
     near.close()

@@ -15,7 +15,7 @@ const own = systemContext(new AbortController().signal)
 
 describe('a far side that is not trusted', () => {
   it('has so many calls under way and no more, and asks on when one has ended', async () => {
-    const peer = lying({ held: { calls: 2, bytes: 1e9 } })
+    const peer = lying({ callLimits: { calls: 2, bytes: 1e9 } })
     peer.speak(...[1, 2, 3].map(id => [CALL, id, 'clock', 'wait', [], ctx]))
     expect(await peer.heard(3, FAIL)).to.include({ code: 'ASKED_TOO_MUCH' })
     peer.speak([ABORT, 1, { code: 'LEFT', message: 'left' }])
@@ -26,7 +26,7 @@ describe('a far side that is not trusted', () => {
   })
 
   it('has calls of so many bytes under way and no more', async () => {
-    const peer = lying({ held: { calls: 100, bytes: 1000 } })
+    const peer = lying({ callLimits: { calls: 100, bytes: 1000 } })
     peer.weigh(1200, [CALL, 1, 'clock', 'wait', [], ctx], [CALL, 2, 'clock', 'wait', [], ctx])
     expect(await peer.heard(2, FAIL)).to.include({ code: 'ASKED_TOO_MUCH' })
     peer.weigh(300, [CALL, 3, 'clock', 'echo', ['on'], ctx])
@@ -43,7 +43,7 @@ describe('a far side that is not trusted', () => {
 
   it('ends when the forms that it expects are too long to be kept', () => {
     const breaches: string[] = []
-    const peer = lying({ held: { calls: 9, bytes: 1000 }, onBreach: why => breaches.push(why) })
+    const peer = lying({ callLimits: { calls: 9, bytes: 1000 }, onBreach: why => breaches.push(why) })
     peer.weigh(900, [SHAPE, 'a', { name: 'a', api: 1, methods: {} }])
     expect(peer.isClosed()).to.equal(false)
     peer.weigh(900, [SHAPE, 'b', { name: 'b', api: 1, methods: {} }])
@@ -52,7 +52,7 @@ describe('a far side that is not trusted', () => {
   })
 
   it('fills a stream no further than may wait unread: that stream fails, and others go on', async () => {
-    const peer = lying({ held: { calls: 9, bytes: 1000 } })
+    const peer = lying({ callLimits: { calls: 9, bytes: 1000 } })
     const items = (id: number) => {
       const stream = peer.channel.reach('clock', Clock).count(1, own)[Symbol.asyncIterator]()
       return { first: stream.next(), next: () => stream.next(), send: (value: string) => peer.weigh(900, [ITEM, id, value]) }

@@ -66,7 +66,7 @@ describe('a supervisor of several workers, one after the other or at once', () =
 
   it('goes on trying while another worker serves, and says that workers die in a row', async () => {
     const settings = () => ({ count: 2, env: { WEB_FAILS: 'exit' } })
-    const { supervisor, seen, events } = supervise({}, { settings, patience: { firstMs: 1, stableMs: 1, deaths: 1 } })
+    const { supervisor, seen, events } = supervise({}, { settings, restartPolicy: { firstMs: 1, stableMs: 1, deaths: 1 } })
     await using _ = supervisor
     const { port } = await supervisor.start()
     const looping = await seen('looping', 1)

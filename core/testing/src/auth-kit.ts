@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { codeOf } from '@svc/core'
 import { type AuthScheme, SERVER_HEADERS } from '@svc/core/contracts'
-import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitSubject, outcome } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
+import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitCase, type KitSubject, outcome } from './kit-case.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -14,7 +13,7 @@ export interface AuthSubject extends KitSubject {
   /** Credentials of its kind that it must refuse, by what is wrong with them: expired, revoked, of another issuer. */
   readonly bad: Readonly<Record<string, string>>
   /** Takes the good one back: for a scheme with `changes`. */
-  readonly takeBack?: () => Promise<unknown>
+  readonly revoke?: () => Promise<unknown>
 }
 
 const ADDRESS = '192.0.2.1'
@@ -50,7 +49,7 @@ function taking(make: Make): KitCase[] {
     make('can be prepared where it has what it needs, and asked without', async subject => {
       const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().ctx))), 'the end of prepare')
       assert.equal(prepared.error, undefined)
-      await assertTaken(subject)
+      await assertAccepted(subject)
     }),
     make('has nothing to say of a request without a credential of its kind', async ({ scheme }) => {
       const strange = ['Basic dTpw', 'Bearer', 'Bearer of.bad.news', 'Digest username="u"']
@@ -61,12 +60,12 @@ function taking(make: Make): KitCase[] {
         assert.equal(value, undefined)
       }
     }),
-    make('says who holds a good credential, in plain data', assertTaken),
+    make('says who holds a good credential, in plain data', assertAccepted),
     make('answers the same again, whatever was done to the first answer', async subject => {
       const { value } = await ask(subject.scheme, sent(subject, subject.good.value))
       Reflect.set(value ?? {}, 'id', 'somebody else')
       Reflect.set(value?.scopes ?? [], 0, 'admin')
-      await assertTaken(subject)
+      await assertAccepted(subject)
     }),
   ]
 }
@@ -84,7 +83,7 @@ export function assertHeaders({ headers }: AuthScheme): void {
   }
 }
 
-async function assertTaken(subject: AuthSubject): Promise<void> {
+async function assertAccepted(subject: AuthSubject): Promise<void> {
   const { scheme, good } = subject
   const { value, error } = await ask(scheme, sent(subject, good.value))
   assert.equal(error, undefined)
@@ -96,7 +95,7 @@ async function assertTaken(subject: AuthSubject): Promise<void> {
 }
 
 /** Credentials that nobody gave out. `surely` its kind: to pass them on to other schemes would be a mistake. */
-function spoiled(value: string): { readonly what: string; readonly value: string; readonly surely: boolean }[] {
+function tamperedCredentials(value: string): { readonly what: string; readonly value: string; readonly surely: boolean }[] {
   const secret = value.slice(value.lastIndexOf(' ') + 1)
   const word = value.slice(0, value.length - secret.length)
   const flipped = (part: number) => {
@@ -122,7 +121,7 @@ function spoiled(value: string): { readonly what: string; readonly value: string
 function refusing(make: Make): KitCase[] {
   return [
     make('takes nothing but what was given out: not changed, cut, doubled, endless', async subject => {
-      for (const { what, value, surely } of spoiled(subject.good.value)) {
+      for (const { what, value, surely } of tamperedCredentials(subject.good.value)) {
         const answer = await ask(subject.scheme, sent(subject, value))
         assert.equal(answer.value, undefined, `a credential was taken: ${what}`)
         if (answer.failed || surely) assertRefused(answer, what)
@@ -134,20 +133,20 @@ function refusing(make: Make): KitCase[] {
       for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(subject, value)), what)
     }),
     make('tells when a credential was taken back, and refuses it from then on', async subject => {
-      const { scheme, good, takeBack } = subject
+      const { scheme, good, revoke } = subject
       assert.equal(
         scheme.changes === undefined,
-        takeBack === undefined,
-        'give the kit takeBack for a scheme with changes, for no other'
+        revoke === undefined,
+        'give the kit revoke for a scheme with changes, for no other'
       )
-      if (!scheme.changes || !takeBack) return
+      if (!scheme.changes || !revoke) return
       const { ctx, abort } = abortable()
       const changes = scheme.changes(ctx)[Symbol.asyncIterator]()
       assert.deepEqual(await atOnce(changes.next(), 'the beginning of the watch'), { value: null, done: false })
-      await assertTaken(subject)
-      const told = changes.next()
-      const taken = takeBack()
-      assert.deepEqual(await atOnce(told, 'the news'), { value: null, done: false })
+      await assertAccepted(subject)
+      const nextChange = changes.next()
+      const taken = revoke()
+      assert.deepEqual(await atOnce(nextChange, 'the news'), { value: null, done: false })
       assertRefused(await ask(scheme, sent(subject, good.value)), 'taken back')
       await taken
       abort()
@@ -156,7 +155,7 @@ function refusing(make: Make): KitCase[] {
     make('tells nothing secret when it refuses', async subject => {
       const { value: good } = subject.good
       const secrets = [good, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
-      for (const value of [...spoiled(good).map(one => one.value), ...Object.values(subject.bad)]) {
+      for (const value of [...tamperedCredentials(good).map(one => one.value), ...Object.values(subject.bad)]) {
         const { error } = await ask(subject.scheme, sent(subject, value))
         const told = error === undefined ? '' : allOf(error)
         for (const secret of secrets)
@@ -208,7 +207,7 @@ function enduring(make: Make): KitCase[] {
     make('does not care who else asks at the same time and leaves', async subject => {
       const { ctx, abort } = abortable()
       const left = ask(subject.scheme, sent(subject, subject.good.value), ctx)
-      const stays = assertTaken(subject)
+      const stays = assertAccepted(subject)
       abort()
       await Promise.all([left, stays])
     }),

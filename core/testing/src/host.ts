@@ -1,35 +1,39 @@
 import {
+  type CallContext,
   type CloseOptions,
   type ConfigTree,
-  type PluginBoundary,
   definePlugin,
   type HostOptions,
+  type PluginBoundary,
   type PluginRef,
+  type Principal,
   type RunningHost,
   type ServiceToken,
   type SlotToken,
   startHost,
+  SYSTEM,
 } from '@svc/core'
-import { type Watch, watchLeftovers } from './leftovers.ts'
+import { type ModelEvent, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
+import { type LeftoverWatch, watchLeftovers } from './leftovers.ts'
 import { createStrict } from './strict.ts'
 
 /** Something a test gives in place of a plugin. */
-export type Gift = PluginRef
+export type Fixture = PluginRef
 
 /** Gives a service: `testHost([plugin], { give: [service(Store, store)] })`. */
-export function service<T, H>(token: ServiceToken<T, H>, implementation: T): Gift {
+export function service<T, H>(token: ServiceToken<T, H>, implementation: T): Fixture {
   const plugin = definePlugin({ provides: token as ServiceToken<T>, setup: () => implementation as never })
   return { name: `test:${token.name}`, use: plugin }
 }
 
 /** Gives one item of a slot: `item(Tools, 'weather', tool)`. */
-export function item<T>(slot: SlotToken<T>, name: string, value: T): Gift {
+export function item<T>(slot: SlotToken<T>, name: string, value: T): Fixture {
   return { name: `test:${slot.name}/${name}`, use: definePlugin({ setup: scope => void scope.add(slot, name, value) }) }
 }
 
 /** What a test host is made of besides its plugins. */
 export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing' | 'config'> {
-  readonly give?: readonly Gift[]
+  readonly give?: readonly Fixture[]
   readonly config?: ConfigTree
   /** Default true: everything between plugins is cloned, frozen and checked, as if each lived in a process of its own. */
   readonly strict?: boolean
@@ -53,7 +57,7 @@ export async function testHost(plugins: readonly PluginRef[], options: TestHostO
 }
 
 /** Everything as it is; only who works is told. */
-const createDirect = (run: Watch['run']): PluginBoundary => ({
+const createDirect = (run: LeftoverWatch['run']): PluginBoundary => ({
   setup: run,
   service: (_token, implementation) => implementation,
   item: (_token, item) => item,
@@ -61,7 +65,7 @@ const createDirect = (run: Watch['run']): PluginBoundary => ({
 })
 
 /** The host, whose close also tells what its plugins left open. */
-function watched(host: RunningHost, watch: Watch): RunningHost {
+function watched(host: RunningHost, watch: LeftoverWatch): RunningHost {
   let closing: Promise<void> | undefined
   const closeOnce = async (options?: CloseOptions) => {
     await host.close(options).finally(() => watch.end())
@@ -76,3 +80,46 @@ function watched(host: RunningHost, watch: Watch): RunningHost {
     [Symbol.asyncDispose]: () => close(),
   }
 }
+
+/** The circumstances of a call in a test; `abort` ends it. */
+export function testContext(parts: { principal?: Principal; signal?: AbortSignal; requestId?: string } = {}): CallContext {
+  const { principal = SYSTEM, signal = new AbortController().signal, requestId = 'test' } = parts
+  return { principal, signal, requestId }
+}
+
+/** Gathers a stream. */
+export async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+/** Providers of one plugin; closing them closes its host. */
+export interface OpenProviders extends AsyncDisposable {
+  /** Of the first entry. */
+  readonly provider: Provider
+  named(name: string): Provider
+  close(): Promise<void>
+}
+
+/** The plugin in this folder in a strict host, with these entries of `providers`. */
+export async function openProviders(plugin: URL, entries: { readonly [name: string]: object }): Promise<OpenProviders> {
+  const host = await testHost([plugin], { config: { providers: { ...entries } } })
+  const named = (name: string) => host.slot(Providers).get(name)!
+  const close = () => host.close()
+  return { provider: named(Object.keys(entries)[0]!), named, close, [Symbol.asyncDispose]: close }
+}
+
+/** All events of an answer. */
+export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEvent[]> =>
+  Array.fromAsync(provider.chat(request, testContext()))
+
+/** What a provider fails with. */
+type ProviderFailed = Error & { readonly code?: string; readonly hint?: string; readonly details: Record<string, unknown> }
+
+/** What this work fails with. Rejects where it does not fail. */
+export const failureOf = (work: Promise<unknown>): Promise<ProviderFailed> =>
+  work.then(
+    () => Promise.reject(new Error('it did not fail')),
+    (error: ProviderFailed) => error
+  )

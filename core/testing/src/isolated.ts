@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import {
@@ -10,6 +11,7 @@ import {
   readManifest,
   startHost,
 } from '@svc/core'
+
 import * as contracts from '@svc/core/contracts'
 import { Isolation } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/runtime/isolation'
@@ -29,13 +31,17 @@ export async function isolated(folder: URL, env: Readonly<Record<string, string>
  * The same, held to what its manifest declares by the service `Isolation`, which `policy` gives (`@svc/plugin-sandbox-process`, `@svc/plugin-isolation`): a host
  * with it needs these plugins, too. `permissions`: what it may have, where that is not what its manifest says.
  */
-export async function held(
+export async function sandboxed(
   folder: URL,
   policy: readonly PluginRef[],
   permissions?: Manifest['permissions']
 ): Promise<PluginEntry> {
   const { name, manifest, module } = await packageIn(folder)
-  const ref = { name, module, held: { folder: fileURLToPath(folder), permissions: permissions ?? manifest.permissions ?? {} } }
+  const ref = {
+    name,
+    module,
+    confinement: { folder: fileURLToPath(folder), permissions: permissions ?? manifest.permissions ?? {} },
+  }
   await using host = await startHost({ plugins: policy, config: {} })
   const declares = await describeIsolated(ref, host.service(Isolation))
   return { name, manifest, use: await isolate(ref, { contracts: TOKENS }, declares) }
@@ -52,3 +58,15 @@ function own(): Record<string, string> {
   const { PATH = '', NODE_COMPILE_CACHE: cache } = process.env
   return { PATH, ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache }) }
 }
+
+const TRIAL = ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true']
+let found: { readonly why: string | undefined } | undefined
+
+/** Why this machine has no process sandbox: `undefined` where it has one. For tests that need it, which say so and are skipped. */
+export function noBubblewrap(): string | undefined {
+  found ??= { why: whyNot(spawnSync('bwrap', TRIAL)) }
+  return found.why
+}
+
+const whyNot = ({ status, error }: ReturnType<typeof spawnSync>) =>
+  status === 0 ? undefined : `bubblewrap ${error ? 'is not installed' : 'may make no namespaces'} on this machine`

@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { type JsonSchema, systemContext, type CallContext, withTimeout } from '@svc/core'
+import { type CallContext, type JsonSchema, systemContext, withTimeout } from '@svc/core'
 import { copyPlain, findNonPlain } from '@svc/runtime'
 import { Ajv, type ValidateFunction } from 'ajv'
-import type { KitCase } from './kit.ts'
+
+/** One case of a kit: `for (const one of toolKit(open)) it(one.title, one.run)`. */
+export interface KitCase {
+  readonly title: string
+  /** What its author did not give, where the case shows nothing for want of it. */
+  readonly skipped?: string
+  /** `this` is the runner's: a case that is skipped calls its `skip`, where it has one. */
+  run(this: unknown): Promise<void>
+}
 
 /** Milliseconds within which what should happen at once has to happen, also on a slow machine. */
 const AT_ONCE_MS = 5_000
@@ -17,23 +26,23 @@ export interface KitSubject {
 }
 
 /** What a check answers that shows nothing for want of something in its subject: the case skips itself then. */
-interface Wanting {
+interface MissingSample {
   readonly missing: string
 }
 
 /** Makes cases that each open a subject of their own and close it, whatever happens. */
 export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
-  return (title: string, check: (subject: S) => Promise<void | Wanting>): KitCase => ({
+  return (title: string, check: (subject: S) => Promise<void | MissingSample>): KitCase => ({
     title,
     async run(this: unknown) {
       const subject = await open()
-      let wanting: Wanting | void
+      let missingSample: MissingSample | void
       try {
-        wanting = await withTimeout(CASE_MS, () => check(subject), { late: neverEnded })
+        missingSample = await withTimeout(CASE_MS, () => check(subject), { late: neverEnded })
       } finally {
         await subject.close?.()
       }
-      if (wanting) skipSelf(this, `${wanting.missing} was not given`)
+      if (missingSample) skipSelf(this, `${missingSample.missing} was not given`)
     },
   })
 }
@@ -114,5 +123,19 @@ export function compileSchema(schema: JsonSchema, what: string): ValidateFunctio
     return new Ajv({ allErrors: true, strict: false, addUsedSchema: false, validateSchema: false }).compile(schema as object)
   } catch (error) {
     return assert.fail(`${what} is no valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Files, sockets and the like that this process holds; timers and pending work of the kit itself come and go. */
+export function countOpenHandles(): number {
+  const handles = process.getActiveResourcesInfo().filter(kind => !/Timeout|Immediate|TickObject/.test(kind)).length
+  return handles + countDescriptors()
+}
+
+function countDescriptors(): number {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return 0
   }
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type SvcError, svcError } from '@svc/core'
 
 /** Watches what the plugins of one host open. */
-export interface Watch {
+export interface LeftoverWatch {
   /** Runs work of a plugin: what it opens, and what follows from it, is the plugin's. */
   run<T>(plugin: string, work: () => T): T
   /** Ends the watch; throws LEFTOVERS, with plugins and kinds, when something stays open. */
@@ -29,7 +29,7 @@ interface Owner {
 const SETTLE_MS = 1000
 const owners = new AsyncLocalStorage<Owner | undefined>()
 /** What is open of each. */
-const watches = new Map<Watch, Map<number, Opened>>()
+const watches = new Map<LeftoverWatch, Map<number, Opened>>()
 let hook: AsyncHook | undefined
 
 function note(id: number, type: string, _trigger: number, resource: Resource): void {
@@ -64,10 +64,10 @@ function forget(id: number): void {
 const isOpen = ({ resource }: Opened) => resource.deref()?.hasRef?.() === true
 
 /** Begins to watch. Who opened what is told by the asynchronous context that it was opened in. */
-export function watchLeftovers(): Watch {
+export function watchLeftovers(): LeftoverWatch {
   const opened = new Map<number, Opened>()
   const left = () => [...opened.values()].filter(isOpen)
-  const watch: Watch = {
+  const watch: LeftoverWatch = {
     run: (plugin, work) => owners.run({ plugin, opened }, work),
     async end() {
       const end = performance.now() + SETTLE_MS

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import type { JsonSchema } from '@svc/core'
 import { type Json, type Route, ROUTE_HEADERS, type RouteReply } from '@svc/core/contracts'
-import { abortable, assertPlain, caseMaker, compileSchema, frozen, skipped } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
-import { fitting, soundEnd } from './made-up-calls.ts'
+import { abortable, assertPlain, caseMaker, compileSchema, frozen, type KitCase, skipped } from './kit-case.ts'
+import { generateMatching, settledOutcome } from './made-up.ts'
 import type { RouteSample } from './plugin-samples.ts'
-import type { Thing } from './plugin-host.ts'
+import type { ItemUnderTest } from './plugin-host.ts'
 
 /** What is read of a stream that a made-up request opens. */
 const ITEMS = 20
@@ -13,7 +12,7 @@ const ITEMS = 20
 const MADE_UP = 'answers made-up requests, or fails in words'
 
 /** What can be asked of a route: its description, made-up requests where it only reads, and those of its author. */
-export function routeCases({ name, seen, options, permissions, open }: Thing<Route>): KitCase[] {
+export function routeCases({ name, seen, options, permissions, open }: ItemUnderTest<Route>): KitCase[] {
   const make = caseMaker(open)
   const samples = options.routes?.[name] ?? []
   const isAlone = (permissions.network?.length ?? 0) === 0
@@ -26,7 +25,8 @@ export function routeCases({ name, seen, options, permissions, open }: Thing<Rou
     }),
     seen.method === 'GET' && isAlone
       ? make(MADE_UP, async ({ item }) => {
-          for (const query of fitting(item.query ?? { type: 'object' }, options)) await ask(item, { query: textsOf(query) })
+          for (const query of generateMatching(item.query ?? { type: 'object' }, options))
+            await ask(item, { query: textsOf(query) })
         })
       : skipped(MADE_UP, 'a request of its author'),
     samples.length > 0
@@ -49,8 +49,8 @@ async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Pr
   const params = Object.fromEntries([...route.path.matchAll(/:(\w+)/g)].map(([, key]) => [key, 'sample']))
   const request = frozen({ params, query: {}, headers: {}, body: undefined, ...given })
   const what = `${route.method} ${route.path} ${JSON.stringify(given)}`
-  if (route.stream) return (await soundEnd(read(route.stream(request, abortable().ctx)), what)).value
-  const { value } = await soundEnd(route.handle!(request, abortable().ctx), what)
+  if (route.stream) return (await settledOutcome(read(route.stream(request, abortable().ctx)), what)).value
+  const { value } = await settledOutcome(route.handle!(request, abortable().ctx), what)
   if (value === undefined) return undefined
   assertPlain(value, 'reply')
   checkHeaders(value.headers)

@@ -1,5 +1,8 @@
-import type { JsonSchema } from '@svc/core'
+import assert from 'node:assert/strict'
+import { codeOf, type JsonSchema, messageOf } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
+import { atOnce, compileSchema, outcome } from './kit-case.ts'
+import type { PluginKitOptions } from './plugin-samples.ts'
 
 /** Numbers from 0 to 1, the same for the same seed. */
 export type Random = () => number
@@ -45,7 +48,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   ipv4: '192.0.2.1',
 }
 
-interface Words {
+interface SchemaKeywords {
   readonly [word: string]: unknown
   readonly type?: string | readonly string[]
   readonly enum?: readonly Json[]
@@ -59,18 +62,18 @@ interface Words {
 const DEEPEST = 6
 
 /** A value that may well fit a JSON Schema: whoever needs it to be so checks it. */
-export function madeUp(json: JsonSchema, random: Random, root: JsonSchema = json, depth = 0): Json {
+export function generate(json: JsonSchema, random: Random, root: JsonSchema = json, depth = 0): Json {
   if (typeof json === 'boolean') return pick([null, true, 1, 'text', []], random)
-  const words = json as Words
+  const words = json as SchemaKeywords
   if (words.const !== undefined) return words.const
   if (words.enum && words.enum.length > 0) return pick(words.enum, random)
-  if (typeof words.$ref === 'string') return depth > DEEPEST ? null : madeUp(refer(root, words.$ref), random, root, depth + 1)
+  if (typeof words.$ref === 'string') return depth > DEEPEST ? null : generate(refer(root, words.$ref), random, root, depth + 1)
   const ways = (words.oneOf ?? words.anyOf) as readonly JsonSchema[] | undefined
-  if (ways) return madeUp(pick(ways, random), random, root, depth + 1)
+  if (ways) return generate(pick(ways, random), random, root, depth + 1)
   return ofType(pick([words.type ?? (words.properties ? 'object' : 'string')].flat(), random), words, random, root, depth)
 }
 
-function ofType(type: string, words: Words, random: Random, root: JsonSchema, depth: number): Json {
+function ofType(type: string, words: SchemaKeywords, random: Random, root: JsonSchema, depth: number): Json {
   if (type === 'object') return object(words, random, root, depth)
   if (type === 'array') return list(words, random, root, depth)
   if (type === 'string') return text(words, random)
@@ -78,19 +81,19 @@ function ofType(type: string, words: Words, random: Random, root: JsonSchema, de
   return type === 'boolean' ? random() < 0.5 : null
 }
 
-function object({ properties = {}, required = [] }: Words, random: Random, root: JsonSchema, depth: number): Json {
+function object({ properties = {}, required = [] }: SchemaKeywords, random: Random, root: JsonSchema, depth: number): Json {
   const wanted = Object.entries(properties).filter(([key]) => required.includes(key) || (depth < DEEPEST && random() < 0.6))
-  return Object.fromEntries(wanted.map(([key, inner]) => [key, madeUp(inner, random, root, depth + 1)]))
+  return Object.fromEntries(wanted.map(([key, inner]) => [key, generate(inner, random, root, depth + 1)]))
 }
 
-function list(words: Words, random: Random, root: JsonSchema, depth: number): Json {
+function list(words: SchemaKeywords, random: Random, root: JsonSchema, depth: number): Json {
   const least = Number(words.minItems ?? 0)
   const most = Math.min(Number(words.maxItems ?? 5), least + 5)
   const length = depth > DEEPEST ? least : least + Math.floor(random() * (most - least + 1))
-  return Array.from({ length }, () => madeUp(words.items ?? {}, random, root, depth + 1))
+  return Array.from({ length }, () => generate(words.items ?? {}, random, root, depth + 1))
 }
 
-function text(words: Words, random: Random): Json {
+function text(words: SchemaKeywords, random: Random): Json {
   const format = FORMATS[String(words.format)]
   if (format !== undefined) return format
   const most = Number(words.maxLength ?? Number.POSITIVE_INFINITY)
@@ -98,7 +101,7 @@ function text(words: Words, random: Random): Json {
   return some.padEnd(Math.min(Number(words.minLength ?? 0), 100_000), 'x')
 }
 
-function number(type: string, words: Words, random: Random): Json {
+function number(type: string, words: SchemaKeywords, random: Random): Json {
   const least = Number(words.minimum ?? words.exclusiveMinimum ?? Number.NEGATIVE_INFINITY)
   const most = Number(words.maximum ?? words.exclusiveMaximum ?? Number.POSITIVE_INFINITY)
   const fitting = [...NUMBERS, least, most, least + 1, most - 1].filter(
@@ -112,6 +115,46 @@ const refer = (root: JsonSchema, ref: string): JsonSchema =>
     .split('/')
     .slice(1)
     .reduce<unknown>(
-      (at, key) => (at as Words | undefined)?.[key.replaceAll('~1', '/').replaceAll('~0', '~')],
+      (at, key) => (at as SchemaKeywords | undefined)?.[key.replaceAll('~1', '/').replaceAll('~0', '~')],
       root
     ) as JsonSchema
+
+const ROUNDS = 50
+/** More tries than this for one value, and its schema asks for what nobody can make up. */
+const TRIES = 20
+
+/** Values that fit a JSON Schema, the same for the same seed; fewer where they are hard to make. */
+export function generateMatching(json: JsonSchema, { seed = 1, rounds = ROUNDS }: PluginKitOptions): Json[] {
+  const fits = compileSchema(json, 'the schema')
+  const random = randomOf(seed)
+  const values = Array.from({ length: rounds * TRIES }, () => () => generate(json, random))
+  const found: Json[] = []
+  for (const make of values) {
+    if (found.length === rounds) break
+    const value = make()
+    if (fits(structuredClone(value))) found.push(value)
+  }
+  return found
+}
+
+/** What an engine says when a program is wrong, and no author ever writes. */
+const CRASH =
+  /Cannot (read|set) propert|Cannot destructure|is not a function|is not iterable|is not defined|Maximum call stack|Cannot convert undefined/
+
+/** How work ends: with a value, or with an error that somebody wrote. */
+export async function settledOutcome<T>(
+  work: Promise<T>,
+  what: string
+): Promise<{ readonly value?: T; readonly error?: unknown }> {
+  const { value, error, failed } = await atOnce(outcome(work), `the end of ${what}`)
+  if (!failed) return { value: value as T }
+  assert.doesNotMatch(messageOf(error), CRASH, `${what}: it broke: ${messageOf(error)}`)
+  return { error }
+}
+
+/** That an error has a code of one of these. */
+export const assertCode = (error: unknown, codes: readonly string[], what: string): void =>
+  assert.ok(
+    codes.includes(codeOf(error) ?? ''),
+    `${what}: failed with ${codeOf(error) ?? 'no code'}, expected ${codes.join(' or ')}: ${messageOf(error)}`
+  )

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { codeOf, messageOf } from '@svc/core'
 import type { BranchRule, ChildOutcome, WorkflowNode } from '@svc/core/contracts'
-import { abortable, atOnce, becomes, caseMaker, outcome, skipped } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
+import { abortable, atOnce, becomes, caseMaker, countOpenHandles, type KitCase, outcome, skipped } from './kit-case.ts'
 import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
 import { assertDescribed, assertSettings, refusal } from './node-settings.ts'
-import { openNow } from './open-now.ts'
 
 /** What shows the node at work. */
 export interface NodeSamples {
@@ -187,10 +185,10 @@ function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples
     make(`works ${concurrent} times at once and leaves nothing open`, async ({ node }) => {
       const once = () => play(() => node, good[0]!, { ctx: abortable().ctx })
       await once()
-      const before = openNow()
+      const before = countOpenHandles()
       const all = await Promise.all(Array.from({ length: concurrent }, once))
       for (const played of all) checkAnswer(node, good[0]!, played)
-      await becomes('closing what was opened', () => openNow() <= before)
+      await becomes('closing what was opened', () => countOpenHandles() <= before)
     }),
   ]
 }

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { asSvcError, formatError } from '@svc/core'
-import type { KitCase } from './kit.ts'
-import { outcome } from './kit-case.ts'
+import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
-import { openPlugin, type PluginHost } from './plugin-host.ts'
-import { openPackage, type PluginPackage } from './plugin-package.ts'
+import { openPackage, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
-import { thingCases } from './plugin-things.ts'
+import { itemCases } from './plugin-items.ts'
 
 /**
  * What every plugin must do, whatever its kind: `for (const one of await pluginKit(new URL('../..', import.meta.url), samples)) it(one.title, one.run)`.
@@ -25,14 +23,14 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   const { value: started, error } = await outcome(openPlugin(found, options))
   // each of the others would wait as long for the same words
   if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
-  return [...lives, ...cases, ...(await thingsOf(found, options, started))]
+  return [...lives, ...cases, ...(await casesOfItems(found, options, started))]
 }
 
 const notRun = (count: number) => `\n  ${count} cases that start it, and those of what it adds, were not run because of that`
 
-async function thingsOf(found: PluginPackage, options: PluginKitOptions, { host, close }: PluginHost): Promise<KitCase[]> {
+async function casesOfItems(found: PluginPackage, options: PluginKitOptions, { host, close }: PluginHost): Promise<KitCase[]> {
   try {
-    return thingCases(found, options, host)
+    return itemCases(found, options, host)
   } catch (error) {
     return [failing('adds what can be called as its contract says', error)]
   } finally {

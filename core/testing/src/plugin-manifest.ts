@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
 import { matchesPattern } from '@svc/core/internal'
-import { assertPlain, atOnce, compileSchema, outcome } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
-import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
-import type { PluginPackage } from './plugin-package.ts'
+import { assertPlain, atOnce, compileSchema, type KitCase, outcome } from './kit-case.ts'
+import { ENTRY, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 
 /** Makes cases that each run the plugin in a host of their own. */

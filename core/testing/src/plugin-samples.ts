@@ -1,7 +1,7 @@
 import type { ConfigTree, PluginRef } from '@svc/core'
 import type { Json, RouteRequest } from '@svc/core/contracts'
 import type { AuthSubject } from './auth-kit.ts'
-import type { Gift } from './host.ts'
+import type { Fixture } from './host.ts'
 import type { NodeSamples } from './node-kit.ts'
 import type { ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
 import type { ToolSamples } from './tool-kit.ts'
@@ -15,7 +15,7 @@ export interface PluginSamples {
   /** Plugins that it needs. */
   readonly beside?: readonly PluginRef[]
   /** Services and items that it needs, from the test. */
-  readonly give?: readonly Gift[]
+  readonly give?: readonly Fixture[]
   /** By name: the whole toolKit runs then. `madeUp`: it may be called with made-up arguments although it writes, executes or asks the network. */
   readonly tools?: Readonly<Record<string, ToolSamples & { readonly madeUp?: boolean }>>
   /** Of its providers: the whole providerKit runs then. `connections`: of the fake upstream that `config` leads to. */

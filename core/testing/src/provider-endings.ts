@@ -2,10 +2,16 @@ import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { codeOf, messageOf } from '@svc/core'
 import type { ModelFailure, ModelFailureKind, ModelRequest, Provider } from '@svc/core/contracts'
-import { abortable, assertPlain, atOnce, becomes, outcome, skipped } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
-import { checkOrder, readAll, RETRYABLE, textOf } from './provider-events.ts'
-import type { Make, ProviderRequests, ProviderSubject } from './provider-subject.ts'
+import { abortable, assertPlain, atOnce, becomes, type KitCase, outcome, skipped } from './kit-case.ts'
+import {
+  checkOrder,
+  type Make,
+  type ProviderRequests,
+  type ProviderSubject,
+  readAll,
+  RETRYABLE,
+  textOf,
+} from './provider-subject.ts'
 
 /** How it tells that a call failed. */
 export function failing(make: Make, given: ProviderRequests, secrets: readonly string[]): KitCase[] {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { codeOf } from '@svc/core'
 import type { RunClaim, RunQueue } from '@svc/core/contracts'
-import type { KitCase } from './kit.ts'
-import { abortable, atOnce, caseMaker, outcome } from './kit-case.ts'
+import { abortable, atOnce, caseMaker, type KitCase, outcome } from './kit-case.ts'
 
 /** A queue as the kit takes it. */
 export interface RunQueueSubject {

@@ -1,4 +1,4 @@
-import type { KitCase } from './kit.ts'
+import type { KitCase } from './kit-case.ts'
 import { batchCases } from './store-kit/batches.ts'
 import { countCases } from './store-kit/counts.ts'
 import { leaseCases } from './store-kit/leases.ts'

@@ -9,13 +9,13 @@ import {
   becomes,
   caseMaker,
   compileSchema,
+  countOpenHandles,
   frozen,
+  type KitCase,
   type KitSubject,
   outcome,
   skipped,
 } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
-import { openNow } from './open-now.ts'
 
 type Arguments = { readonly [name: string]: Json | undefined }
 
@@ -133,11 +133,11 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
     make(`runs ${concurrent} calls at once and leaves nothing open`, async ({ tool }) => {
       const args = frozen(good[0]!.args)
       await tool.call(args, abortable().ctx)
-      const before = openNow()
+      const before = countOpenHandles()
       const results = await Promise.all(Array.from({ length: concurrent }, () => tool.call(args, abortable().ctx)))
       for (const result of results) checkResult(tool, result, shown(args))
       for (const sample of bad) await outcome(tool.call(frozen(sample.args), abortable().ctx))
-      await becomes('closing what was opened', () => openNow() <= before)
+      await becomes('closing what was opened', () => countOpenHandles() <= before)
     }),
   ]
 }

@@ -22,7 +22,7 @@ async function subject(host: RunningHost, found?: ReturnType<typeof createBearer
     tokens,
     good: { header: 'authorization', value: `Bearer ${anna.token}`, id: 'token:anna', scopes: ['chat', 'read'] },
     bad: { expired: `Bearer ${old.token}`, unknown: `Bearer svc_${'A'.repeat(43)}`, 'of wrong form': 'Bearer svc_' },
-    takeBack: () => tokens.revoke('anna', ctx),
+    revoke: () => tokens.revoke('anna', ctx),
     close: () => host.close(),
   }
 }

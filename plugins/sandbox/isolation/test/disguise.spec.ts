@@ -11,7 +11,7 @@ const DISGUISE: AnyService = { what: 'service', name: 'weather.data', api: 1, me
 /** A plugin that says of itself what it likes; nothing of it is ever run here. */
 const declaring = (declares: object, services: readonly string[] = []): Promise<Plugin> =>
   isolate(
-    { name: NAME, module: 'file:///nowhere/index.js', held: { folder: '/nowhere', permissions: { services } } },
+    { name: NAME, module: 'file:///nowhere/index.js', confinement: { folder: '/nowhere', permissions: { services } } },
     {},
     { requires: {}, optional: {}, ...declares }
   )

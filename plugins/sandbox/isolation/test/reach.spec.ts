@@ -58,7 +58,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     const held = (permissions: Manifest['permissions']) => ({
       name: 'svc-plugin-greedy',
       module,
-      held: { folder, permissions: permissions ?? {} },
+      confinement: { folder, permissions: permissions ?? {} },
     })
     const declares = { requires: { store: Store, tools: Tools, host: Host }, optional: { conversations: Conversations } }
     const error = await failureOf(isolate(held({ services: ['tools'] }), {}, declares))

@@ -11,7 +11,7 @@ import {
   WorkflowNodes,
   Workflows,
 } from '@svc/core/contracts'
-import { type Gift, item, service, testHost, testContext } from '@svc/testing'
+import { type Fixture, item, service, testHost, testContext } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -29,7 +29,7 @@ const ALONE: Peers = {
 
 export interface Opened {
   readonly nodes?: Readonly<Record<string, WorkflowNode>>
-  readonly give?: readonly Gift[]
+  readonly give?: readonly Fixture[]
   /** The file of a store that lasts; without it the store is in memory. */
   readonly db?: string
   readonly config?: Readonly<Record<string, unknown>>

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import type { Json, Route } from '@svc/core/contracts'
 import { Http, Routes } from '@svc/core/contracts'
 import { type ConfigTree, type LogOptions, type RunningHost, systemContext } from '@svc/core'
-import { type Gift, item, testHost } from '@svc/testing'
+import { type Fixture, item, testHost } from '@svc/testing'
 
 export const ctx = systemContext(new AbortController().signal)
 
@@ -12,7 +12,7 @@ export async function serve(
   routes: Record<string, Route>,
   server: ConfigTree = {},
   log?: LogOptions,
-  gifts: readonly Gift[] = []
+  gifts: readonly Fixture[] = []
 ) {
   const give = [...Object.entries(routes).map(([name, route]) => item(Routes, name, route)), ...gifts]
   const config = { server: { port: 0, ...server } }

@@ -1,5 +1,5 @@
 import { Peers, type WorkflowDefinition, WorkflowDefinitions, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
-import { type Gift, item, service } from '@svc/testing'
+import { type Fixture, item, service } from '@svc/testing'
 
 /** Waits for an answer, or for the event that `event` names; its output is what came. */
 const asking: WorkflowNode = {
@@ -58,5 +58,5 @@ export const WITH_WORKFLOWS = {
     item(WorkflowNodes, 'asking', asking),
     item(WorkflowNodes, 'telling', telling),
     ...Object.entries(workflows).map(([name, one]) => item(WorkflowDefinitions, name, one)),
-  ] as readonly Gift[],
+  ] as readonly Fixture[],
 }

@@ -17,7 +17,7 @@ import {
   type TurnEnd,
   type TurnReply,
 } from '@svc/core/contracts'
-import { type Gift, item, service, testHost } from '@svc/testing'
+import { type Fixture, item, service, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export const ctx = systemContext(new AbortController().signal)
@@ -73,7 +73,7 @@ export interface Fakes {
   providers?: Record<string, Provider>
   tools?: Record<string, Tool>
   modes?: Record<string, Mode>
-  more?: readonly Gift[]
+  more?: readonly Fixture[]
   config?: ConfigTree
   log?: LogOptions
   /** Names of plugins besides. */

@@ -1,13 +1,13 @@
 import { readEvents, type ServerEvent } from '@svc/provider-http/sse'
 import type { Json } from '@svc/core/contracts'
-import type { Gift } from '@svc/testing'
+import type { Fixture } from '@svc/testing'
 import { WITH_WORKFLOWS } from './asking.ts'
 import { serveRest } from './house.ts'
 
 export const PATH = '/api/v1/workflows'
 
 /** The API with workflows; what it is asked and answered in few words. */
-export async function serveRuns(config = {}, more: readonly Gift[] = []) {
+export async function serveRuns(config = {}, more: readonly Fixture[] = []) {
   const served = await serveRest({ ...WITH_WORKFLOWS, more: [...WITH_WORKFLOWS.more, ...more], config })
   const { call, url } = served
   return {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { definePlugin, type RunningHost } from '@svc/core'
 import { McpClients, type McpServerInfo, type ToolStep } from '@svc/core/contracts'
-import { gather, type Gift, testHost, testContext } from '@svc/testing'
+import { gather, type Fixture, testHost, testContext } from '@svc/testing'
 import type { McpClientConfig } from '../../src/registry/settings.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
@@ -41,7 +41,7 @@ export interface ClientHost extends AsyncDisposable {
 }
 
 /** Starts a host in a home of its own, with a store in memory. */
-export async function openClientHost(clients: readonly McpClientConfig[], give: readonly Gift[] = []): Promise<ClientHost> {
+export async function openClientHost(clients: readonly McpClientConfig[], give: readonly Fixture[] = []): Promise<ClientHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home

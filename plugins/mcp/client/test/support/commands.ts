@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunningHost } from '@svc/core'
 import { runCommand } from '@svc/cli/command'
-import { type Gift, testHost } from '@svc/testing'
+import { type Fixture, testHost } from '@svc/testing'
 import { COMMANDS } from '../../src/commands.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
@@ -20,7 +20,7 @@ export interface Desk extends AsyncDisposable {
   run(command: string, ...args: readonly string[]): Promise<Ended>
 }
 
-export async function openDesk(clients: readonly object[] = [], give: readonly Gift[] = []): Promise<Desk> {
+export async function openDesk(clients: readonly object[] = [], give: readonly Fixture[] = []): Promise<Desk> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home

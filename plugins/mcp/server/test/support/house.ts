@@ -1,6 +1,6 @@
 import { type ConfigTree, type LogOptions, systemContext } from '@svc/core'
 import { Http, type Json, type Tool, Tools } from '@svc/core/contracts'
-import { type Gift, item, testHost } from '@svc/testing'
+import { type Fixture, item, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const ctx = systemContext(new AbortController().signal)
@@ -8,7 +8,7 @@ const ctx = systemContext(new AbortController().signal)
 /** What a test puts into the house. */
 export interface Furniture {
   readonly tools?: Readonly<Record<string, Tool>>
-  readonly give?: readonly Gift[]
+  readonly give?: readonly Fixture[]
   /** The section `mcp.server`, which is switched on. */
   readonly mcp?: ConfigTree
   readonly server?: ConfigTree

@@ -39,7 +39,7 @@ let declares: Promise<unknown> | undefined
 
 async function declaredBy(): Promise<unknown> {
   await using host = await startHost({ plugins: POLICY })
-  return await describeIsolated({ ...REF, held: { folder: FOLDER, permissions: {} } }, host.service(Isolation))
+  return await describeIsolated({ ...REF, confinement: { folder: FOLDER, permissions: {} } }, host.service(Isolation))
 }
 
 /** The hostile plugin in a host, held by the sandbox. */
@@ -61,7 +61,7 @@ export async function openHostile({
   })
   const known = await (declares ??= declaredBy())
   const held = { folder: FOLDER, permissions: { hooks: ['gong.struck'], ...permissions } }
-  const use = await isolate({ ...REF, held }, {}, known)
+  const use = await isolate({ ...REF, confinement: held }, {}, known)
   const entry: PluginEntry = { use, name: REF.name, manifest: MANIFEST }
   const host = await startHost({
     plugins: [...policy, ...beside, { use: gong, name: 'gong' }, entry],

@@ -14,7 +14,7 @@ import {
   Tools,
   Workflows,
 } from '@svc/core/contracts'
-import { type Gift, item, testHost, testContext } from '@svc/testing'
+import { type Fixture, item, testHost, testContext } from '@svc/testing'
 import type { TeamResult } from '../../src/team-node.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
@@ -98,7 +98,7 @@ function* spoken(word: Json | ToolWish, maxTokens = OUTPUT): Generator<ModelEven
 export interface HouseOptions {
   readonly script?: Script
   readonly teams?: Readonly<Record<string, TeamDefinition>>
-  readonly give?: readonly Gift[]
+  readonly give?: readonly Fixture[]
   readonly config?: ConfigTree
   /** Default a store in memory. */
   readonly store?: string

@@ -92,7 +92,7 @@ async function describe(
     const unbuilt = unbuiltOf({ name, module, folder: own })
     if (unbuilt) throw unbuilt
     const held = { folder: own, permissions: locked.permissions }
-    declares = await describeInSandbox({ name, module, held }, settings)
+    declares = await describeInSandbox({ name, module, confinement: held }, settings)
   })
   if (problems.length > 0) throw new StartFailed(problems)
   return declares === undefined ? {} : { declares }

@@ -15,32 +15,40 @@ import {
   WorkflowNodes,
 } from '@svc/core/contracts'
 import { assertHeaders, authKit } from './auth-kit.ts'
-import { abortable, assertPlain, atOnce, becomes, caseMaker, frozen, outcome, skipped } from './kit-case.ts'
-import type { KitCase } from './kit.ts'
-import { assertCode, fitting, soundEnd } from './made-up-calls.ts'
+import {
+  abortable,
+  assertPlain,
+  atOnce,
+  becomes,
+  caseMaker,
+  countOpenHandles,
+  frozen,
+  type KitCase,
+  outcome,
+  skipped,
+} from './kit-case.ts'
+import { assertCode, generateMatching, settledOutcome } from './made-up.ts'
 import { routeCases } from './made-up-routes.ts'
 import { nodeKit } from './node-kit.ts'
 import { play } from './node-play.ts'
 import { assertDescribed, assertSettings } from './node-settings.ts'
-import { openNow } from './open-now.ts'
-import { openPlugin, type Thing, thingOf } from './plugin-host.ts'
-import type { PluginPackage } from './plugin-package.ts'
+import { type ItemUnderTest, itemUnderTest, openPlugin, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
-import { checkOrder, readAll } from './provider-events.ts'
+import { checkOrder, readAll } from './provider-subject.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
 import { assertReadable, checkResult, describeTool, shown, toolKit, type ToolSubject } from './tool-kit.ts'
 
 /** The cases of each thing that the plugin adds: its kit where its author gives samples, and what can be asked with made-up data. */
-export function thingCases(found: PluginPackage, options: PluginKitOptions, host: RunningHost): KitCase[] {
-  const each = <T>(slot: SlotToken<T>, cases: (thing: Thing<T>) => KitCase[]) =>
+export function itemCases(found: PluginPackage, options: PluginKitOptions, host: RunningHost): KitCase[] {
+  const each = <T>(slot: SlotToken<T>, cases: (thing: ItemUnderTest<T>) => KitCase[]) =>
     host
       .slot(slot)
       .entries()
       .filter(([name]) => host.slot(slot).owner(name) === found.info.name)
       .flatMap(([name, seen]) => {
         const reached = new Set<string>()
-        return named(slot, name, reached, cases(thingOf(found, options, slot, name, seen, reached)))
+        return named(slot, name, reached, cases(itemUnderTest(found, options, slot, name, seen, reached)))
       })
   return [
     ...each(Tools, ofTool),
@@ -66,7 +74,7 @@ const named = (slot: AnySlot, name: string, reached: Set<string>, cases: readonl
 
 const missing = (what: string): KitCase => skipped(`passes the ${what}`, `samples of it in test/samples`)
 
-function ofTool(thing: Thing<Tool>): KitCase[] {
+function ofTool(thing: ItemUnderTest<Tool>): KitCase[] {
   const { name, options, open } = thing
   const samples = options.tools?.[name]
   const subject = async () => {
@@ -76,7 +84,7 @@ function ofTool(thing: Thing<Tool>): KitCase[] {
   return [...toolCases(thing, subject), ...(samples ? toolKit(subject, samples) : [missing('toolKit')])]
 }
 
-function ofProvider(thing: Thing<Provider>): KitCase[] {
+function ofProvider(thing: ItemUnderTest<Provider>): KitCase[] {
   const { options, open } = thing
   const made = providerCases(thing)
   if (!options.provider) return [...made, missing('providerKit')]
@@ -88,7 +96,7 @@ function ofProvider(thing: Thing<Provider>): KitCase[] {
   return [...made, ...providerKit(subject, samples, samples)]
 }
 
-function ofNode(thing: Thing<WorkflowNode>): KitCase[] {
+function ofNode(thing: ItemUnderTest<WorkflowNode>): KitCase[] {
   const { name, options, open } = thing
   const samples = options.nodes?.[name]
   const subject = async () => {
@@ -98,7 +106,7 @@ function ofNode(thing: Thing<WorkflowNode>): KitCase[] {
   return [...nodeCases(thing), ...(samples ? nodeKit(subject, samples) : [missing('nodeKit')])]
 }
 
-function ofAuth(thing: Thing<AuthScheme>): KitCase[] {
+function ofAuth(thing: ItemUnderTest<AuthScheme>): KitCase[] {
   const { name, options, open } = thing
   const credentials = options.auth?.[name]
   const subject = async () => {
@@ -128,7 +136,7 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
 }
 
 /** What can be asked of a scheme whose author gives no credentials. */
-function authCases({ options, open }: Thing<AuthScheme>): KitCase[] {
+function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
   const make = caseMaker(open)
   return [
     make('names a challenge that a header can carry', async ({ item }) => {
@@ -136,10 +144,10 @@ function authCases({ options, open }: Thing<AuthScheme>): KitCase[] {
     }),
     make('declares the headers that it reads', async ({ item }) => assertHeaders(item)),
     make('takes no made-up credential, and ends each request', async ({ item }) => {
-      for (const value of fitting({ type: 'string' }, options) as string[])
+      for (const value of generateMatching({ type: 'string' }, options) as string[])
         for (const header of item.headers) {
           const request = frozen({ headers: { [header]: value }, address: '192.0.2.1' })
-          const { value: taken, error } = await soundEnd(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
+          const { value: taken, error } = await settledOutcome(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
           assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
           if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)
         }
@@ -150,7 +158,7 @@ function authCases({ options, open }: Thing<AuthScheme>): KitCase[] {
 const PLAYS = 'answers made-up settings, or fails with a code'
 
 /** What can be asked of a node whose author gives no samples. */
-function nodeCases({ name, options, permissions, open }: Thing<WorkflowNode>): KitCase[] {
+function nodeCases({ name, options, permissions, open }: ItemUnderTest<WorkflowNode>): KitCase[] {
   const make = caseMaker(open)
   const described = [
     make('says what it does, in plain data', async ({ item }) => assertDescribed(item)),
@@ -161,9 +169,9 @@ function nodeCases({ name, options, permissions, open }: Thing<WorkflowNode>): K
     ...(options.nodes?.[name] ? [] : described),
     isAlone
       ? make(PLAYS, async ({ item }) => {
-          for (const settings of fitting(item.settings, options) as { readonly [key: string]: Json }[]) {
+          for (const settings of generateMatching(item.settings, options) as { readonly [key: string]: Json }[]) {
             const what = JSON.stringify(settings).slice(0, 200)
-            const { error } = await soundEnd(
+            const { error } = await settledOutcome(
               play(() => item, { settings }, { ctx: abortable().ctx }),
               what
             )
@@ -177,11 +185,11 @@ function nodeCases({ name, options, permissions, open }: Thing<WorkflowNode>): K
 const ANSWERS = 'ends made-up requests: with events in their order, or with MODEL_FAILED'
 
 /** What can be asked of a provider whose author gives no requests. */
-function providerCases({ options, permissions, open }: Thing<Provider>): KitCase[] {
+function providerCases({ options, permissions, open }: ItemUnderTest<Provider>): KitCase[] {
   const make = caseMaker(open)
   const describing = make('tells its features and models in plain data', async ({ item }) => {
     assertPlain(item.features, 'features')
-    const { value, error } = await soundEnd(item.models(abortable().ctx), 'models')
+    const { value, error } = await settledOutcome(item.models(abortable().ctx), 'models')
     if (error !== undefined) assertCode(error, ['MODEL_FAILED'], 'models')
     else assert.ok(value!.open || value!.models.length > 0, 'a closed list names a model at least')
   })
@@ -191,7 +199,7 @@ function providerCases({ options, permissions, open }: Thing<Provider>): KitCase
     make(ANSWERS, async ({ item }) => {
       const { models } = await item.models(abortable().ctx)
       for (const request of requests(models[0]?.id ?? 'made-up', options)) {
-        const { value, error } = await soundEnd(readAll(item, frozen(request)), JSON.stringify(request).slice(0, 200))
+        const { value, error } = await settledOutcome(readAll(item, frozen(request)), JSON.stringify(request).slice(0, 200))
         if (value) checkOrder(value)
         else assertCode(error, ['MODEL_FAILED'], 'a made-up request')
       }
@@ -200,7 +208,7 @@ function providerCases({ options, permissions, open }: Thing<Provider>): KitCase
 }
 
 const requests = (model: string, options: PluginKitOptions): ModelRequest[] =>
-  fitting({ type: 'array', minItems: 1, maxItems: 3, items: { type: 'string' } }, options).map(texts => ({
+  generateMatching({ type: 'array', minItems: 1, maxItems: 3, items: { type: 'string' } }, options).map(texts => ({
     model,
     messages: (texts as string[]).map((text, at) => ({
       role: at % 2 === 0 ? ('user' as const) : ('assistant' as const),
@@ -213,10 +221,10 @@ const CALLS = 'ends made-up calls with a result or in words, changes no argument
 const ABORTED = 'does not begin a made-up call that is aborted already'
 
 /** What can be asked of a tool whose author gives no samples. */
-function toolCases({ name, seen, options }: Thing<Tool>, open: () => Promise<ToolSubject>): KitCase[] {
+function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Promise<ToolSubject>): KitCase[] {
   const make = caseMaker(open)
   const samples = options.tools?.[name]
-  const made = ({ tool }: ToolSubject) => fitting(tool.parameters, options) as Arguments[]
+  const made = ({ tool }: ToolSubject) => generateMatching(tool.parameters, options) as Arguments[]
   const none = { good: [{ args: {} }], bad: [] }
   const described = samples ? [] : describeTool(make, none).filter(({ title }) => !title.includes('gives as good'))
   if (!samples?.madeUp && seen.effects.some(effect => effect !== 'read'))
@@ -241,12 +249,12 @@ async function callAll({ tool }: ToolSubject, all: readonly Arguments[]): Promis
   assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
   const [first = {}] = all
   // what it opens once and for all is no leak
-  await soundEnd(tool.call(frozen(first), abortable().ctx), shown(first))
-  const before = openNow()
+  await settledOutcome(tool.call(frozen(first), abortable().ctx), shown(first))
+  const before = countOpenHandles()
   for (const args of all) {
-    const { value, error } = await soundEnd(tool.call(frozen(args), abortable().ctx), shown(args))
+    const { value, error } = await settledOutcome(tool.call(frozen(args), abortable().ctx), shown(args))
     if (value) checkResult(tool, value, shown(args))
     else assertReadable(messageOf(error))
   }
-  await becomes('closing what was opened', () => openNow() <= before)
+  await becomes('closing what was opened', () => countOpenHandles() <= before)
 }
