@@ -152,7 +152,7 @@ describe('the store of a running server', () => {
     const { code, err } = await svc(home, 'serve', '--port', '0')
     expect(code).to.equal(1)
     expect(err)
-      .to.match(/svc\.db is no database {3}\(.*svc\.db\)/)
+      .to.match(/svc\.db is not a database {3}\(.*svc\.db\)/)
       .and.contain('svc store restore <backup>')
   })
 })

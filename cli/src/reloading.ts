@@ -2,13 +2,13 @@ import { problemsToWire, type ReloadResult, type Supervisor, type Control } from
 import type { Announcer } from './announcer.ts'
 import type { WorkerReport } from './work.ts'
 
-/** Reloads, whoever asks: a signal, a command, a file that changed. */
+/** Reloads for a signal, a command, or a changed file. */
 export interface Reloading {
-  /** Never throws: what is wrong stands in the result, and is announced. */
+  /** Never throws: the result contains the problems, and the announcer reports them. */
   reload(why: string): Promise<ReloadResult>
-  /** The same, with nobody serving while the work is done. */
+  /** The same, but no worker serves while `work` runs. */
   pause(why: string, work: () => Promise<void>): Promise<ReloadResult>
-  /** What the first worker of those that serve has told, once one has. */
+  /** The report of the first worker that serves, once there is one. */
   report(): WorkerReport | undefined
   onReloaded(told: (report: WorkerReport) => void): void
 }
@@ -43,10 +43,10 @@ export function createReloading(supervisor: Supervisor<WorkerReport>, announcer:
   }
 }
 
-/** Whoever pauses the server and then forgets it must not keep it down. */
+/** Ends a pause that its command does not end. */
 const LONGEST_MS = 300_000
 
-/** Holds the server without workers while a command works on what they have open. One pause at a time: a second one waits for the first. */
+/** Stops the workers while a command works on their files. One pause at a time: a second one waits for the first. */
 export function createPausing(reloading: Reloading): Pick<Control, 'pause' | 'resume'> {
   const open: (() => ReturnType<Reloading['reload']>)[] = []
   return {
@@ -68,7 +68,7 @@ export function createPausing(reloading: Reloading): Pick<Control, 'pause' | 're
       try {
         await Promise.race([paused.promise, done])
         yield 'paused'
-        // a stream is read ahead: only a word or the reader's end is the end of the pause
+        // a stream is read ahead: only a reply or the end of the reader ends the pause
         signal.addEventListener('abort', () => asked.resolve(), { once: true })
         if (!signal.aborted) await asked.promise
       } finally {

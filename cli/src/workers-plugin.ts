@@ -11,14 +11,14 @@ import {
 } from '@svc/core/contracts'
 import type { WorkerLink } from '@svc/runtime'
 
-/** Before the http plugin listens: who serves has taken all news. */
+/** Before the http plugin listens: a serving worker has received all messages. */
 const BEFORE_SERVING = 900
-/** After the http plugin has drained: these figures are the last. */
+/** After the http plugin has drained: these metrics are the last. */
 const AFTER_SERVING = 1_000
 const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
-/** The service `Peers` of a worker of `svc serve`, over its line to the supervisor; and the listener that the supervisor is. */
+/** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
 export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' | 'listen'>, serverId: string, workers: number) =>
   definePlugin({
     requires: { answers: PeerAnswers },
@@ -29,7 +29,7 @@ export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' 
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
-          .catch((err: unknown) => log.warn({ err, holder }, 'its leases are free only when they run out'))
+          .catch((err: unknown) => log.warn({ err, holder }, 'its leases are free only when they expire'))
       const join = () =>
         line.join({
           told: (news, ctx) => hooks.told(news as PeerMessage, ctx),
@@ -71,25 +71,25 @@ function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
   return answer
 }
 
-/** Throws MEMORY_NOT_SHARED. A store that is in trouble just now says nothing of this, and its health check says that. */
+/** Throws MEMORY_NOT_SHARED. Ignores errors of the store, which its health check reports. */
 async function checkShared(store: Store, workers: number, ctx: CallContext): Promise<void> {
   const probed = await withTimeout(PROBE_MS, signal => store.probe({ ...ctx, signal }), ctx).catch(() => undefined)
   if (probed?.shared === false) throw memoryNotShared(probed.kind, workers)
 }
 
-/** Each worker would have conversations, tokens and counts of its own. */
+/** Each worker would have its own conversations, tokens and counts. */
 const memoryNotShared = (kind: string, workers: number): SvcError =>
   svcError(
     'MEMORY_NOT_SHARED',
-    `${workers} workers cannot share a store of the kind "${kind}": each would have conversations of its own`,
+    `${workers} workers cannot share a store of the kind "${kind}": each would have its own conversations`,
     {
       details: { kind, workers },
-      hint: 'take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
+      hint: 'Use a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
     }
   )
 
 const peerSilent = (topic: string): SvcError =>
-  svcError('PEER_SILENT', `this worker answers to no topic "${topic}"`, {
+  svcError('PEER_SILENT', `this worker answers no topic "${topic}"`, {
     details: { topic },
-    hint: 'it has another set of plugins than the worker that asked: svc reload brings up both anew',
+    hint: 'Run svc reload: this worker has another set of plugins than the worker that asked',
   })

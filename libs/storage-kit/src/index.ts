@@ -1,7 +1,7 @@
-// For plugins that keep something.
+// For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
-// For stores: what every one of them checks and how it says no.
+// For stores: shared checks and errors.
 export { type Catalog, createCatalog, type Declared } from './catalog.ts'
 export {
   type CheckedRange,

@@ -2,16 +2,16 @@ import type { CallContext } from '@svc/core'
 import type { Fence, Lease, LeaseRequest } from '@svc/core/contracts'
 import { leaseBusy, storeClosed } from './errors.ts'
 
-/** The lease, or until when another holds it (Unix milliseconds). */
+/** The lease, or its expiry if another holder has it (Unix milliseconds). */
 export type Attempt = Lease | { readonly busyUntil: number }
 
-/** What a store does for a queue of those who wait for leases. */
+/** The operations of a store for the queue. */
 export interface LeaseDoor {
-  /** Tries once; `looks` is how often the first in line has looked before. */
+  /** Tries once; `looks` is the number of earlier tries. */
   attempt(lease: string, request: LeaseRequest, looks: number): Promise<Attempt>
-  /** Gives back what nobody wants any more. */
+  /** Releases a lease that no caller wants any more. */
   release(lease: Fence): Promise<void>
-  /** Milliseconds until the next look, for releases by other processes; Infinity where there are none. */
+  /** Milliseconds until the next try, for releases by other processes; Infinity if there are none. */
   lookAgain(looks: number): number
 }
 
@@ -20,9 +20,9 @@ interface Waiter {
   readonly ctx: CallContext
   readonly settle: PromiseWithResolvers<Lease>
   done: boolean
-  /** The store is being asked for it just now. */
+  /** A request to the store is running. */
   knocking: boolean
-  /** Its time is up. */
+  /** Its limit has passed. */
   late: boolean
   undo?: () => void
 }
@@ -32,16 +32,16 @@ interface Line {
   freed: boolean
 }
 
-/** Those of this process who ask for leases, in order of asking: only the first of each line knocks at the store. */
+/** The callers of this process that wait for leases, in order. Only the first one of each queue asks the store. */
 export interface LeaseQueue {
   acquire(lease: string, request: LeaseRequest, ctx: CallContext): Promise<Lease>
-  /** A lease came free here: the next one looks at once. Without a name, any may have. */
+  /** A lease was released in this process: the next caller tries at once. Without a name, any lease. */
   freed(lease?: string): void
-  /** Everyone who waits gets STORE_UNAVAILABLE. */
+  /** Rejects all waiting callers with STORE_UNAVAILABLE. */
   close(): void
 }
 
-/** Makes a queue before a store's own way to try and release. */
+/** Creates a queue for a store. */
 export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
   const lines = new Map<string, Line>()
   let closed = false
@@ -85,7 +85,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
   }
 }
 
-/** One try for the first in line; answers until when it is no use to try again. */
+/** One try for the first caller; returns the time before which a retry is useless. */
 async function knock(door: LeaseDoor, lease: string, waiter: Waiter, looks: number): Promise<number> {
   waiter.knocking = true
   try {
@@ -127,7 +127,7 @@ function limit(lease: string, waiter: Waiter, line: Line): void {
   const { signal } = waiter.ctx
   const stop = () => {
     waiter.late = true
-    // What it asked for just now may still be given: refused meanwhile, it would come back to nobody and keep others out.
+    // The running request can still succeed: after a rejection, the lease would belong to no caller and block others.
     if (!waiter.knocking) end(waiter, leaseBusy(lease, waitMs), line)
   }
   const timer = setTimeout(stop, Math.min(waitMs, 2 ** 31 - 1))
@@ -144,11 +144,11 @@ function stir(line: Line): void {
   line.wake?.()
 }
 
-/** Waits until the line is stirred, at most so long. */
+/** Waits until the queue is notified, with a limit. */
 async function pause(line: Line, ms: number): Promise<void> {
   if (line.freed) return
   const { promise, resolve } = Promise.withResolvers<void>()
-  // One millisecond at least: a lease that ends now is free only after it.
+  // At least one millisecond: a lease that expires now is free only afterwards.
   const timer = setTimeout(resolve, Math.max(1, Math.min(ms, 2 ** 31 - 1)))
   line.wake = resolve
   await promise

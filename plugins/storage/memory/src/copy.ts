@@ -1,13 +1,13 @@
 import { storeInvalid } from '@svc/storage-kit'
 import type { Json } from '@svc/core/contracts'
 
-/** A value of the store's own, which nobody can change, and about how many bytes it takes. */
+/** A frozen copy of a value, and its approximate size in bytes. */
 export interface Kept {
   readonly value: Json
   readonly bytes: number
 }
 
-/** An entry of a log as its text: read seldom, and one string is all that the garbage collector has to follow. */
+/** An entry of a log as text: it is rarely read, and the garbage collector has only one string to follow. */
 export interface KeptText {
   readonly text: string
   readonly bytes: number
@@ -20,7 +20,7 @@ export function keepText(value: unknown): KeptText {
     return { text, bytes: text.length }
   } catch (error) {
     if (error instanceof RangeError) throw tooDeep()
-    // a bigint somewhere, or a cycle
+    // contains a bigint or a cycle
     throw error instanceof TypeError ? notJson(value) : error
   }
 }
@@ -30,7 +30,10 @@ const tooDeep = () => storeInvalid('the value is nested too deeply')
 
 const NODE = 16
 
-/** Copies a value as JSON would (absent properties left out, NaN null) and freezes it, so that reads can hand it out as it is. */
+/**
+ * Copies a value as JSON would (drops absent properties, NaN becomes null) and freezes it, so that reads can return it as it
+ * is.
+ */
 export function keep(value: unknown): Kept {
   const tally = { bytes: 0 }
   try {

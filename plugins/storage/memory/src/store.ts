@@ -21,16 +21,16 @@ import { createLeases, type Leases } from './leases.ts'
 import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
 
-/** A store that lives as long as its process; disposing of it ends its watches and waits. */
+/** A store that lives as long as its process. Its disposal ends watches and waits. */
 export type MemoryStore = Store & AsyncDisposable
 
-/** How much the store may hold. */
+/** Limits of the store. */
 export interface MemoryLimits extends CapacityLimits {
-  /** Keys that are counted at the most. Default 100,000. */
+  /** Maximum number of counted keys. Default 100,000. */
   readonly maxCounts?: number
 }
 
-/** Makes a bounded store in memory: `createMemoryStore({ maxRecords: 1000, maxBytes: 1 << 20, evict: true })`. */
+/** Creates a bounded store in memory: `createMemoryStore({ maxRecords: 1000, maxBytes: 1 << 20, evict: true })`. */
 export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   const catalog = createCatalog()
   const held: Held = { tables: new Map(), logs: new Map(), versions: new Map() }
@@ -159,14 +159,14 @@ function read(texts: readonly string[], { from, reverse, limit }: LogQuery): Log
 /** The counted hits of one process. */
 interface Counts {
   count(key: string, windows: readonly CountWindow[]): Counted
-  /** How many keys are kept. */
+  /** Number of keys. */
   readonly size: number
 }
 
-/** So many keys are looked at with each key that begins anew: those whose windows are over go. */
+/** Keys that are checked for expiry with each new key. */
 const SWEPT = 2
 
-/** Makes counts of at most so many keys; beyond that those whose windows began first are forgotten. */
+/** Creates counts with a maximum number of keys; beyond it, keys whose windows began first are deleted. */
 export function createCounts(most: number): Counts {
   // In the order in which their longest windows began.
   const keys = new Map<string, readonly KeptWindow[]>()

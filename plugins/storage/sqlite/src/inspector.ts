@@ -6,14 +6,14 @@ import type { Findings } from './inspect.ts'
 import { COUNT_IN_ROW } from './rows.ts'
 import { Refusal, wordsFor } from './file-errors.ts'
 
-// The thread that looks a file through.
+// The thread that checks a file.
 
 const NOTHING = { spaces: [], records: 0, entries: 0 }
 
 function findings(path: string): Findings {
   try {
     const db = openForReading(path)
-    if (!db) return fault('STORE_EMPTY', 'there is no store in it')
+    if (!db) return fault('STORE_EMPTY', 'it contains no store')
     try {
       return contentOf(db)
     } finally {

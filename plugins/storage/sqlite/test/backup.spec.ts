@@ -192,8 +192,8 @@ describe('the restore of a store in SQLite', () => {
     await fails(restore(at.path, at.path, signal), 'BACKUP_INVALID', /the store itself/)
     await fails(restore(at.folder.path, at.path, signal), 'BACKUP_INVALID', /no such file/)
     for (const [content, reason] of [
-      ['a letter, '.repeat(200), /^backup\.db is no database$/],
-      ['', /there is no store in it/],
+      ['a letter, '.repeat(200), /^backup\.db is not a database$/],
+      ['', /it contains no store/],
     ] as const) {
       writeFileSync(at.file, content)
       await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', reason)

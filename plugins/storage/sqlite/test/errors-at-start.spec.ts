@@ -41,10 +41,10 @@ type Case = readonly [what: string, prepare: (path: string) => unknown, code: st
 
 const CASES: readonly Case[] = [
   [
-    'a file that is no database',
+    'a file that is not a database',
     path => writeFileSync(path, 'a letter, '.repeat(500)),
     'STORE_UNAVAILABLE',
-    /svc\.db is no database$/,
+    /svc\.db is not a database$/,
     /svc store restore/,
   ],
   [
@@ -99,7 +99,7 @@ describe('a start with a store in trouble', () => {
     await made(path)
     using locker = await lock(path, 'alone')
     const error = await startErrorOf(path)
-    expect(error.message).to.equal('its setup failed: svc.db stays locked by another program')
+    expect(error.message).to.equal('its setup failed: svc.db is locked by another program')
     expect(error.hint).to.match(/end the program that holds it.*; then start svc again$/)
     await locker.free()
     await using _ = await testHost([PLUGIN], { config: { store: { path } } })

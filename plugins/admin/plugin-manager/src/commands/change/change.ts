@@ -9,23 +9,26 @@ import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { consentMissing } from '../errors.ts'
 import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
 
-/** What a person wants of a change. */
+/** The request of a person. */
 export interface Asked extends Wish {
   /** `install`, `update`. */
   readonly verb: string
-  /** What has happened: `installed`. */
+  /** The past tense: `installed`. */
   readonly done: string
   readonly yes: boolean
   readonly dryRun: boolean
   readonly json: boolean
   readonly config?: string | undefined
-  /** What is said where there is nothing to change. */
+  /** The message if there is nothing to change. */
   readonly nothing: string
-  /** A bundle says itself where its plugins run: it is looked into before anybody is asked. */
+  /** A bundle contains its isolation modes, so svc unpacks it before the question. */
   readonly isBundle?: boolean
 }
 
-/** Prepares a change, shows what comes, asks, puts it in force, and takes it back where nothing can serve with it. Resolves with the exit code. */
+/**
+ * Prepares a change, shows it, asks, and puts it in effect; restores the former plugins if no server can start with it.
+ * Resolves with the exit code.
+ */
 export async function runChange(
   plan: (home: string, options: SetOptions) => Promise<StagedChange>,
   asked: Asked
@@ -74,13 +77,13 @@ async function carryOut(change: StagedChange, asked: Asked, around: Around): Pro
   return tell(asked, { text, facts: { ...facts, servers: taken.urls } })
 }
 
-/** Its author may do without some of them: a note, no fault. */
+/** Only a note, because the plugin may work without the variables. */
 function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
   const unset = unsetIn(permissions)
-  return unset.length === 0 ? [] : [`note: of the variables that ${name} may read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
+  return unset.length === 0 ? [] : [`note: of the variables that ${name} can read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
 }
 
-/** What is in force from now on, or was before where nothing can serve with it. */
+/** Tries the change; the former plugins stay in effect if it fails. */
 async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { config }: Asked, { signal, progress }: Around) {
   const taking = { config, before: change.before, signal, tell: (step: 'reload' | 'start') => progress.tell({ step }) }
   const taken = await tryChange(here().home, taking, holds => change.commit(locked, holds))
@@ -91,20 +94,20 @@ async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { 
 function proposalsOf(change: StagedChange, asked: Asked, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
     const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
-    // trust does not move from another machine to this one
+    // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
     return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
   })
 }
 
-/** Whether a plugin that is installed already runs where it shall. */
+/** Whether an installed plugin already has this isolation and trust. */
 const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
   before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
 
-/** The entries of the lock: what the person chose, and what the plugins declare, learnt behind the wall. */
+/** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
 async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { config }: Asked, { signal, progress }: Around) {
   const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
-  // what a link declares may be another thing at each start
+  // the declarations of a link can change at each start
   const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
   const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
   const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
@@ -147,10 +150,10 @@ const namesOf = ({ candidates, removed }: StagedChange) =>
 
 export const servedBy = ({ urls }: TakenUp): string =>
   urls.length === 0
-    ? 'no server runs: the next svc serve takes it up'
-    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} taken it up`
+    ? 'no server runs: the next svc serve loads the change'
+    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
 
-/** One line for a person, or one object for a program; the exit code of what went well. */
+/** Prints a line or a JSON object about a success, and returns its exit code. */
 export function tell(
   { json }: { readonly json: boolean },
   { text, facts }: { readonly text: string; readonly facts: object }
@@ -159,18 +162,18 @@ export function tell(
   return 0
 }
 
-/** Says why a change was taken back; the exit code of that. */
+/** Prints why svc restored the former plugins, and returns the exit code. */
 export function refused({ json }: { readonly json: boolean }, problems: readonly SvcError[]): number {
   if (json)
     process.stdout.write(`${JSON.stringify({ ok: false, rolled_back: true, problems: problems.flatMap(errorFacts) }, null, 2)}\n`)
   else {
-    process.stderr.write('taken back, what was installed before is in force: nothing can serve with it\n\n')
+    process.stderr.write('svc restored the former plugins, because it cannot start with the change:\n\n')
     printError(refusedText(problems))
   }
   return 1
 }
 
-/** Asks a person at the terminal; what is not plainly a yes is a no. Throws CONSENT_MISSING where there is no terminal. */
+/** Asks at the terminal; only a clear yes counts. Throws CONSENT_MISSING without a terminal. */
 async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw consentMissing(verb)
   const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
@@ -181,20 +184,20 @@ async function consent(question: string, verb: string, signal: AbortSignal): Pro
 const WORDS: Readonly<Record<string, string>> = {
   fetch: 'fetching',
   inspect: 'looking into',
-  resolve: 'finding out what it brings with it',
-  copy: 'copying what stays',
-  install: 'putting the packages together',
+  resolve: 'resolving its dependencies',
+  copy: 'copying unchanged packages',
+  install: 'installing the packages',
   scripts: 'running the install scripts of',
-  hash: 'taking the hashes of all files',
+  hash: 'hashing all files',
   unpack: 'unpacking',
   pack: 'packing',
-  commit: 'putting it in force',
+  commit: 'activating the change',
   describe: 'running it once in its sandbox:',
   reload: 'reloading the server',
-  start: 'starting a host with it once',
+  start: 'starting a host once with it',
 }
 
-/** One line on a terminal that says what is under way; nothing where there is none. */
+/** Shows the current step in one line of a terminal; shows nothing elsewhere. */
 export interface ProgressLine extends Disposable {
   readonly tell: (progress: {
     readonly step: Progress['step'] | 'describe' | 'reload' | 'start'

@@ -11,7 +11,7 @@ export interface InstallAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' 
   readonly scripts: boolean
 }
 
-/** `svc plugins install`: plugins from anywhere, or the whole set of a bundle; resolves with the exit code. */
+/** `svc plugins install`: installs plugins, or the whole set of a bundle; resolves with the exit code. */
 export async function installPlugins({ specs: words, offline, scripts, ...asked }: InstallAsked): Promise<number> {
   const specs = words.map(dottedFromCaller)
   const bundles = await Promise.all(specs.map(isBundle))
@@ -36,7 +36,7 @@ export async function installPlugins({ specs: words, offline, scripts, ...asked 
   })
 }
 
-/** `svc plugins link`: a folder that is used where it lies. */
+/** `svc plugins link`: uses a plugin in its folder. */
 export const linkPlugin = ({
   folder,
   ...asked
@@ -49,15 +49,18 @@ export const linkPlugin = ({
   })
 
 const TARBALL = /\.(tgz|tar\.gz)$/
-/** The first entry of a bundle; that of a package's tarball lies in a folder. */
+/** The first entry of a bundle. In the tarball of a package, the first entry is in a folder. */
 const FIRST = 'bundle.json\0'
 const HEAD_BYTES = 4096
 
-/** Whether a file is a bundle of `svc plugins pack`, by its first name; an unreadable file is not a bundle, and its reader reports why. */
+/**
+ * Whether a file is a bundle of `svc plugins pack`, by its first entry. An unreadable file is not a bundle; its reader reports
+ * the error.
+ */
 async function isBundle(file: string): Promise<boolean> {
   if (!TARBALL.test(file)) return false
   try {
-    // the rest of it is not looked at, and need not be there
+    // the rest is not read, and can be missing
     return gunzipSync(await headOf(file), { finishFlush: constants.Z_SYNC_FLUSH })
       .toString('latin1')
       .startsWith(FIRST)
@@ -74,12 +77,12 @@ async function headOf(file: string): Promise<Uint8Array> {
 }
 
 export interface UpdateAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
-  /** None: all. */
+  /** Empty: all. */
   readonly names: readonly string[]
   readonly offline: boolean
 }
 
-/** `svc plugins update`: each is asked for again as it was installed. */
+/** `svc plugins update`: requests each plugin again in the way it was installed. */
 export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): Promise<number> {
   const { plugins } = await readLock(setHome())
   for (const name of names) named(plugins, name)
@@ -88,11 +91,11 @@ export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): 
     ...asked,
     verb: 'update',
     done: 'updated',
-    nothing: 'nothing newer than what is installed',
+    nothing: 'all plugins are up to date',
   })
 }
 
-/** An installed plugin. Throws PLUGIN_NOT_INSTALLED. */
+/** Returns an installed plugin. Throws PLUGIN_NOT_INSTALLED. */
 export function named(plugins: readonly LockedPlugin[], name: string): LockedPlugin {
   const found = plugins.find(one => one.name === name)
   if (found) return found

@@ -51,7 +51,7 @@ export interface UninstallAsked {
   readonly config?: string | undefined
 }
 
-/** `svc plugins uninstall`: takes plugins out, and their files with them once no worker reads them. */
+/** `svc plugins uninstall`: removes plugins, and deletes their files when no worker uses them. */
 export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Promise<number> {
   const { plugins } = await readLock(setHome())
   for (const name of names) named(plugins, name)
@@ -62,7 +62,7 @@ export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Pro
     yes: true,
     dryRun: false,
     trust: false,
-    nothing: 'nothing to take out',
+    nothing: 'nothing to uninstall',
   })
   if (code === 0) await sweepOnceUnread()
   return code
@@ -71,11 +71,11 @@ export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Pro
 const PATIENCE_MS = 5_000
 const STEP_MS = 50
 
-/** Old workers end what they began, and may read files meanwhile; what is left behind then goes with the next change. */
+/** Old workers may read files until they end. The next change deletes these files. */
 async function sweepOnceUnread(): Promise<void> {
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await setTimeout(STEP_MS))
     if (!(await isDraining())) return sweepSets(setHome())
-  process.stderr.write('note: old workers end what they began; the files go with the next change of plugins\n')
+  process.stderr.write('note: old workers finish their requests; the next change of plugins deletes the files\n')
 }
 
 async function isDraining(): Promise<boolean> {
@@ -85,7 +85,7 @@ async function isDraining(): Promise<boolean> {
   return infos.some(({ workers }) => workers.some(one => one.state === 'draining'))
 }
 
-/** `svc plugins pack`: all that is installed, in one file. */
+/** `svc plugins pack`: writes all installed plugins into one file. */
 export async function packPlugins({ file, json }: { readonly file: string; readonly json: boolean }): Promise<number> {
   using interrupt = abortOnInterrupt()
   using progress = openProgress()
@@ -107,12 +107,12 @@ export async function packPlugins({ file, json }: { readonly file: string; reado
 const DATE = 'YYYY-MM-DD'.length
 const HEAD = ['NAME', 'VERSION', 'OF', 'WHAT IT DOES']
 
-/** `svc plugins search`: what the registry has under the keyword svc-plugin. */
+/** `svc plugins search`: lists packages of the registry with the keyword svc-plugin. */
 export async function searchRegistry({ text, json }: { readonly text: string; readonly json: boolean }): Promise<number> {
   using interrupt = abortOnInterrupt()
   const found = await searchPlugins(text, { signal: interrupt.signal })
   if (json) process.stdout.write(`${JSON.stringify({ plugins: found }, null, 2)}\n`)
-  else if (found.length === 0) process.stderr.write('the registry has no plugin like that (keyword svc-plugin)\n')
+  else if (found.length === 0) process.stderr.write('the registry has no matching plugin (keyword svc-plugin)\n')
   else {
     const rows = found.map(one =>
       [one.name, one.version, one.date.slice(0, DATE), clipped(oneLine(one.description), 80)].map(text => visible(oneLine(text)))

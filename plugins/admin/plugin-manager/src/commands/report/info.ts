@@ -14,31 +14,31 @@ interface Info {
   readonly locked: LockedPlugin
   readonly folder: string
   readonly about: About
-  /** What its manifest declares. */
+  /** The declarations of its manifest. */
   readonly contributes: Manifest['contributes']
-  /** What is wrong with its files. */
+  /** Problems of its files. */
   readonly fault: string | undefined
-  /** As it stands in the servers that run. */
+  /** Its state in the running servers. */
   readonly running: readonly PluginReport[]
   readonly isServed: boolean
-  /** Why none of them has it. */
+  /** Why no server runs it. */
   readonly idle: Idle | undefined
-  /** When its process stood so, where that is not now. */
+  /** The time of the state of its process, if not now. */
   readonly asOf: string | undefined
-  /** Variables that it may read and that are not set here. */
+  /** Variables that it can read and that are not set here. */
   readonly unset: readonly string[]
-  /** Its process may run where no sandbox holds it. */
+  /** Its process can run without a sandbox. */
   readonly isOpen: boolean
 }
 
-/** What a package says of itself. */
+/** The description of a package. */
 interface About {
   readonly description?: string
   readonly homepage?: string
   readonly license?: string
 }
 
-/** `svc plugins info`: one installed plugin; 1 where its files are not those that were installed. */
+/** `svc plugins info`: shows one installed plugin; 1 if its files differ from the installed ones. */
 export async function showInfo({ name, json }: { readonly name: string; readonly json: boolean }): Promise<number> {
   const home = setHome()
   const lock = await readLock(home)
@@ -57,7 +57,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     idle: (await idleOf([locked], running)).at(0),
     asOf: reports.find(one => one.asOf !== undefined)?.asOf,
     unset: unsetIn(locked.permissions),
-    // what is wrong with the configuration is not this command's matter
+    // this command does not report problems of the configuration
     isOpen: await goesWithout().catch(() => false),
   }
   process.stdout.write(`${json ? JSON.stringify(factsOf(info), null, 2) : textOf(info)}\n`)
@@ -75,7 +75,7 @@ function aboutIn(folder: string): About {
   }
 }
 
-/** Nothing of a manifest that cannot be read: the check of its files tells that. */
+/** Nothing if the manifest cannot be read: the check of its files reports that. */
 const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
   readManifest(join(folder, 'package.json')).then(
     ({ manifest }) => manifest.contributes,
@@ -83,7 +83,7 @@ const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
   )
 
 async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
-  // one that is switched off is verified as if it were not
+  // the check treats a disabled plugin like an enabled one
   const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
   const problem = (await verifySet(home, on)).find(one => one.plugin === undefined || one.plugin === name)
   return problem && `${problem.message} (${problem.code})`
@@ -107,13 +107,13 @@ const factsOf = (info: Info) => ({
   running: info.running,
 })
 
-/** Of one in a process of its own. */
+/** For an isolated plugin. */
 function processRows(plugin: PluginReport): string[][] {
   const { restarts, memoryBytes, cpuMs } = plugin
   if (restarts === undefined) return []
   const taken = `${counted((memoryBytes ?? 0) / MIB)} MiB, ${milliseconds(cpuMs ?? 0)} of processor time`
   return [
-    ['process', `${taken}, brought up again ${restarts} ${restarts === 1 ? 'time' : 'times'}`],
+    ['process', `${taken}, restarted ${restarts} ${restarts === 1 ? 'time' : 'times'}`],
     ['refused', refusedText(plugin) ?? 'nothing'],
   ]
 }
@@ -131,13 +131,13 @@ function textOf(info: Info): string {
     ...routeWords(contributes).map((text, at) => [at === 0 ? 'answers' : '', text]),
     ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
     ['runs', runsText(locked.isolation, isOpen)],
-    ['scripts', locked.scripts ? 'were allowed at install' : 'never run'],
+    ['scripts', locked.scripts ? 'allowed at the installation' : 'never run'],
     ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_HINT}`]]),
     ['health', healthOf(info)],
     ...running.flatMap(processRows),
     ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),
     ...Object.entries(added).map(([slot, names]) => ['added', `${slot}: ${names.join(', ')}`]),
-    ['files', fault ?? 'those that were installed'],
+    ['files', fault ?? 'they match the installed ones'],
     ['folder', shownPath(folder)],
     ...(locked.integrity === '' ? [] : [['bytes', locked.integrity]]),
   ]

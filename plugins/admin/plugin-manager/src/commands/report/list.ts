@@ -15,20 +15,23 @@ interface Asked {
 }
 
 export interface ListAsked extends Asked {
-  /** Those that come with svc, too. */
+  /** Include plugins that come with svc. */
   readonly all: boolean
-  /** Only plugins with such names: a part of the name, or a pattern with `*`. None: all. */
+  /** Only plugins with these names: parts of names, or patterns with `*`. Empty: all. */
   readonly names: readonly string[]
 }
 
-/** `svc plugins`: prints the tree; resolves with the exit code, 1 when a plugin failed. */
+/** `svc plugins`: prints the tree; resolves with the exit code, 1 if a plugin failed. */
 export async function showPlugins(asked: Asked): Promise<number> {
   const found = await find(asked)
   print(asked, { ...found, orders: ordersOf(found) })
   return codeFor(found)
 }
 
-/** `svc plugins list`: what a person has put there, where each is from and how it is; resolves with the exit code, 1 also where no plugin has such a name. */
+/**
+ * `svc plugins list`: prints installed, configured and failed plugins with origin and state. Resolves with the exit code, 1 if
+ * a plugin failed or no plugin matches.
+ */
 export async function listPlugins(asked: ListAsked): Promise<number> {
   const { asTheyAre } = await import('./plugin-state.ts')
   const found = await find(asked, asTheyAre)
@@ -38,7 +41,7 @@ export async function listPlugins(asked: ListAsked): Promise<number> {
   const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
   const isNone = asked.names.length > 0 && countOf(tree) === 0
   if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
-  // --json and names show the plugins of svc, too
+  // --json and names include the plugins of svc
   if (asked.json || !isNone) print(asked, asked.json || asked.all || asked.names.length > 0 ? tree : withoutOwn(tree))
   return isNone ? 1 : codeFor(asked.names.length > 0 ? tree : found)
 }
@@ -68,7 +71,7 @@ function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
 
 const fits = (asked: string, name: string) => (asked.includes('*') ? matchesPattern(asked, name) : name.includes(asked))
 
-/** Of those that come with svc only what failed: they are many, and always there. */
+/** Of the many plugins of svc, shows only failed ones. */
 function withoutOwn(tree: PluginTree): PluginTree {
   const { plugins, leftOut } = tree
   return {
@@ -102,9 +105,9 @@ async function ofHost(config: string | undefined): Promise<Found> {
   const versions = new Map(inner.plan.loaded.map(one => [one.name, one.found.version]))
   const leftOut = inner.plan.loaded.filter(one => inner.leftOut.has(one.name))
   return {
-    from: `the configuration, started in this process without what listens${config === undefined ? ' (no server runs)' : ''}`,
+    from: `the configuration, started in this process without plugins that listen${config === undefined ? ' (no server runs)' : ''}`,
     version,
-    // what the command line adds itself is in no configuration
+    // plugins of the command line are in no configuration
     plugins: plugins.flatMap(plugin => {
       const version = versions.get(plugin.name)
       return version === undefined ? [] : [{ ...plugin, version }]
@@ -113,7 +116,7 @@ async function ofHost(config: string | undefined): Promise<Found> {
   }
 }
 
-/** What a person installed, as the lock has it. */
+/** The installed plugins in the lock. */
 async function installedPlugins(): Promise<readonly LockedPlugin[]> {
   const { readLock } = await import('../../set.ts')
   return (await readLock(setHome())).plugins

@@ -10,7 +10,7 @@ type SortedBy = 'time' | 'calls' | 'errors' | 'memory' | 'cpu'
 export interface TopOptions extends Asked {
   readonly sort: SortedBy
   readonly once: boolean
-  /** Seconds between two looks. */
+  /** Seconds between two refreshes. */
   readonly interval: number
   readonly json: boolean
 }
@@ -81,18 +81,18 @@ const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
 
 const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
   svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
-    hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
+    hint: 'Load the plugin metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
   })
 
-/** What one plugin has taken, all workers together. */
+/** The usage of one plugin, of all workers together. */
 export interface PluginUsage {
   readonly name: string
-  /** Of its taps and of what it adds. */
+  /** Calls of its hook taps and of its contributions. */
   readonly calls: number
   readonly errors: number
-  /** Of all these calls; those that overlap count each. */
+  /** Total time of these calls; overlapping calls count each. */
   readonly ms: number
-  /** Of one in a process of its own. */
+  /** For an isolated plugin. */
   readonly isolated?: {
     readonly memoryBytes: number
     readonly cpuMs: number
@@ -104,7 +104,7 @@ export interface PluginUsage {
 
 const TOGETHER = ['hook', 'plugin']
 
-/** What metrics say of each plugin. */
+/** Reads the usage of each plugin from metrics. */
 function usageOf(metrics: Metrics): PluginUsage[] {
   const named = Map.groupBy(metrics.values(), series => series.name)
   const sum = (family: string, plugin: string) =>
@@ -131,7 +131,7 @@ const processOf = (name: string, sum: (family: string, plugin: string) => number
   quarantined: sum('plugin_quarantined', name) > 0,
 })
 
-/** What was done since the look before, by plugin. */
+/** The usage since the last refresh, by plugin. */
 export interface RecentUsage {
   readonly seconds: number
   readonly of: ReadonlyMap<string, PluginUsage>
@@ -142,13 +142,13 @@ interface Column {
   readonly cell: (one: PluginUsage) => string
 }
 
-/** Characters of a name where there is room, and where there is little. */
+/** Length of a name in a wide and in a narrow table. */
 const [LONG_NAME, SHORT_NAME] = [34, 20]
-/** What a narrow terminal does without, in this order: what is left tells nearly the same, or is of those in a process of their own. */
+/** Columns that a narrow terminal leaves out, in this order: the others tell nearly the same, or concern isolated plugins. */
 const DISPENSABLE = ['TIME', '/S', 'CPU', 'MEMORY', 'BUSY', 'CALLS']
 const MIB = 1_048_576
 
-/** A row a plugin, no wider than so many characters: names are shortened first, then whole columns left out. */
+/** A table of at most `width` characters: first shortens names, then leaves out columns. */
 export function usageTable(
   all: readonly PluginUsage[],
   { recent, width }: { readonly recent?: RecentUsage; readonly width: number }
@@ -177,7 +177,7 @@ const COLUMNS: readonly Column[] = [
   { head: 'REFUSED', cell: ({ isolated }) => (isolated ? counted(isolated.refusals) : '') },
 ]
 
-/** How often, and how much of one processor's time: above 100 % where calls overlap. */
+/** Calls per second, and the share of one processor: above 100 % if calls overlap. */
 function rateColumns(recent: RecentUsage | undefined): readonly Column[] {
   if (recent === undefined) return []
   const of = ({ name }: PluginUsage) => recent.of.get(name)
