@@ -18,11 +18,11 @@ export interface CommandFailure {
 }
 
 /** The requests of an isolated command to svc. */
-export interface CommandDesk {
+export interface CommandBridge {
   /** Reads these keys of the configuration, within the section of the plugin. */
   setting(keys: readonly string[], ctx: CallContext): Promise<unknown>
   /** Resolves at Ctrl-C. */
   interrupted(ctx: CallContext): Promise<void>
 }
 
-export const CommandDesk = defineService<CommandDesk>('desk', { api: 1, methods: { setting: 'call', interrupted: 'call' } })
+export const CommandBridge = defineService<CommandBridge>('bridge', { api: 1, methods: { setting: 'call', interrupted: 'call' } })

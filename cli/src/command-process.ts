@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Config, type Manifest, startHost, svcError, systemContext, type CallContext, withTimeout } from '@svc/core'
 import { type CommandContext, Isolation } from '@svc/core/contracts'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/runtime/isolation'
-import { CommandDesk, type CommandFailure, type CommandInput } from './command-bridge.ts'
+import { CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import type { CommandFacts } from './command-manifest.ts'
 import { importTimeout } from './errors.ts'
 import { POLICY } from './isolate-with.ts'
@@ -67,7 +67,7 @@ export async function runInProcess(
   const { plugin, version } = commands
   const printed: Promise<void>[] = []
   let hasBegun = false
-  const desk: CommandDesk = {
+  const bridge: CommandBridge = {
     async setting(keys) {
       const own = await section()
       return own !== undefined && isWithin(keys, own.split('.')) ? setting(...keys.map(String)) : undefined
@@ -79,7 +79,7 @@ export async function runInProcess(
   }
   const task = {
     input: { plugin, version, command: { id, argv, home, cwd } } satisfies CommandInput,
-    offer: channel => void channel.offer('desk', CommandDesk, desk),
+    offer: channel => void channel.offer('bridge', CommandBridge, bridge),
     stdin: process.stdin,
     // a sandbox that cannot start the process ends with its own code
     onExit: code => (hasBegun ? code : undefined),

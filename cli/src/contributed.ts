@@ -7,7 +7,7 @@ import { COMMANDS_MODULE, commandsOf } from '@svc/core/config'
 import type { CommandFacts } from './command-manifest.ts'
 import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
-import { findSettings, here, type Place } from './settings.ts'
+import { findSettings, here, type CommandPlace } from './settings.ts'
 import { COMPLETION, isOwn, MANAGER, reservedFor } from './summaries.ts'
 
 /** The commands of one plugin, from its package.json. No code of the plugin has run. */
@@ -32,7 +32,7 @@ export interface CommandSource {
  * Returns the commands of the configured plugins, from their manifests. Skips plugins that cannot be read; `svc config check`
  * reports them. Reads package.json directly, so that help does not load the kernel.
  */
-export async function commandSources(config?: string, place: Place = here()): Promise<CommandSource[]> {
+export async function commandSources(config?: string, place: CommandPlace = here()): Promise<CommandSource[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const manager = managerSources()
   const taken = new Set<string>(manager.flatMap(one => one.ids))

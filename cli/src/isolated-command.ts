@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { codeOf, messageOf, svcError, systemContext } from '@svc/core'
 import type { TaskRun } from '@svc/runtime/isolation'
 import type { CommandContext } from '@svc/core/contracts'
-import { CommandDesk, type CommandFailure, type CommandInput } from './command-bridge.ts'
+import { CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import { commandClass, describeCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/run-command.ts'
 import type { RunnableCommand } from './command/index.ts'
@@ -16,10 +16,10 @@ export const run: TaskRun = async (module, input, channel) => {
   const target = fileURLToPath(module)
   if (command === undefined) return describeCommands({ plugin, version, target })
   const found = (await commandClass({ plugin, target }, command.id)) as unknown as RunnableCommand
-  const desk = channel.reach('desk', CommandDesk)
+  const bridge = channel.reach('bridge', CommandBridge)
   const ctx = systemContext(channel.signal)
   const interrupted = new AbortController()
-  desk.interrupted(ctx).then(
+  bridge.interrupted(ctx).then(
     () => interrupted.abort(svcError('INTERRUPTED', 'interrupted')),
     () => {}
   )
@@ -29,7 +29,7 @@ export const run: TaskRun = async (module, input, channel) => {
     cwd: command.cwd,
     print: line => void process.stdout.write(`${line}\n`),
     note: line => void process.stderr.write(`${line}\n`),
-    setting: (...keys) => desk.setting(keys, ctx),
+    setting: (...keys) => bridge.setting(keys, ctx),
     host: () => Promise.reject(notHere(command.id, 'the host')),
     server: () => Promise.reject(notHere(command.id, 'a server')),
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),

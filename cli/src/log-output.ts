@@ -92,7 +92,7 @@ const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 const harmless = (line: string) => line.replace(STEERING, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 const droppedLine = (lines: number) =>
-  `${JSON.stringify({ level: 40, time: new Date().toISOString(), msg: `${lines} lines of this log are missing here: nobody took them`, dropped: lines })}\n`
+  `${JSON.stringify({ level: 40, time: new Date().toISOString(), msg: `${lines} lines of this log are missing here, because the reader was too slow`, dropped: lines })}\n`
 
 /** A full disk can have room again; a reader that has left does not come back. */
 const FULL = new Set<string | undefined>(['ENOSPC', 'EDQUOT', 'EIO'])

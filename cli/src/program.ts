@@ -1,5 +1,5 @@
 // The functions of the program for commands. All work without a server, and with a broken configuration or lock.
-export { findSettings, here, type Place, setHome, sourceNames, sourcesOf } from './settings.ts'
+export { findSettings, here, type CommandPlace, setHome, sourceNames, sourcesOf } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './argv.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
 // Hosts: inside the command, a trial start, a server

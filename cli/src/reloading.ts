@@ -10,7 +10,7 @@ export interface Reloading {
   pause(why: string, work: () => Promise<void>): Promise<ReloadResult>
   /** The report of the first worker that serves, once there is one. */
   report(): WorkerReport | undefined
-  onReloaded(told: (report: WorkerReport) => void): void
+  onReloaded(listener: (report: WorkerReport) => void): void
 }
 
 export function createReloading(supervisor: Supervisor<WorkerReport>, announcer: Announcer): Reloading {
@@ -30,14 +30,14 @@ export function createReloading(supervisor: Supervisor<WorkerReport>, announcer:
     announcer.reloading(why)
     const problems = await motion().then(() => [], problemsToWire)
     const next = report()
-    if (problems.length === 0 && next) for (const told of listeners) told(next)
+    if (problems.length === 0 && next) for (const listener of listeners) listener(next)
     const done = result(problems)
     announcer.reloaded(done)
     return done
   }
   return {
     report,
-    onReloaded: told => void listeners.add(told),
+    onReloaded: listener => void listeners.add(listener),
     reload: why => take(why, () => supervisor.reload()),
     pause: (why, work) => take(why, () => supervisor.pause(work)),
   }

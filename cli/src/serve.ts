@@ -99,7 +99,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
 function superviseWorkers(
   options: ServeOptions,
   { home, id }: ServerPlace,
-  tell: (event: SupervisorEvent<WorkerReport>) => void
+  announce: (event: SupervisorEvent<WorkerReport>) => void
 ): Supervisor<WorkerReport> {
   const task: WorkerTask = { serverId: id, startedAt: Date.now(), home, options }
   const dead = new Set<number>()
@@ -113,7 +113,7 @@ function superviseWorkers(
     settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
     onEvent(event) {
       if (event.event === 'exited') remember(dead, event.worker.pid)
-      announceLater(supervisor, event, tell)
+      announceLater(supervisor, event, announce)
     },
   })
   return supervisor
@@ -127,9 +127,9 @@ const makeServerId = () =>
 function announceLater(
   supervisor: Supervisor<WorkerReport>,
   event: SupervisorEvent<WorkerReport>,
-  tell: (event: SupervisorEvent<WorkerReport>) => void
+  announce: (event: SupervisorEvent<WorkerReport>) => void
 ) {
-  if (supervisor.state.state === 'running') tell(event)
+  if (supervisor.state.state === 'running') announce(event)
 }
 
 /** A limit: a server whose workers crash repeatedly must not fill memory or environment. Leases of older ones have expired. */

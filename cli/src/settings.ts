@@ -8,7 +8,7 @@ import { DEFAULTS } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
 /** The facts that a command knows before it reads the configuration. */
-export interface Place {
+export interface CommandPlace {
   readonly home: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
@@ -19,12 +19,16 @@ export interface Place {
 }
 
 /** The location of this process. */
-export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
+export const here = (): CommandPlace => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
 
 /**
  * Finds the configuration that `svc serve` with these options would run with; `more` overrides it. Throws CONFIG_UNREADABLE.
  */
-export async function findSettings(options: ServeOptions = {}, place: Place = here(), more: ConfigTree = {}): Promise<Config> {
+export async function findSettings(
+  options: ServeOptions = {},
+  place: CommandPlace = here(),
+  more: ConfigTree = {}
+): Promise<Config> {
   const { home, cwd, env, onlyNamed } = place
   const rest = {
     ...(onlyNamed ? { onlyNamed } : {}),
@@ -44,11 +48,11 @@ export async function findSettings(options: ServeOptions = {}, place: Place = he
 const isLocal = ({ use }: PluginEntry) => typeof use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(use)
 
 /** The folder of the lock and the installed plugins: the svc home, or the build (`SVC_PLUGINS`). */
-export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): string =>
+export const setHome = ({ home, env }: Pick<CommandPlace, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
 
 /** Reads the installed plugins. A start without installed plugins makes one file check. */
-async function installedIn(place: Place, { linked }: ServeOptions) {
+async function installedIn(place: CommandPlace, { linked }: ServeOptions) {
   const home = setHome(place)
   // `svc plugins dev` loads the plugin alone: an installed version of it would clash
   if (linked !== undefined) return {}
@@ -75,9 +79,9 @@ const PORT = 8081
  * its paths.
  */
 function toolServerLayer(options: ServeOptions, { value }: Config): ConfigTree {
-  const told = (key: string) => get(value, ['mcp', 'server', key])
+  const configured = (key: string) => get(value, ['mcp', 'server', key])
   return merged(flagsLayer(options), {
-    server: { host: told('host') ?? HOST, port: options.port ?? told('port') ?? PORT },
+    server: { host: configured('host') ?? HOST, port: options.port ?? configured('port') ?? PORT },
     mcp: { server: { enabled: true } },
     plugins: OTHERS.map(use => ({ use, enabled: false })),
   })

@@ -22,7 +22,7 @@ export async function startProblems(trial: Trial = {}, signal?: AbortSignal): Pr
   const child = fork(TRIAL, { execArgv: process.execArgv, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   child.on('error', end.reject)
   child.on('exit', (code, by) => end.resolve([trialEnded(by ?? `exit code ${code}`)]))
-  child.on('message', told => (Array.isArray(told) ? end.resolve(told.map(fromWire)) : hang.refresh()))
+  child.on('message', message => (Array.isArray(message) ? end.resolve(message.map(fromWire)) : hang.refresh()))
   signal?.addEventListener('abort', interrupted)
   if (signal?.aborted) interrupted()
   child.send(trial)

@@ -41,7 +41,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
     return before || isFile(file)
   }
   // while a batch is handled, changes collect for the next one
-  const tell = async () => {
+  const flush = async () => {
     if (busy) return
     busy = true
     // only now: the report of a new worker names the files it began, and comes later than the change
@@ -56,7 +56,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
   }
   const calmDown = () => {
     clearTimeout(calm)
-    calm = ended ? undefined : setTimeout(() => void tell(), calmMs)
+    calm = ended ? undefined : setTimeout(() => void flush(), calmMs)
   }
   const note = (file: string) => {
     seen.add(file)

@@ -14,7 +14,9 @@ describe('svc reload', () => {
     const { code, out } = await place.svc(['reload'])
     expect(code).to.equal(0)
     expect(out).to.contain(`reloaded: a new worker serves ${server.url}`)
-    expect(out).to.match(/1 old \(\d+\) finish their requests; svc aborts requests that take longer than 150\.0 s \(chat\.queue_timeout_ms and/)
+    expect(out).to.match(
+      /1 old \(\d+\) finish their requests; svc aborts requests that take longer than 150\.0 s \(chat\.queue_timeout_ms and/
+    )
     leaving.abort()
     const { code: again, out: json } = await place.svc(['reload', '--json'])
     expect(again).to.equal(0)

@@ -14,7 +14,7 @@ export {
   checkSize,
   LIMITS,
 } from './check.ts'
-export { endOf, type Hit, hit, type KeptWindow } from './count.ts'
+export { endOf, type Hit, hit, type StoredWindow } from './count.ts'
 export {
   leaseBusy,
   storeClosed,
@@ -26,5 +26,5 @@ export {
   storeUnavailable,
   storeUnknown,
 } from './errors.ts'
-export { type Attempt, createLeaseQueue, type LeaseDoor, type LeaseQueue } from './lease-queue.ts'
+export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

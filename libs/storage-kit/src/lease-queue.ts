@@ -6,7 +6,7 @@ import { leaseBusy, storeClosed } from './errors.ts'
 export type Attempt = Lease | { readonly busyUntil: number }
 
 /** The operations of a store for the queue. */
-export interface LeaseDoor {
+export interface LeaseBackend {
   /** Tries once; `looks` is the number of earlier tries. */
   attempt(lease: string, request: LeaseRequest, looks: number): Promise<Attempt>
   /** Releases a lease that no caller wants any more. */
@@ -21,12 +21,12 @@ interface Waiter {
   readonly settle: PromiseWithResolvers<Lease>
   done: boolean
   /** A request to the store is running. */
-  knocking: boolean
+  isTrying: boolean
   /** Its limit has passed. */
   late: boolean
   undo?: () => void
 }
-interface Line {
+interface WaitingLine {
   readonly waiters: Waiter[]
   wake?: () => void
   freed: boolean
@@ -42,18 +42,18 @@ export interface LeaseQueue {
 }
 
 /** Creates a queue for a store. */
-export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
-  const lines = new Map<string, Line>()
+export function createLeaseQueue(backend: LeaseBackend): LeaseQueue {
+  const lines = new Map<string, WaitingLine>()
   let closed = false
 
-  async function serve(lease: string, line: Line): Promise<void> {
+  async function serve(lease: string, line: WaitingLine): Promise<void> {
     for (let looks = 0; line.waiters.length > 0; looks++) {
       const waiter = line.waiters[0]!
       line.freed = false
-      const busyUntil = await knock(door, lease, waiter, looks)
+      const busyUntil = await tryOnce(backend, lease, waiter, looks)
       if (waiter.done) looks = leave(line, waiter)
       else if (waiter.late || waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, waiter.request.waitMs), line)
-      else await pause(line, Math.min(door.lookAgain(looks), busyUntil - Date.now()))
+      else await pause(line, Math.min(backend.lookAgain(looks), busyUntil - Date.now()))
     }
     lines.delete(lease)
   }
@@ -63,12 +63,12 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
       if (closed) return Promise.reject(storeClosed())
       const line = lines.get(lease)
       if (line && request.waitMs === 0) return Promise.reject(leaseBusy(lease, 0))
-      const waiter: Waiter = { request, ctx, settle: Promise.withResolvers(), done: false, knocking: false, late: false }
+      const waiter: Waiter = { request, ctx, settle: Promise.withResolvers(), done: false, isTrying: false, late: false }
       if (line) {
         line.waiters.push(waiter)
         limit(lease, waiter, line)
       } else {
-        const fresh: Line = { waiters: [waiter], freed: false }
+        const fresh: WaitingLine = { waiters: [waiter], freed: false }
         lines.set(lease, fresh)
         limit(lease, waiter, fresh)
         void serve(lease, fresh)
@@ -76,7 +76,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
       return waiter.settle.promise
     },
     freed(lease) {
-      for (const line of lease === undefined ? lines.values() : [lines.get(lease)]) if (line) stir(line)
+      for (const line of lease === undefined ? lines.values() : [lines.get(lease)]) if (line) notifyNext(line)
     },
     close() {
       closed = true
@@ -86,17 +86,17 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
 }
 
 /** One try for the first caller; returns the time before which a retry is useless. */
-async function knock(door: LeaseDoor, lease: string, waiter: Waiter, looks: number): Promise<number> {
-  waiter.knocking = true
+async function tryOnce(backend: LeaseBackend, lease: string, waiter: Waiter, looks: number): Promise<number> {
+  waiter.isTrying = true
   try {
-    const got = await door.attempt(lease, waiter.request, looks)
+    const got = await backend.attempt(lease, waiter.request, looks)
     if ('busyUntil' in got) return got.busyUntil
-    if (waiter.done) await door.release(got)
+    if (waiter.done) await backend.release(got)
     else finish(waiter, () => waiter.settle.resolve(got))
   } catch (error) {
     if (!waiter.done) finish(waiter, () => waiter.settle.reject(error))
   } finally {
-    waiter.knocking = false
+    waiter.isTrying = false
   }
   return 0
 }
@@ -107,28 +107,28 @@ function finish(waiter: Waiter, settle: () => void): void {
   settle()
 }
 
-function leave(line: Line, waiter: Waiter): number {
+function leave(line: WaitingLine, waiter: Waiter): number {
   const at = line.waiters.indexOf(waiter)
   if (at >= 0) line.waiters.splice(at, 1)
   return -1
 }
 
-function end(waiter: Waiter, reason: unknown, line: Line): void {
+function end(waiter: Waiter, reason: unknown, line: WaitingLine): void {
   if (waiter.done) return
   finish(waiter, () => waiter.settle.reject(reason))
   leave(line, waiter)
-  stir(line)
+  notifyNext(line)
 }
 
 /** Ends the waiting at its limit or when the caller gives up. */
-function limit(lease: string, waiter: Waiter, line: Line): void {
+function limit(lease: string, waiter: Waiter, line: WaitingLine): void {
   const { waitMs } = waiter.request
   if (waitMs === 0) return
   const { signal } = waiter.ctx
   const stop = () => {
     waiter.late = true
     // The running request can still succeed: after a rejection, the lease would belong to no caller and block others.
-    if (!waiter.knocking) end(waiter, leaseBusy(lease, waitMs), line)
+    if (!waiter.isTrying) end(waiter, leaseBusy(lease, waitMs), line)
   }
   const timer = setTimeout(stop, Math.min(waitMs, 2 ** 31 - 1))
   const abort = () => end(waiter, signal.reason, line)
@@ -139,13 +139,13 @@ function limit(lease: string, waiter: Waiter, line: Line): void {
   }
 }
 
-function stir(line: Line): void {
+function notifyNext(line: WaitingLine): void {
   line.freed = true
   line.wake?.()
 }
 
 /** Waits until the queue is notified, with a limit. */
-async function pause(line: Line, ms: number): Promise<void> {
+async function pause(line: WaitingLine, ms: number): Promise<void> {
   if (line.freed) return
   const { promise, resolve } = Promise.withResolvers<void>()
   // At least one millisecond: a lease that expires now is free only afterwards.

@@ -1,6 +1,6 @@
 import type { StoreChange, StoreOp } from '@svc/core/contracts'
 import { type Catalog, checkSize, storeConflict } from '@svc/storage-kit'
-import { keep, keepText, type Kept, type KeptText } from './copy.ts'
+import { keep, keepText, type StoredValue, type StoredText } from './copy.ts'
 import { type Capacity, itemName } from './capacity.ts'
 import type { Row, Table } from './table.ts'
 
@@ -12,7 +12,7 @@ interface Stream {
 }
 
 /** Everything in the store. */
-export interface Held {
+export interface StoreContents {
   readonly tables: Map<string, Table>
   readonly logs: Map<string, Map<string, Stream>>
   readonly versions: Map<string, number>
@@ -26,7 +26,7 @@ export interface Done {
 
 /** The context of an operation. */
 interface Work {
-  readonly held: Held
+  readonly held: StoreContents
   readonly catalog: Catalog
   readonly journal: Journal
 }
@@ -35,7 +35,7 @@ interface Work {
 const ENTRY = 32
 
 /** Performs the operations of checked batches, each batch completely or not at all. */
-export function createBatches(held: Held, catalog: Catalog, capacity: Capacity): { run(ops: readonly StoreOp[]): Done } {
+export function createBatches(held: StoreContents, catalog: Catalog, capacity: Capacity): { run(ops: readonly StoreOp[]): Done } {
   return {
     run(ops) {
       const kept = keepAll(ops)
@@ -55,7 +55,7 @@ export function createBatches(held: Held, catalog: Catalog, capacity: Capacity):
   }
 }
 
-function one(work: Work, op: StoreOp, at: number, { value, entries }: KeptOp): number {
+function one(work: Work, op: StoreOp, at: number, { value, entries }: StoredOp): number {
   const { held } = work
   if (op.op === 'put' || op.op === 'delete') {
     const table = held.tables.get(op.collection)!
@@ -77,7 +77,7 @@ function replace(
   collection: string,
   key: string,
   before: Row | undefined,
-  kept: Kept | undefined
+  kept: StoredValue | undefined
 ): number {
   if (!kept && !before) return 0
   const version = kept ? (before?.record.version ?? 0) + 1 : 0
@@ -86,11 +86,11 @@ function replace(
   else table.remove(key)
   journal.undone(() => (before ? table.set(before, row) : table.remove(key)))
   journal.account(table.space, key, (row?.bytes ?? 0) - (before?.bytes ?? 0), (row ? 1 : 0) - (before ? 1 : 0))
-  journal.tell(table, collection, key)
+  journal.recordChange(table, collection, key)
   return version
 }
 
-function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly KeptText[]): number {
+function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly StoredText[]): number {
   const streams = held.logs.get(log)!
   const stream = streams.get(id) ?? { values: [], bytes: 0 }
   const [length, size] = [stream.values.length, stream.bytes]
@@ -137,14 +137,14 @@ function expect(op: number, expected: number | undefined, actual: number): void 
 }
 
 /** The values of an operation: of a put, or the entries of an append. */
-interface KeptOp {
-  readonly value?: Kept
-  readonly entries: readonly KeptText[]
+interface StoredOp {
+  readonly value?: StoredValue
+  readonly entries: readonly StoredText[]
 }
-const NOTHING: KeptOp = Object.freeze({ entries: [] })
+const NOTHING: StoredOp = Object.freeze({ entries: [] })
 
 /** Copies the values of all operations first: a value that is not JSON then changes nothing. */
-function keepAll(ops: readonly StoreOp[]): KeptOp[] {
+function keepAll(ops: readonly StoreOp[]): StoredOp[] {
   let sum = 0
   const sized = <T extends { bytes: number }>(kept: T): T => {
     checkSize(kept.bytes, (sum += kept.bytes))
@@ -166,7 +166,7 @@ interface Journal {
   /** Counts the change of an item. */
   account(space: string, id: string, bytes: number, count: number): void
   /** Records a change for the watchers of a table. */
-  tell(table: Table, collection: string, key: string): void
+  recordChange(table: Table, collection: string, key: string): void
   /** Undoes everything, last step first. */
   rollBack(): void
 }
@@ -185,7 +185,7 @@ function createJournal(capacity: Capacity): Journal {
       items.push([space, id])
       undo.push(() => capacity.change(space, id, -bytes, -count))
     },
-    tell(table, collection, key) {
+    recordChange(table, collection, key) {
       if (!table.watched) return
       const record = table.get(key)?.record
       changes.push(record ? { collection, ...record } : { collection, key, version: 0 })

@@ -14,7 +14,7 @@ interface Watcher {
 
 /** Passes changes to watchers. */
 export interface Changes {
-  tell(changes: readonly StoreChange[]): void
+  notify(changes: readonly StoreChange[]): void
   /** Changes from this call on, until the signal aborts or the store closes. */
   watch(collection: string, signal: AbortSignal): AsyncIterable<StoreChange>
   close(): void
@@ -29,7 +29,7 @@ export function createChanges(): Changes {
     watcher.wake?.()
   }
   return {
-    tell(changes) {
+    notify(changes) {
       if (watchers.size === 0) return
       for (const change of changes)
         for (const watcher of watchers) if (watcher.collection === change.collection) put(watcher, change, end)

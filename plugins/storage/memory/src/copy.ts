@@ -2,18 +2,18 @@ import { storeInvalid } from '@svc/storage-kit'
 import type { Json } from '@svc/core/contracts'
 
 /** A frozen copy of a value, and its approximate size in bytes. */
-export interface Kept {
+export interface StoredValue {
   readonly value: Json
   readonly bytes: number
 }
 
 /** An entry of a log as text: it is rarely read, and the garbage collector has only one string to follow. */
-export interface KeptText {
+export interface StoredText {
   readonly text: string
   readonly bytes: number
 }
 
-export function keepText(value: unknown): KeptText {
+export function keepText(value: unknown): StoredText {
   try {
     const text = JSON.stringify(value) as string | undefined
     if (text === undefined) throw notJson(value)
@@ -34,7 +34,7 @@ const NODE = 16
  * Copies a value as JSON would (drops absent properties, NaN becomes null) and freezes it, so that reads can return it as it
  * is.
  */
-export function keep(value: unknown): Kept {
+export function keep(value: unknown): StoredValue {
   const tally = { bytes: 0 }
   try {
     return { value: copy(value, tally), bytes: tally.bytes }

@@ -26,7 +26,7 @@ interface Order {
   readonly sorted: Sorted<string>
 }
 
-function placeOf(paths: IndexPaths, { record }: Row): Place<string> {
+function placeOf(paths: IndexPaths, { record }: Row): SortedItem<string> {
   const position = sortKey(paths, record.value, record.key)
   return { at: byBytes(position), position, item: record.key }
 }
@@ -78,7 +78,7 @@ export function createTable(first: Declared): Table {
 }
 
 /** A position in an order: `at` sorts by JavaScript's `<`, `position` is its original sort key. */
-interface Place<T> {
+interface SortedItem<T> {
   readonly at: string
   readonly position: string
   readonly item: T
@@ -86,21 +86,21 @@ interface Place<T> {
 
 /** Items in the order of their `at`. Each change costs a search and a move within a short run. */
 interface Sorted<T> {
-  add(place: Place<T>): void
+  add(place: SortedItem<T>): void
   remove(at: string): void
   /** At most `limit` positions with `low <= at < high`, from either end. */
-  slice(low: string, high: string | undefined, reverse: boolean, limit: number): Place<T>[]
+  slice(low: string, high: string | undefined, reverse: boolean, limit: number): SortedItem<T>[]
 }
 
 const RUN = 512
 
 /** Creates a sorted list of positions in any order. */
-function createSorted<T>(places: Place<T>[]): Sorted<T> {
+function createSorted<T>(places: SortedItem<T>[]): Sorted<T> {
   places.sort((a, b) => (a.at < b.at ? -1 : 1))
-  const runs: Place<T>[][] = [places.slice(0, RUN)]
+  const runs: SortedItem<T>[][] = [places.slice(0, RUN)]
   for (let at = RUN; at < places.length; at += RUN) runs.push(places.slice(at, at + RUN))
   const runOf = (at: string) => search(runs.length - 1, i => runs[i]!.at(-1)!.at >= at)
-  const within = (run: Place<T>[], at: string) => search(run.length, i => run[i]!.at >= at)
+  const within = (run: SortedItem<T>[], at: string) => search(run.length, i => run[i]!.at >= at)
 
   return {
     add(place) {
@@ -134,8 +134,14 @@ function search(end: number, ok: (i: number) => boolean): number {
   return low
 }
 
-function forward<T>(runs: Place<T>[][], first: number, low: string, high: string | undefined, limit: number): Place<T>[] {
-  const out: Place<T>[] = []
+function forward<T>(
+  runs: SortedItem<T>[][],
+  first: number,
+  low: string,
+  high: string | undefined,
+  limit: number
+): SortedItem<T>[] {
+  const out: SortedItem<T>[] = []
   for (let r = first; r < runs.length; r++) {
     const run = runs[r]!
     for (let i = r === first ? search(run.length, at => run[at]!.at >= low) : 0; i < run.length; i++) {
@@ -147,8 +153,8 @@ function forward<T>(runs: Place<T>[][], first: number, low: string, high: string
   return out
 }
 
-function backward<T>(runs: Place<T>[][], low: string, high: string | undefined, limit: number): Place<T>[] {
-  const out: Place<T>[] = []
+function backward<T>(runs: SortedItem<T>[][], low: string, high: string | undefined, limit: number): SortedItem<T>[] {
+  const out: SortedItem<T>[] = []
   const last = high === undefined ? runs.length - 1 : search(runs.length - 1, i => runs[i]!.at(-1)!.at >= high)
   for (let r = last; r >= 0; r--) {
     const run = runs[r]!

@@ -32,7 +32,7 @@ export async function makeBackup(store: string, file: string, { force, signal }:
     copy(store, partial, file)
     signal.throwIfAborted()
     const findings = await inspect(partial, signal)
-    if (findings.fault) throw backupFailed(file, asKnown(findings.fault.reason, partial, file))
+    if (findings.problem) throw backupFailed(file, asKnown(findings.problem.reason, partial, file))
     finish(partial, file, force)
     return { bytes: statSync(file).size, findings }
   } finally {

@@ -70,7 +70,7 @@ function check(op: WireOp, { catalog, spaces }: BatchContext): void {
 }
 
 /** A record with its positions in the indexes of its collection. */
-interface Held {
+interface IndexedRecord {
   readonly id: number
   version: number
   positions: readonly string[]
@@ -80,10 +80,10 @@ function createRecords(db: DatabaseSync) {
   const s = statements(db)
   const place = createPlaces(db)
   // records are often written again soon: the cache saves reading the former value
-  const known = new RowCache<Held>()
+  const known = new RowCache<IndexedRecord>()
   let watched = false
 
-  const load = (collection: StoredCollection, key: string): Held | undefined => {
+  const load = (collection: StoredCollection, key: string): IndexedRecord | undefined => {
     const hasIndexes = collection.indexes.length > 0
     const row = (hasIndexes ? s.findWhole : s.find).get(collection.id, key)
     if (!row) return undefined
@@ -91,7 +91,7 @@ function createRecords(db: DatabaseSync) {
     return { id: Number(row.id), version: Number(row.version), positions }
   }
   const find = (collection: StoredCollection, key: string) => known.get(nameOf(collection, key)) ?? load(collection, key)
-  const tell = ({ id, watched: isWatched }: StoredCollection, key: string, gone: number) => {
+  const recordChange = ({ id, watched: isWatched }: StoredCollection, key: string, gone: number) => {
     if (!isWatched) return
     watched = true
     s.feed.run(id, key, gone, Date.now())
@@ -116,7 +116,7 @@ function createRecords(db: DatabaseSync) {
   return {
     put(at: number, collection: StoredCollection, key: string, text: string, expected: number): number {
       const version = expected === 0 ? insert(at, collection, key, text) : replace(at, collection, key, text, expected)
-      tell(collection, key, 0)
+      recordChange(collection, key, 0)
       return version
     },
     remove(at: number, collection: StoredCollection, key: string, expected: number): number {
@@ -126,7 +126,7 @@ function createRecords(db: DatabaseSync) {
       known.delete(nameOf(collection, key))
       s.remove.run(held.id)
       place(collection, held.id, held.positions, [])
-      tell(collection, key, 1)
+      recordChange(collection, key, 1)
       return 0
     },
     takeWatched() {

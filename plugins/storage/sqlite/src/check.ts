@@ -52,8 +52,8 @@ async function report(store: Probed, ctx: CallContext): Promise<CheckReport> {
 
 /** Checks the whole file and the free space of its disk; other processes can have it open. */
 export async function examine(path: string, { signal }: CallContext): Promise<CheckReport> {
-  const { fault, ...found } = await inspect(path, signal)
+  const { problem, ...found } = await inspect(path, signal)
   const { bavail, bsize } = await statfs(dirname(path))
   const detail = { path, free_bytes: bavail * bsize, ...found }
-  return fault ? { status: 'unhealthy', reason: fault.reason, detail } : { status: 'healthy', detail }
+  return problem ? { status: 'unhealthy', reason: problem.reason, detail } : { status: 'healthy', detail }
 }

@@ -6,7 +6,7 @@ import { findServers, fromWire } from '@svc/runtime'
 import { serverDown } from './errors.ts'
 import { makeBackup } from './backup.ts'
 import type { Findings } from './inspect.ts'
-import { type Held, restore as restoreStore } from './restore.ts'
+import { type CollectionCount, restore as restoreStore } from './restore.ts'
 import { fileOf } from './config.ts'
 
 /** The path of the store in the configuration of this command. */
@@ -66,7 +66,7 @@ export class StoreRestore extends SvcCommand {
   }
 }
 
-const unsureText = (unsure: readonly Held[]) =>
+const unsureText = (unsure: readonly CollectionCount[]) =>
   `take care: no former store could be read, so what was revoked since the backup holds again: ${unsure
     .map(({ collection, records }) => `${records} records of ${collection}`)
     .join(', ')}. Access tokens: see \`svc tokens list\`, and \`svc tokens revoke <id>\` each that is to be none.`

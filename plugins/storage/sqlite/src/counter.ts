@@ -63,8 +63,8 @@ export function createCounter(options: CounterOptions): Counter {
       return []
     } catch (error) {
       const goesOn = ({ until }: Waiting) => isBusy(error) && !closing && Date.now() < until
-      const told = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
-      for (const one of group) if (!goesOn(one)) one.settle.reject(told)
+      const failure = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
+      for (const one of group) if (!goesOn(one)) one.settle.reject(failure)
       return group.filter(goesOn)
     }
   }

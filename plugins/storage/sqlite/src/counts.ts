@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
-import { endOf, hit, type KeptWindow } from '@svc/storage-kit/count'
+import { endOf, hit, type StoredWindow } from '@svc/storage-kit/count'
 import { parsed } from './file-errors.ts'
 
 /** The counted hits in a file, changed inside a transaction. */
@@ -21,7 +21,7 @@ interface Row {
   readonly id?: number
   /** The end in the file. */
   readonly ends?: number
-  kept: readonly KeptWindow[]
+  kept: readonly StoredWindow[]
   changed: boolean
 }
 
@@ -36,7 +36,7 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
   const load = (key: string): Row => {
     const found = s.find.get(key)
     if (!found) return { kept: [], changed: false }
-    const kept = parsed(found.windows) as unknown as KeptWindow[]
+    const kept = parsed(found.windows) as unknown as StoredWindow[]
     return { id: Number(found.id), ends: Number(found.ends), kept, changed: false }
   }
   const rowOf = (key: string) => {

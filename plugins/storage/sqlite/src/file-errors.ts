@@ -25,7 +25,10 @@ const REASONS: Record<number, readonly [reason: string, hint: string]> = {
   11: ['{file} is damaged', 'End the server and run `svc store restore <backup>`, or replace the file by a backup'],
   13: ['the disk of {file} is full', 'Free some space; {then}'],
   14: ['{file} cannot be opened', 'Make sure that its folder exists and is writable, or set store.path to another location'],
-  23: ['{file} cannot be accessed: permission denied', 'Give the user of svc the right to read and write the file and its folder'],
+  23: [
+    '{file} cannot be accessed: permission denied',
+    'Give the user of svc the right to read and write the file and its folder',
+  ],
   26: [
     '{file} is not a database',
     'End the server and run `svc store restore <backup>`, replace the file by a backup, or set store.path to another file',
@@ -84,11 +87,7 @@ export const isDamage = (error: unknown): boolean => lastingOf(error) === 'damag
 
 /** The file was deleted or emptied. */
 export const gone = (): Refusal =>
-  new Refusal(
-    'STORE_UNAVAILABLE',
-    'the store file does not exist any more',
-    'Put it back, or restart the server to begin with an empty one'
-  )
+  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'Put it back, or restart the server to begin with an empty one')
 
 /** Parses JSON in the file. svc wrote it, so invalid JSON means damage. */
 export function parsed(text: unknown): Json {

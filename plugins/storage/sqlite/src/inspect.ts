@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 /** The result of a check of a file. */
 export interface Findings {
   /** The problem; absent if it is an intact store of svc in a known format. */
-  readonly fault?: { readonly code: string; readonly reason: string }
+  readonly problem?: { readonly code: string; readonly reason: string }
   readonly spaces: readonly { readonly name: string; readonly version: number }[]
   readonly records: number
   readonly entries: number

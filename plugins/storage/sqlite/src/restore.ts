@@ -32,7 +32,7 @@ export interface Restored {
   readonly bytes: number
   readonly findings: Findings
   /** Lasting collections with the records of the backup, because no former store could be read. */
-  readonly unsure: readonly Held[]
+  readonly unsure: readonly CollectionCount[]
 }
 
 /**
@@ -52,8 +52,8 @@ export async function restore(
   try {
     fetch(backup, partial)
     const findings = await inspect(partial, signal)
-    if (findings.fault?.code === 'STORE_NEWER') throw backupNewer(backup, findings.fault.reason)
-    if (findings.fault) throw backupInvalid(backup, asKnown(findings.fault.reason, partial, backup))
+    if (findings.problem?.code === 'STORE_NEWER') throw backupNewer(backup, findings.problem.reason)
+    if (findings.problem) throw backupInvalid(backup, asKnown(findings.problem.reason, partial, backup))
     settle(partial)
     const replaced = await alone(() => replace(store, partial))
     return { ...replaced, bytes: statSync(store).size, findings }
@@ -130,7 +130,7 @@ function looksLikeDatabase(path: string): boolean {
 }
 
 /** A collection and its number of records. */
-export interface Held {
+export interface CollectionCount {
   readonly collection: string
   readonly records: number
 }
@@ -139,7 +139,7 @@ export interface Held {
  * Copies the records of lasting collections from the former store into the copy of a backup. Returns the collections that keep
  * the backup's records: there was no former store, it was unreadable, or its data has another version.
  */
-function carryOver(former: DatabaseSync | undefined, copy: string): Held[] {
+function carryOver(former: DatabaseSync | undefined, copy: string): CollectionCount[] {
   using db = openForWriting(copy, { mayMake: false })
   const carried = former ? carryAll(former, db) : new Set<string>()
   db.exec('PRAGMA journal_mode = DELETE')

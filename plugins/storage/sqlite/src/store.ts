@@ -196,7 +196,7 @@ function createCondition(path: string): Condition {
     // a late call may have recorded the replacement of the damaged file
     if (looked && looked.file === file && performance.now() - looked.at < LOOK_MS) return false
     looked = { at: performance.now(), file }
-    return (await inspect(path)).fault === undefined
+    return (await inspect(path)).problem === undefined
   }
   const isFixed = async ({ error, identity }: Noted) => {
     if (identity && !isThere(identity, path)) return true
@@ -204,8 +204,8 @@ function createCondition(path: string): Condition {
   }
   return {
     note(error) {
-      const told = asSvcError(error, 'STORE_UNAVAILABLE')
-      if (told.details.lasting !== undefined) noted = { error: told, identity: identityOf(path) }
+      const problem = asSvcError(error, 'STORE_UNAVAILABLE')
+      if (problem.details.lasting !== undefined) noted = { error: problem, identity: identityOf(path) }
       return error
     },
     async check() {

@@ -111,7 +111,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     expect(await valueOf(store, 'k5')).to.match(/^needle5 /)
     await put(store, 'k5', 'new')
     expect(await healthOf(store)).to.equal('healthy')
-    expect((await inspect(path)).fault).to.equal(undefined)
+    expect((await inspect(path)).problem).to.equal(undefined)
     expect(readdirSync(folder.path).filter(name => /^svc\.db\.former-\d+-wal$/.test(name))).to.have.length(1)
   })
 
@@ -205,7 +205,11 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
       await store.ask('put', 'a', 'x')
     }
     await unavailable(work(), folder.path, /^svc\.db (or its folder is read-only|cannot be accessed: permission denied)$/)
-    await unavailable(store.ask('probe'), folder.path, /^svc\.db (or its folder is read-only|cannot be accessed: permission denied)$/)
+    await unavailable(
+      store.ask('probe'),
+      folder.path,
+      /^svc\.db (or its folder is read-only|cannot be accessed: permission denied)$/
+    )
     chmodSync(folder.path, 0o777)
     chmodSync(path, 0o666)
     await work()

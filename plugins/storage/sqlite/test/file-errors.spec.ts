@@ -45,7 +45,7 @@ describe('the store in SQLite, in trouble', () => {
     const error = await errorOf(store.open(SPACE, ctx))
     expect(error).to.include({ code: 'STORE_NEWER' })
     expect(error.details).to.deep.equal({ stored: 4, known: 3 })
-    expect(error.hint).to.match(/update svc/)
+    expect(error.hint).to.match(/Update svc/)
     raw.exec('PRAGMA user_version = 3')
     expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 1 })
   })

@@ -50,8 +50,8 @@ const SOME_SET = '0-00000000'
 export function bundleIn(text: string): Bundle {
   try {
     const bundle = JSON.parse(text) as Bundle
-    const [fault] = bundleSchema.check(bundle)
-    if (fault) throw new Error(`${fault.path} ${fault.message}`)
+    const [problem] = bundleSchema.check(bundle)
+    if (problem) throw new Error(`${problem.path} ${problem.message}`)
     const { plugins } = checkedLock({ ...EMPTY, set: SOME_SET, plugins: bundle.plugins })
     if (plugins.some(one => one.origin.kind === 'link')) throw new Error('one of its plugins is a link')
     return bundle

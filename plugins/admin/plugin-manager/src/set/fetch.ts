@@ -21,7 +21,7 @@ export interface Fetched extends PluginPackage {
   readonly registry?: NonNullable<Candidate['registry']>
 }
 
-export interface Wanted {
+export interface RequestedPlugin {
   readonly origin: Origin
   readonly scripts: boolean
 }
@@ -30,17 +30,17 @@ export interface FetchPlace {
   /** A separate folder for each plugin. */
   readonly work: string
   readonly npm: Omit<NpmRun, 'cwd'>
-  readonly tell: (step: 'fetch' | 'inspect', plugin: string) => void
+  readonly notify: (step: 'fetch' | 'inspect', plugin: string) => void
 }
 
-export async function fetchPlugin({ origin, scripts }: Wanted, { work, npm, tell }: FetchPlace): Promise<Fetched> {
+export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, npm, notify }: FetchPlace): Promise<Fetched> {
   const label = labelOf(origin)
   await mkdir(work, { recursive: true })
-  tell('fetch', label)
+  notify('fetch', label)
   if (origin.kind === 'link')
     return { ...(await packageIn(origin.spec, label, work)), installScripts: [], origin, scripts: false, integrity: '', bytes: 0 }
   const tarball = await FETCH[origin.kind](origin, work, { ...npm, plugin: label })
-  tell('inspect', label)
+  notify('inspect', label)
   const { packageJson, contents, integrity, bytes } = await readTarball(tarball, label, npm.signal)
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
   // npm would fetch it before the user has consented

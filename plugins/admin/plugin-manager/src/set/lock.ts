@@ -139,8 +139,8 @@ function parsed(written: string): unknown {
 
 /** Throws LOCK_INVALID. */
 export function checkedLock(value: unknown): WrittenLock {
-  const [fault] = lockSchema.check(value)
-  if (fault) throw lockInvalid(`${fault.path || 'it'} ${fault.message}`)
+  const [problem] = lockSchema.check(value)
+  if (problem) throw lockInvalid(`${problem.path || 'it'} ${problem.message}`)
   const written = value as WrittenLock
   if (written.before) checkPlugins(written.before)
   checkPlugins(written)

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { asSvcError, codeOf, type SvcError } from '@svc/core'
 import { runChild, type RunResult } from '@svc/worker-pool/processes'
 import type { FoundPlugin, SetOptions } from './change-types.ts'
-import { dependencyStray, notFound, npmFailed, type NpmFault, npmMissing, plainWords, searchFailed } from './errors.ts'
+import { dependencyStray, notFound, npmFailed, type NpmFailure, npmMissing, plainWords, searchFailed } from './errors.ts'
 
 const LIMIT_MS = 300_000
 /** Limit of the retained output: npm writes a lot about a large set. */
@@ -95,29 +95,29 @@ const variables = (isPassed: (name: string) => boolean): Record<string, string> 
 
 const MOST_LINES = 8
 
-const NETWORK: NpmFault = {
+const NETWORK: NpmFailure = {
   reason: 'network',
   says: 'npm cannot reach the registry',
   hint: "Fix the network or npm config get registry; --offline installs from npm's cache",
 }
-const DENIED: NpmFault = {
+const DENIED: NpmFailure = {
   reason: 'denied',
   says: 'the registry requires a login',
   hint: 'Run npm login, or fix the token in .npmrc',
 }
-const REGISTRY: NpmFault = {
+const REGISTRY: NpmFailure = {
   reason: 'registry',
   says: 'the registry failed',
   hint: "Try again later; --offline installs from npm's cache",
 }
-const DISK: NpmFault = {
+const DISK: NpmFailure = {
   reason: 'disk',
   says: 'npm cannot write',
   hint: 'Free disk space, and give the user of svc write access to the svc home and to npm config get cache',
 }
 
 /** For npm's own code, `npm error code E500`. */
-const FAULTS: Readonly<Record<string, NpmFault>> = {
+const FAILURES: Readonly<Record<string, NpmFailure>> = {
   ENOTCACHED: {
     reason: 'not-cached',
     says: "npm's cache does not contain all of it",
@@ -142,7 +142,7 @@ const FAULTS: Readonly<Record<string, NpmFault>> = {
 }
 const NETWORK_CODE =
   /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|EIDLETIMEOUT|.*CERT.*|SELF_SIGNED.*|UNABLE_TO_.*)$/
-const OTHER: NpmFault = { reason: 'other', says: 'npm failed', hint: "Read npm's output in the details" }
+const OTHER: NpmFailure = { reason: 'other', says: 'npm failed', hint: "Read npm's output in the details" }
 
 /** Converts a failed run of npm into PLUGIN_NOT_FOUND, PLUGIN_DEPENDENCY_STRAY or NPM_FAILED. */
 function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugin: string | undefined): SvcError {
@@ -163,14 +163,14 @@ const STRAY: Readonly<Record<string, string>> = {
   EALLOWREMOTE: 'a file from an address',
 }
 
-function faultOf(code: string): NpmFault {
+function faultOf(code: string): NpmFailure {
   if (NETWORK_CODE.test(code)) return NETWORK
   if (/^E(401|403|NEEDAUTH|OTP)$/.test(code)) return DENIED
   if (/^E(5\d\d|429)$/.test(code)) return { ...REGISTRY, says: `the registry failed with ${code.slice(1)}` }
-  return FAULTS[code] ?? OTHER
+  return FAILURES[code] ?? OTHER
 }
 
-const tooLong = (limitMs: number): NpmFault => ({
+const tooLong = (limitMs: number): NpmFailure => ({
   reason: 'timeout',
   says: `npm did not end within ${limitMs} ms`,
   hint: 'Try again: npm keeps the downloaded files, so a slow network may need several tries',

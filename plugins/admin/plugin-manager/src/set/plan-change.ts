@@ -1,6 +1,6 @@
 import { nearest } from '@svc/core'
 import { type Candidate, type ChangeRequest, type SetOptions, type StagedChange } from './change-types.ts'
-import { candidateOf, type Fetched, fetchPlugin, type Wanted } from './fetch.ts'
+import { candidateOf, type Fetched, fetchPlugin, type RequestedPlugin } from './fetch.ts'
 import { buildSet, type Plan, writeSet } from './build-set.ts'
 import { dependencyStray, notInstalled, specInvalid } from './errors.ts'
 import { holdSet } from './hold.ts'
@@ -43,7 +43,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
     staging,
     hold,
     make: () => buildSet(plan, candidates),
-    tell: step => options.onProgress?.({ step }),
+    notify: step => options.onProgress?.({ step }),
   })
 }
 
@@ -56,12 +56,12 @@ function whatOf(request: ChangeRequest): string {
 }
 
 /** Rejects an invalid spec before anything is written down: it can be an address with a password. */
-const askedBy = ({ install = [], link = [] }: ChangeRequest): Wanted[] => [
+const askedBy = ({ install = [], link = [] }: ChangeRequest): RequestedPlugin[] => [
   ...install.map(({ spec, scripts = false }) => ({ origin: originOf(spec), scripts })),
   ...link.map(spec => ({ origin: linkOrigin(spec), scripts: false })),
 ]
 
-function updatedBy({ update = [] }: ChangeRequest, lock: Lock): Wanted[] {
+function updatedBy({ update = [] }: ChangeRequest, lock: Lock): RequestedPlugin[] {
   const names = update === 'all' ? lock.plugins.map(one => one.name) : update
   return names.map(name => installed(lock, name)).filter(needsSet)
 }
@@ -77,24 +77,30 @@ function installed({ plugins }: Lock, name: string): LockedPlugin {
 }
 
 async function fetchAll(
-  wanted: readonly Wanted[],
+  wanted: readonly RequestedPlugin[],
   { work }: Staging,
   { offline = false }: ChangeRequest,
   options: SetOptions
 ): Promise<Fetched[]> {
   const found = new Map<string, Fetched>()
-  const tell = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
+  const notify = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
   for (const [at, one] of wanted.entries()) {
-    const plugin = await fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline }, tell })
+    const plugin = await fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline }, notify })
     if (found.has(plugin.name)) throw specInvalid(one.origin.spec, `${plugin.name} is named twice`)
     found.set(plugin.name, plugin)
   }
   return [...found.values()]
 }
 
-type Around = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
+type ResolveContext = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
 
-function planOf(home: string, before: Lock, fetched: readonly Fetched[], removed: readonly LockedPlugin[], around: Around): Plan {
+function planOf(
+  home: string,
+  before: Lock,
+  fetched: readonly Fetched[],
+  removed: readonly LockedPlugin[],
+  around: ResolveContext
+): Plan {
   const { request, isWhole, ...rest } = around
   const isSame = (one: Fetched) => isWhole && before.plugins.some(old => sameBytes(one, old))
   const fresh = fetched.filter(one => one.tarball !== undefined && !isSame(one))

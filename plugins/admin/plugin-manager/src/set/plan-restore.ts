@@ -47,7 +47,7 @@ export async function planRestore(
     staging,
     hold,
     make: () => settle(staging, bundle, dependencies),
-    tell: step => options.onProgress?.({ step }),
+    notify: step => options.onProgress?.({ step }),
   })
 }
 
@@ -132,17 +132,17 @@ async function readable<T>(read: () => Promise<T>, signal: AbortSignal | undefin
 async function lookThrough(file: string, signal: AbortSignal | undefined) {
   const entries = new Map<string, ArchiveEntry>()
   const manifest: Uint8Array[] = []
-  const faults: string[] = []
+  const problems: string[] = []
   const onEntry = (entry: ArchiveEntry) => {
     const { path } = entry
-    const fault = strayPath(path) ?? strayMode(entry) ?? (entries.has(path) ? 'a path twice' : undefined)
-    if (fault !== undefined) faults.push(`${fault} (${quoted(path)})`)
+    const problem = strayPath(path) ?? strayMode(entry) ?? (entries.has(path) ? 'a path twice' : undefined)
+    if (problem !== undefined) problems.push(`${problem} (${quoted(path)})`)
     entries.set(path, entry)
     const isManifest = path === MANIFEST && entry.size <= MOST_MANIFEST
     return isManifest ? (chunk: Uint8Array) => void manifest.push(Uint8Array.from(chunk)) : undefined
   }
   await readable(() => readArchive(file, { signal, most: MOST_BYTES, onEntry }), signal)
-  if (faults.length > 0) throw bundleInvalid(`it has ${faults[0]}`)
+  if (problems.length > 0) throw bundleInvalid(`it has ${problems[0]}`)
   if (!isManifestFirst(entries)) throw bundleInvalid(`it does not begin with ${MANIFEST}`)
   return { bundle: bundleIn(Buffer.concat(manifest).toString()), entries }
 }

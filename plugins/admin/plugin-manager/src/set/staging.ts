@@ -98,17 +98,17 @@ export interface Stage {
   readonly staging: Staging
   readonly hold: Disposable
   readonly make: () => Promise<NewSet>
-  readonly tell: (step: 'commit') => void
+  readonly notify: (step: 'commit') => void
 }
 
 /** The steps from a plan to its commit and back, for installs and bundles. */
-export function createStagedChange({ home, before, staging, hold, make, tell, ...shown }: Stage): StagedChange {
+export function createStagedChange({ home, before, staging, hold, make, notify, ...shown }: Stage): StagedChange {
   const inTurn = turns()
   let built: NewSet | undefined
   let committed = false
   async function commit(plugins: readonly LockedPlugin[], holds?: () => Promise<boolean>): Promise<Lock> {
     if (built === undefined) throw setUnbuilt()
-    tell('commit')
+    notify('commit')
     const lock = lockOf(before, built, plugins)
     const inForce = await putInForce(home, before, lock, holds)
     committed = inForce === lock

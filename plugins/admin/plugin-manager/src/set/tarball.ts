@@ -24,15 +24,15 @@ export interface Tarball {
 
 /** Inspects a tarball; `label` is the user's name for it. Throws PLUGIN_TARBALL_UNSAFE. */
 export async function readTarball(file: string, label: string, signal?: AbortSignal): Promise<Tarball> {
-  const faults: string[] = []
-  const { contents, hashes, json, take } = gatherEntries(faults)
+  const problems: string[] = []
+  const { contents, hashes, json, take } = gatherEntries(problems)
   try {
     await readArchive(file, { signal, most: MOST_BYTES, onEntry: take })
   } catch (error) {
     signal?.throwIfAborted()
     throw tarballUnsafe(label, `cannot be read: ${archiveWords(error)}`, error)
   }
-  if (faults.length > 0) throw tarballUnsafe(label, `has ${faults[0]}`)
+  if (problems.length > 0) throw tarballUnsafe(label, `has ${problems[0]}`)
   const sorted = [...hashes].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     integrity: `sha512-${createHash('sha512')
@@ -49,7 +49,7 @@ export async function readTarball(file: string, label: string, signal?: AbortSig
 /** Hashes of the own files in a tarball: path → SHA-256. */
 export const contentsIn = async (file: string): Promise<ReadonlyMap<string, string>> => (await readTarball(file, '')).contents
 
-function gatherEntries(faults: string[]) {
+function gatherEntries(problems: string[]) {
   const hashes = new Map<string, ReturnType<typeof createHash>>()
   const json: Uint8Array[] = []
   const contents = { bytes: 0 }
@@ -60,14 +60,14 @@ function gatherEntries(faults: string[]) {
     const [first = '', ...rest] = entry.path.split('/')
     const path = rest.join('/')
     top ??= first
-    const fault =
+    const problem =
       strayPath(entry.path) ??
       strayMode(entry) ??
       strayKind(entry, path) ??
       (top === first ? undefined : 'files in more than one folder')
     if (++entries > MOST_FILES) throw new Error(`it contains more than ${MOST_FILES} files and folders`)
-    const found = fault ?? (isFile(entry) ? clash(path) : undefined)
-    if (found !== undefined) faults.push(`${found} (${quoted(entry.path)})`)
+    const found = problem ?? (isFile(entry) ? clash(path) : undefined)
+    if (found !== undefined) problems.push(`${found} (${quoted(entry.path)})`)
     if (found !== undefined || !isFile(entry)) return undefined
     const hash = createHash('sha256')
     hashes.set(path, hash)
@@ -115,13 +115,13 @@ export interface ReadArchive {
  */
 export async function readArchive(file: string, { signal, most, onEntry }: ReadArchive): Promise<void> {
   const { Parser } = await import('tar') // not at the start of a server, which only verifies installed plugins
-  const faults: unknown[] = []
-  const parser = new Parser({ strict: true, onReadEntry: entry => consume(entry, onEntry, faults) })
-  parser.on('error', error => faults.push(error))
+  const problems: unknown[] = []
+  const parser = new Parser({ strict: true, onReadEntry: entry => consume(entry, onEntry, problems) })
+  parser.on('error', error => problems.push(error))
   // another reader may interpret it
-  parser.on('ignoredEntry', ({ type }) => faults.push(new Error(`it has an entry of an unknown kind (${type})`)))
+  parser.on('ignoredEntry', ({ type }) => problems.push(new Error(`it has an entry of an unknown kind (${type})`)))
   const check = () => {
-    if (faults.length > 0) throw faults[0]
+    if (problems.length > 0) throw problems[0]
   }
   async function parse(source: AsyncIterable<Buffer>) {
     let bytes = 0
@@ -144,7 +144,7 @@ const tooBig = (most: number): Error => new Error(`it contains more than ${most}
 /** First bytes of gzip and zstd. */
 const isPacked = (chunk: Buffer) => /^(1f8b|28b52ffd)/.test(chunk.subarray(0, 4).toString('hex'))
 
-function consume(entry: ReadEntry, onEntry: ReadArchive['onEntry'], faults: unknown[]): void {
+function consume(entry: ReadEntry, onEntry: ReadArchive['onEntry'], problems: unknown[]): void {
   try {
     const { path, type, size, mode = 0, linkpath = '' } = entry
     const take = onEntry({
@@ -157,7 +157,7 @@ function consume(entry: ReadEntry, onEntry: ReadArchive['onEntry'], faults: unkn
     })
     if (take) entry.on('data', take)
   } catch (error) {
-    faults.push(error)
+    problems.push(error)
   }
   entry.resume()
 }

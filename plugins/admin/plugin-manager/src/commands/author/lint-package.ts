@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url'
 import { COMMANDS_MODULE, commandsOf } from '@svc/core'
 import { strayDependencies } from '../../set.ts'
 import { TEMPLATES } from '../../templates-folder.ts'
-import type { Finding, Linted, PackageJson } from './plugin-folder.ts'
-import { faultOf } from './new-plugin.ts'
+import type { Finding, LintedPackage, PackageJson } from './plugin-folder.ts'
+import { nameProblem } from './new-plugin.ts'
 
 const error = (code: string, message: string, hint: string): Finding => ({
   level: 'error',
@@ -18,7 +18,7 @@ const error = (code: string, message: string, hint: string): Finding => ({
 const warning = (code: string, message: string, hint: string): Finding => ({ ...error(code, message, hint), level: 'warning' })
 
 /** Problems of the package for npm and Node. */
-export const packageFindings = (linted: Linted): Finding[] => [
+export const packageFindings = (linted: LintedPackage): Finding[] => [
   ...nameFindings(linted.json),
   ...aboutFindings(linted),
   ...fileFindings(linted),
@@ -28,14 +28,14 @@ export const packageFindings = (linted: Linted): Finding[] => [
 ]
 
 function nameFindings({ name, private: isPrivate }: PackageJson): Finding[] {
-  const fault = typeof name === 'string' ? faultOf(name) : 'package.json has no "name"'
+  const problem = typeof name === 'string' ? nameProblem(name) : 'package.json has no "name"'
   return [
-    ...(fault === undefined ? [] : [error('NAME_INVALID', fault, 'Choose another name')]),
+    ...(problem === undefined ? [] : [error('NAME_INVALID', problem, 'Choose another name')]),
     ...(isPrivate === true ? [error('PRIVATE', '"private": true keeps npm from publishing it', 'Remove "private"')] : []),
   ]
 }
 
-function aboutFindings({ folder, json }: Linted): Finding[] {
+function aboutFindings({ folder, json }: LintedPackage): Finding[] {
   const has = (name: RegExp) =>
     ['README.md', 'README', 'readme.md', 'LICENSE', 'LICENSE.md', 'LICENCE'].some(
       one => name.test(one) && existsSync(join(folder, one))
@@ -65,7 +65,7 @@ function aboutFindings({ folder, json }: Linted): Finding[] {
 }
 
 /** The entry files of an installed package. */
-function fileFindings({ folder, json, info }: Linted): Finding[] {
+function fileFindings({ folder, json, info }: LintedPackage): Finding[] {
   const entries =
     json.exports === undefined ? [typeof json.main === 'string' ? json.main : 'index.js'] : installedOf(json.exports)
   const all = [...new Set(entries)]
@@ -148,7 +148,7 @@ function takes(range: string, version: string): boolean {
 }
 
 /** Uses the same function as `svc plugins install`. */
-const strayFindings = ({ folder, json }: Linted): Finding[] =>
+const strayFindings = ({ folder, json }: LintedPackage): Finding[] =>
   [json, ...installed(folder, json)].flatMap(one =>
     strayDependencies(one).map(what =>
       error(
@@ -162,7 +162,7 @@ const strayFindings = ({ folder, json }: Linted): Finding[] =>
 const INSTALL = ['preinstall', 'install', 'postinstall']
 
 /** Scripts that npm would run at the installation. svc runs them only with the operator's permission. */
-function scriptFindings({ folder, json }: Linted): Finding[] {
+function scriptFindings({ folder, json }: LintedPackage): Finding[] {
   const found = [
     ...new Set(
       [json, ...installed(folder, json)].flatMap(one =>

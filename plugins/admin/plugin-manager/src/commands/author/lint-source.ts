@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
-import type { Finding, Linted } from './plugin-folder.ts'
+import type { Finding, LintedPackage } from './plugin-folder.ts'
 
 /** A line of source, without comments. */
 interface Line {
@@ -16,7 +16,7 @@ const CODE = /(?<!\.d)\.[mc]?[jt]s$/
  * Compares the source with the manifest: svc would refuse an isolated plugin what the manifest does not declare. Only warnings,
  * because reading the source is no proof.
  */
-export function sourceFindings({ folder, info }: Linted): Finding[] {
+export function sourceFindings({ folder, info }: LintedPackage): Finding[] {
   if (info === undefined || info.manifest.runtime !== undefined) return []
   const { env = [], network = [], write = [] } = info.manifest.permissions ?? {}
   const lines = filesBelow(folder).flatMap(file => linesOf(file, relative(folder, file)))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DEFAULTS, OURS, reservedFor } from '@svc/cli/program'
 import { asSvcError, commandsOf, type Manifest, messageOf, type PackageInfo, readManifest, routesOf, slotsOf } from '@svc/core'
 import { matchesPattern } from '@svc/runtime/isolation'
-import { type Finding, folderOfPlugin, type Linted, type PackageJson } from './plugin-folder.ts'
+import { type Finding, folderOfPlugin, type LintedPackage, type PackageJson } from './plugin-folder.ts'
 import { packageFindings } from './lint-package.ts'
 import { sourceFindings } from './lint-source.ts'
 
@@ -12,19 +12,19 @@ import { sourceFindings } from './lint-source.ts'
 export async function lintPlugin(place: string): Promise<Finding[]> {
   const folder = folderOfPlugin(place)
   const file = join(folder, 'package.json')
-  const { info, faults } = await manifestOf(file)
+  const { info, problems } = await manifestOf(file)
   const json = jsonOf(file)
-  const linted: Linted = { folder, json, ...(info ? { info } : {}) }
+  const linted: LintedPackage = { folder, json, ...(info ? { info } : {}) }
   const named = [...(await takenFindings(linted)), ...routeFindings(linted)]
-  return [...faults, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
+  return [...problems, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
 }
 
-async function manifestOf(file: string): Promise<{ info?: PackageInfo; faults: Finding[] }> {
+async function manifestOf(file: string): Promise<{ info?: PackageInfo; problems: Finding[] }> {
   try {
-    return { info: await readManifest(file), faults: [] }
+    return { info: await readManifest(file), problems: [] }
   } catch (error) {
     const { code, where = 'package.json', hint = 'Fix the manifest' } = asSvcError(error, 'MANIFEST_INVALID')
-    return { faults: [{ level: 'error', code, message: messageOf(error), where, hint }] }
+    return { problems: [{ level: 'error', code, message: messageOf(error), where, hint }] }
   }
 }
 
@@ -38,7 +38,7 @@ function jsonOf(file: string): PackageJson {
 }
 
 /** Declared routes that a server would not serve. */
-function routeFindings({ info }: Linted): Finding[] {
+function routeFindings({ info }: LintedPackage): Finding[] {
   if (info === undefined) return []
   const { public_routes: open = [] } = info.manifest.permissions ?? {}
   return routesOf(info.manifest).flatMap(([name, { path, scope }]): Finding[] => [
@@ -64,7 +64,7 @@ const routeReserved = (name: string, path: string): Finding => ({
 })
 
 /** Names that svc or one of its plugins uses: a server with this plugin would not start. */
-async function takenFindings({ info }: Linted): Promise<Finding[]> {
+async function takenFindings({ info }: LintedPackage): Promise<Finding[]> {
   if (info === undefined) return []
   const taken = await curatedNames()
   const names = slotsOf(info.manifest).flatMap(([slot, list]) =>

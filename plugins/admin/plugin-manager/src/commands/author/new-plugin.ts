@@ -11,7 +11,7 @@ import { stripTypeScriptTypes, builtinModules } from 'node:module'
 /** Kinds of plugins that have a template. */
 export const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
 
-interface Asked {
+interface NewPluginOptions {
   readonly name: string
   readonly kind: (typeof KINDS)[number]
   readonly js: boolean
@@ -26,7 +26,7 @@ export interface NewPlugin {
 }
 
 /** Creates a plugin package that passes its test kit. Throws NAME_INVALID and FOLDER_TAKEN before it writes anything. */
-export async function newPlugin({ name, kind, js, dir }: Asked): Promise<NewPlugin> {
+export async function newPlugin({ name, kind, js, dir }: NewPluginOptions): Promise<NewPlugin> {
   const words = wordsOf(name)
   const folder = fromCaller(dir ?? basename(name))
   if (existsSync(folder) && readdirSync(folder).length > 0) throw folderTaken(folder)
@@ -238,7 +238,7 @@ const RESERVED = ['node_modules', 'favicon.ico', ...builtinModules]
 
 /** Checks a name by the rules of npm and derives the names in the plugin. Throws NAME_INVALID. */
 function wordsOf(name: string): PluginWords {
-  const why = faultOf(name)
+  const why = nameProblem(name)
   if (why !== undefined) throw nameInvalid(name, why)
   const parts = bare(name)
     .split(/[^a-z0-9]+/)
@@ -257,7 +257,7 @@ function wordsOf(name: string): PluginWords {
 const bare = (name: string) => name.replace(/^@[^/]*\//, '').replace(/^svc-plugin-(?=.)/, '')
 
 /** The problem with the name of a package to publish; undefined if it is valid. */
-export function faultOf(name: string): string | undefined {
+export function nameProblem(name: string): string | undefined {
   if (name.length > LONGEST) return `a name has at most ${LONGEST} characters`
   if (!NPM_NAME.test(name))
     return 'a package name consists of a-z, 0-9, "-", "." and "_", like svc-plugin-weather or @me/svc-plugin-weather'

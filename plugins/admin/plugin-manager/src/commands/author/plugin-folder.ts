@@ -25,7 +25,7 @@ export interface PackageJson {
 }
 
 /** A plugin to check. */
-export interface Linted {
+export interface LintedPackage {
   readonly folder: string
   readonly json: PackageJson
   /** Absent if the manifest is invalid. */

@@ -18,7 +18,7 @@ interface Packed {
   readonly files: readonly { readonly path: string; readonly size: number }[]
 }
 
-interface Asked {
+interface PublishOptions {
   readonly folder: string
   readonly dryRun: boolean
   readonly yes: boolean
@@ -29,7 +29,7 @@ const MOST_OUTPUT = 1 << 26
 const NPM_MS = 120_000
 
 /** Lints, tests, shows the files, asks and publishes. Resolves with the exit code. Throws NOT_PUBLISHED, PACK_FAILED. */
-export async function publishPlugin({ folder, dryRun, yes, print }: Asked): Promise<number> {
+export async function publishPlugin({ folder, dryRun, yes, print }: PublishOptions): Promise<number> {
   const at = fromCaller(folder)
   const findings = await lintPlugin(at)
   print(findingsText(findings))

@@ -24,7 +24,7 @@ export interface TestResult {
   readonly cases: readonly CaseResult[]
 }
 
-interface Asked {
+interface TestOptions {
   readonly folder: string
   readonly seed: number
   readonly home: string
@@ -37,7 +37,10 @@ const CASE_MS = 60_000
  * Runs the kit on the plugin in a folder, with the samples of its `test` folder if it has any. Throws PLUGIN_UNKNOWN,
  * MANIFEST_INVALID.
  */
-export async function testPlugin({ folder, seed, home }: Asked, tell: (result: CaseResult) => void): Promise<TestResult> {
+export async function testPlugin(
+  { folder, seed, home }: TestOptions,
+  onResult: (result: CaseResult) => void
+): Promise<TestResult> {
   const at = folderOfPlugin(folder)
   const { name, version, manifest } = await readManifest(join(at, 'package.json'))
   const { beside: theirs, ...samples } = await samplesOf(at)
@@ -49,7 +52,7 @@ export async function testPlugin({ folder, seed, home }: Asked, tell: (result: C
   const results: CaseResult[] = []
   const add = (result: CaseResult) => {
     results.push(result)
-    tell(result)
+    onResult(result)
   }
   using strays = hearStrays(at)
   for (const one of await pluginKit(at, { ...samples, beside, seed })) add(await resultOf(one))

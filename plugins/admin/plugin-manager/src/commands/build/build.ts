@@ -14,7 +14,7 @@ import {
 } from '@svc/cli/program'
 import { type Config, messageOf, type Plan, planHost, shownPath, StartFailed } from '@svc/core'
 import { type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
-import { tell } from '../change/change.ts'
+import { printSuccess } from '../change/change.ts'
 import { configScattered, configTwice, buildFolderTaken, pluginLinked, pluginLoose } from '../errors.ts'
 import { bundled, copyOne, copyPackage, copyTree, level, packagesFor, rootOf } from './packages.ts'
 
@@ -37,7 +37,7 @@ export async function buildFolder({ folder, config, json }: BuildAsked): Promise
     signal.throwIfAborted()
     if (existsSync(target)) await rmdir(target)
     await rename(part, target)
-    return tell({ json }, { text: textOf(target, plugins), facts: { folder: target, plugins } })
+    return printSuccess({ json }, { text: textOf(target, plugins), facts: { folder: target, plugins } })
   } catch (error) {
     if (!signal.aborted) throw error
     process.stderr.write(`${messageOf(signal.reason)}: nothing was written\n`)

@@ -4,13 +4,13 @@ import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, uns
 import type { SvcError } from '@svc/core'
 import type { BuiltSet, LockedPlugin, Progress, SetOptions, StagedChange } from '../../set.ts'
 import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
-import { checkIsolation, checkNames, goesWithout, isolationOf, type Wish } from './isolation.ts'
+import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { consentMissing } from '../errors.ts'
-import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
+import { refusedText, settleAbandoned, type ChangeResult, tryChange } from './take-up.ts'
 
 /** The request of a person. */
-export interface Asked extends Wish {
+export interface ChangeCommand extends IsolationChoice {
   /** `install`, `update`. */
   readonly verb: string
   /** The past tense: `installed`. */
@@ -31,14 +31,14 @@ export interface Asked extends Wish {
  */
 export async function runChange(
   plan: (home: string, options: SetOptions) => Promise<StagedChange>,
-  asked: Asked
+  asked: ChangeCommand
 ): Promise<number> {
   using interrupt = abortOnInterrupt()
   const { signal } = interrupt
   using progress = openProgress()
   try {
     await settleAbandoned(setHome(), here().home)
-    await using change = await plan(setHome(), { signal, onProgress: progress.tell })
+    await using change = await plan(setHome(), { signal, onProgress: progress.report })
     progress.clear()
     return await carryOut(change, asked, { signal, progress })
   } catch (error) {
@@ -48,23 +48,24 @@ export async function runChange(
   }
 }
 
-interface Around {
+interface ChangeContext {
   readonly signal: AbortSignal
   readonly progress: ProgressLine
 }
 
-async function carryOut(change: StagedChange, asked: Asked, around: Around): Promise<number> {
+async function carryOut(change: StagedChange, asked: ChangeCommand, around: ChangeContext): Promise<number> {
   const { signal, progress } = around
   const early = asked.isBundle === true ? await change.build() : undefined
   const proposals = proposalsOf(change, asked, early)
   progress.clear()
   if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
-    return tell(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
+    return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
   const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
-  if (asked.dryRun) return tell(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
+  if (asked.dryRun)
+    return printSuccess(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
     process.stderr.write('nothing was changed\n')
     return 1
@@ -74,7 +75,7 @@ async function carryOut(change: StagedChange, asked: Asked, around: Around): Pro
   progress.clear()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
-  return tell(asked, { text, facts: { ...facts, servers: taken.urls } })
+  return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
 }
 
 /** Only a note, because the plugin may work without the variables. */
@@ -84,14 +85,19 @@ function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
 }
 
 /** Tries the change; the former plugins stay in effect if it fails. */
-async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { config }: Asked, { signal, progress }: Around) {
-  const taking = { config, before: change.before, signal, tell: (step: 'reload' | 'start') => progress.tell({ step }) }
+async function takenUp(
+  change: StagedChange,
+  locked: readonly LockedPlugin[],
+  { config }: ChangeCommand,
+  { signal, progress }: ChangeContext
+) {
+  const taking = { config, before: change.before, signal, report: (step: 'reload' | 'start') => progress.report({ step }) }
   const taken = await tryChange(here().home, taking, holds => change.commit(locked, holds))
   signal.throwIfAborted()
   return taken
 }
 
-function proposalsOf(change: StagedChange, asked: Asked, built: BuiltSet | undefined): Proposal[] {
+function proposalsOf(change: StagedChange, asked: ChangeCommand, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
     const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
     // a bundle does not transfer trust to another machine
@@ -105,18 +111,23 @@ const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: Sta
   before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
 
 /** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
-async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { config }: Asked, { signal, progress }: Around) {
+async function lockedOf(
+  built: BuiltSet,
+  proposals: readonly Proposal[],
+  { config }: ChangeCommand,
+  { signal, progress }: ChangeContext
+) {
   const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
   // the declarations of a link can change at each start
   const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
   const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
-  const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
+  const described = await describeAll(folders, { place: here(), config, signal, report: progress.report })
   for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
   const learnt = locked.map(one => described.find(({ name }) => name === one.name) ?? one)
   const known = learnt.filter(one => isImported(one) && one.commands === undefined && one.origin.kind !== 'link')
   const withCommands = await describeCommandsOf(
     known.map(one => ({ locked: one, folder: folderIn(built, one) })),
-    { place: here(), config, signal, tell: progress.tell }
+    { place: here(), config, signal, report: progress.report }
   )
   return learnt.map(one => withCommands.find(({ name }) => name === one.name) ?? one)
 }
@@ -131,7 +142,7 @@ function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<
   return { isolation, trusted }
 }
 
-async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: Asked) {
+async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {
   if (json && yes) return
   const isOpen = proposals.some(one => one.isolation === 'process') && (await goesWithout(config))
   const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
@@ -139,7 +150,7 @@ async function show(proposals: readonly Proposal[], { removed, candidates }: Sta
   stream.write(`${[...proposals.map(one => proposalText(one, isOpen)), ...goes].join('\n\n')}\n\n`)
 }
 
-function questionOf({ candidates }: StagedChange, { verb }: Asked): string {
+function questionOf({ candidates }: StagedChange, { verb }: ChangeCommand): string {
   const [first] = candidates
   const what = candidates.length === 1 ? `${first!.name} ${first!.version}` : `these ${candidates.length} plugins`
   return `${verb[0]!.toUpperCase()}${verb.slice(1)} ${what}?`
@@ -148,13 +159,13 @@ function questionOf({ candidates }: StagedChange, { verb }: Asked): string {
 const namesOf = ({ candidates, removed }: StagedChange) =>
   candidates.length > 0 ? candidates.map(one => `${one.name} ${one.version}`).join(', ') : removed.map(one => one.name).join(', ')
 
-export const servedBy = ({ urls }: TakenUp): string =>
+export const servedBy = ({ urls }: ChangeResult): string =>
   urls.length === 0
     ? 'no server runs: the next svc serve loads the change'
     : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
 
 /** Prints a line or a JSON object about a success, and returns its exit code. */
-export function tell(
+export function printSuccess(
   { json }: { readonly json: boolean },
   { text, facts }: { readonly text: string; readonly facts: object }
 ): number {
@@ -199,7 +210,7 @@ const WORDS: Readonly<Record<string, string>> = {
 
 /** Shows the current step in one line of a terminal; shows nothing elsewhere. */
 export interface ProgressLine extends Disposable {
-  readonly tell: (progress: {
+  readonly report: (progress: {
     readonly step: Progress['step'] | 'describe' | 'reload' | 'start'
     readonly plugin?: string
   }) => void
@@ -211,7 +222,7 @@ const CLEAR = '\r\u001b[K'
 export function openProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
   const clear = () => void (stream.isTTY && stream.write(CLEAR))
   return {
-    tell({ step, plugin = '' }) {
+    report({ step, plugin = '' }) {
       if (!stream.isTTY) return
       const text = `${WORDS[step] ?? step} ${oneLine(plugin)}`.trim()
       stream.write(`${CLEAR}${text.slice(0, Math.max(20, (stream.columns || 80) - 4))} …`)

@@ -20,16 +20,16 @@ import {
   sourceIn,
   commandBroken,
   findSettings,
-  type Place,
+  type CommandPlace,
   entryOf,
 } from '@svc/cli/program'
 import { notBuilt } from '../errors.ts'
 
-interface Around {
-  readonly place: Place
+interface ChangeContext {
+  readonly place: CommandPlace
   readonly config?: string | undefined
   readonly signal: AbortSignal
-  readonly tell: (progress: { readonly step: 'describe'; readonly plugin: string }) => void
+  readonly report: (progress: { readonly step: 'describe'; readonly plugin: string }) => void
 }
 
 /**
@@ -37,14 +37,14 @@ interface Around {
  */
 export async function describeAll(
   plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
-  { place, config, signal, tell }: Around
+  { place, config, signal, report }: ChangeContext
 ): Promise<LockedPlugin[]> {
   if (plugins.length === 0) return []
   const { value } = await findSettings(config === undefined ? {} : { config }, place)
   const described: LockedPlugin[] = []
   for (const { locked, folder } of plugins) {
     signal.throwIfAborted()
-    tell({ step: 'describe', plugin: locked.name })
+    report({ step: 'describe', plugin: locked.name })
     described.push({ ...locked, ...(await Promise.race([describe(locked, folder, value), interruption(signal)])) })
   }
   signal.throwIfAborted()
@@ -54,7 +54,7 @@ export async function describeAll(
 /** Describes the commands of plugins in their own processes, for help and completion. Throws COMMAND_BROKEN. */
 export async function describeCommandsOf(
   plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
-  { place, config, signal, tell }: Around
+  { place, config, signal, report }: ChangeContext
 ): Promise<LockedPlugin[]> {
   const found = plugins.flatMap(({ locked, folder }) => {
     const source = sourceIn(folder, entryOf(locked, folder))
@@ -65,7 +65,7 @@ export async function describeCommandsOf(
   const described: LockedPlugin[] = []
   for (const { locked, source } of found) {
     signal.throwIfAborted()
-    tell({ step: 'describe', plugin: locked.name })
+    report({ step: 'describe', plugin: locked.name })
     const facts = await describeInProcess(source, value).catch((error: unknown) => {
       throw commandBroken(source.ids[0]!.replaceAll(':', ' '), locked.name, error)
     })
@@ -109,9 +109,9 @@ export async function checkBuilt(locked: LockedPlugin, folder: string): Promise<
   if (unbuilt) throw unbuilt
 }
 
-type Taken = Parameters<Isolate>[0]
+type IsolatedModule = Parameters<Isolate>[0]
 
-function unbuiltOf({ name, module, folder }: Pick<Taken, 'name' | 'module' | 'folder'>): SvcError | undefined {
+function unbuiltOf({ name, module, folder }: Pick<IsolatedModule, 'name' | 'module' | 'folder'>): SvcError | undefined {
   const file = fileURLToPath(module)
   return existsSync(file) ? undefined : notBuilt(name, relative(folder, file))
 }
@@ -123,7 +123,7 @@ function unbuiltOf({ name, module, folder }: Pick<Taken, 'name' | 'module' | 'fo
 async function planAlone(
   locked: LockedPlugin,
   folder: string,
-  take: (info: Taken) => Promise<void>
+  take: (info: IsolatedModule) => Promise<void>
 ): Promise<readonly SvcError[]> {
   const { instances } = (await readManifest(join(folder, 'package.json'))).manifest
   const entries = instances ? nested(instances.section.split('.'), { [instances.type]: { type: instances.type } }) : {}

@@ -2,10 +2,10 @@ import { open } from 'node:fs/promises'
 import { constants, gunzipSync } from 'node:zlib'
 import { dottedFromCaller, setHome } from '@svc/cli/program'
 import { type LockedPlugin, planChange, planRestore, readLock } from '../../set.ts'
-import { type Asked, runChange, tell } from './change.ts'
+import { type ChangeCommand, runChange, printSuccess } from './change.ts'
 import { notInstalled, severalWithBundle } from '../errors.ts'
 
-export interface InstallAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
+export interface InstallAsked extends Pick<ChangeCommand, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
   readonly specs: readonly string[]
   readonly offline: boolean
   readonly scripts: boolean
@@ -76,7 +76,7 @@ async function headOf(file: string): Promise<Uint8Array> {
   return head.subarray(0, bytesRead)
 }
 
-export interface UpdateAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
+export interface UpdateAsked extends Pick<ChangeCommand, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
   /** Empty: all. */
   readonly names: readonly string[]
   readonly offline: boolean
@@ -86,7 +86,7 @@ export interface UpdateAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' |
 export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): Promise<number> {
   const { plugins } = await readLock(setHome())
   for (const name of names) named(plugins, name)
-  if (plugins.length === 0) return tell(asked, { text: 'no plugin is installed', facts: { plugins: [], removed: [] } })
+  if (plugins.length === 0) return printSuccess(asked, { text: 'no plugin is installed', facts: { plugins: [], removed: [] } })
   return runChange((home, options) => planChange(home, { update: names.length > 0 ? names : 'all', offline }, options), {
     ...asked,
     verb: 'update',

@@ -8,13 +8,13 @@ import { namesIn } from '../author/lint.ts'
 import { isolationUnfit, nameTaken, needsTrust } from '../errors.ts'
 
 /** The user's choice of isolation. */
-export interface Wish {
+export interface IsolationChoice {
   readonly isolation?: IsolationMode | undefined
   readonly trust: boolean
 }
 
 /** The isolation of a plugin: the requested one, the former one, or `process`. */
-export function isolationOf({ manifest }: Candidate, { isolation }: Wish, before?: LockedPlugin): IsolationMode {
+export function isolationOf({ manifest }: Candidate, { isolation }: IsolationChoice, before?: LockedPlugin): IsolationMode {
   if (isolation !== undefined) return isolation
   const read = readAs(manifest)
   if (read !== undefined) return read

@@ -5,7 +5,7 @@ import { abortOnInterrupt, endUnchanged, fromCaller, here, INTERRUPTED, setHome 
 import { shownPath, systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
 import { changeLock, type Lock, packSet, planChange, readLock, searchPlugins, sweepSets } from '../../set.ts'
-import { openProgress, refused, runChange, servedBy, tell } from './change.ts'
+import { openProgress, refused, runChange, servedBy, printSuccess } from './change.ts'
 import { named } from './install.ts'
 import { tryChange } from './take-up.ts'
 
@@ -26,17 +26,20 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
   const word = enabled ? 'enabled' : 'disabled'
   const facts = { [word]: names }
   if (names.every(name => named(before.plugins, name).enabled === enabled))
-    return tell(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
+    return printSuccess(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
   const taking = {
     config: asked.config,
     before,
     signal: interrupt.signal,
-    tell: (step: 'reload' | 'start') => progress.tell({ step }),
+    report: (step: 'reload' | 'start') => progress.report({ step }),
   }
   const taken = await tryChange(here().home, taking, holds => changeLock(home, lock => switched(lock, names, enabled), holds))
   progress.clear()
   if (taken.problems.length === 0 && !interrupt.signal.aborted)
-    return tell(asked, { text: `${word} ${names.join(', ')}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
+    return printSuccess(asked, {
+      text: `${word} ${names.join(', ')}; ${servedBy(taken)}`,
+      facts: { ...facts, servers: taken.urls },
+    })
   return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
 }
 
@@ -91,7 +94,7 @@ export async function packPlugins({ file, json }: { readonly file: string; reado
   using progress = openProgress()
   const path = fromCaller(file)
   try {
-    await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.tell })
+    await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.report })
   } catch (error) {
     if (!interrupt.signal.aborted) throw error
     progress.clear()
@@ -101,7 +104,10 @@ export async function packPlugins({ file, json }: { readonly file: string; reado
   progress.clear()
   const names = (await readLock(setHome())).plugins.map(one => `${one.name} ${one.version}`)
   const bytes = statSync(path).size
-  return tell({ json }, { text: `wrote ${shownPath(path)}: ${names.join(', ')}`, facts: { file: path, bytes, plugins: names } })
+  return printSuccess(
+    { json },
+    { text: `wrote ${shownPath(path)}: ${names.join(', ')}`, facts: { file: path, bytes, plugins: names } }
+  )
 }
 
 const DATE = 'YYYY-MM-DD'.length

@@ -141,7 +141,7 @@ export const lockedFacts = ({
   trusted,
 })
 
-interface Asked {
+interface ChangeCommand {
   readonly text: string
   /** Whether a permission covers nearly everything of its kind. */
   readonly isWide: boolean
@@ -197,7 +197,7 @@ export function permissionWords(permissions: Permissions): string[] {
   ]
 }
 
-const askedOf = (kind: keyof Permissions, name: string): Asked => ({
+const askedOf = (kind: keyof Permissions, name: string): ChangeCommand => ({
   text: KINDS[kind].say(name),
   isWide: KINDS[kind].isWide(name),
 })

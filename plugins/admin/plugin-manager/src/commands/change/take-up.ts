@@ -5,7 +5,7 @@ import { problemsOf } from '@svc/cli/command'
 import { startProblems } from '@svc/cli/program'
 
 /** The result of a change: the problems, and the servers that serve with it. */
-export interface TakenUp {
+export interface ChangeResult {
   readonly problems: readonly SvcError[]
   readonly urls: readonly string[]
 }
@@ -16,7 +16,7 @@ export interface TakingUp {
   /** The lock before the change. */
   readonly before: Lock
   readonly signal: AbortSignal
-  readonly tell: (step: 'reload' | 'start') => void
+  readonly report: (step: 'reload' | 'start') => void
 }
 
 /**
@@ -27,8 +27,8 @@ export async function tryChange(
   home: string,
   taking: TakingUp,
   put: (holds: () => Promise<boolean>) => Promise<unknown>
-): Promise<TakenUp> {
-  let taken: TakenUp = { problems: [], urls: [] }
+): Promise<ChangeResult> {
+  let taken: ChangeResult = { problems: [], urls: [] }
   const isGood = () => taken.problems.length === 0 && !taking.signal.aborted
   await put(async () => {
     taken = await takeUp(home, taking)
@@ -52,14 +52,14 @@ export async function settleAbandoned(set: string, home: string): Promise<void> 
  * Reloads every server of the home with the installed plugins; without a server, starts a host once. Stops at the first
  * failure.
  */
-async function takeUp(home: string, taking: TakingUp): Promise<TakenUp> {
+async function takeUp(home: string, taking: TakingUp): Promise<ChangeResult> {
   using stack = new DisposableStack()
   const servers = (await findServers(home)).map(server => stack.use(server))
   if (servers.length > 0) {
-    taking.tell('reload')
+    taking.report('reload')
     return await reloadAll(servers)
   }
-  taking.tell('start')
+  taking.report('start')
   return { problems: await newProblems(taking), urls: [] }
 }
 
@@ -70,7 +70,7 @@ async function takeBack(home: string): Promise<void> {
 }
 
 /** An interruption does not stop it: servers with different sets would be worse than waiting. */
-async function reloadAll(servers: readonly FoundServer[]): Promise<TakenUp> {
+async function reloadAll(servers: readonly FoundServer[]): Promise<ChangeResult> {
   const urls: string[] = []
   for (const { control, info } of servers) {
     const problems = await reloaded(control)

@@ -58,13 +58,13 @@ async function configuration(options: ServeOptions, home: string): Promise<{ pla
 
 function configurationFindings(plan: Plan): Finding[] {
   const profiles = providerOf(plan, Selection.name)
-  const faults = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
-  const good = (name: string, message: string) => (faults.some(one => one.name === name) ? [] : [ok(name, message)])
+  const failures = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
+  const good = (name: string, message: string) => (failures.some(one => one.name === name) ? [] : [ok(name, message)])
   const from = sourceNames(plan.config).join(', ') || 'defaults only'
   return [
     ...good('configuration', `${from}, ${plan.plannedPlugins.length + plan.failed.length} plugins`),
     ...(profiles === undefined ? [] : good('profiles', 'good')),
-    ...faults,
+    ...failures,
   ]
 }
 
@@ -94,10 +94,10 @@ async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Fin
     const named = await profileFindings(inner.host, signal)
     return [...named, ...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
   } catch (error) {
-    const faults = problemsOf(error).map(problem =>
+    const failures = problemsOf(error).map(problem =>
       problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem)
     )
-    return [...faults, await sandboxFinding()]
+    return [...failures, await sandboxFinding()]
   }
 }
 

@@ -31,7 +31,7 @@ const SPENT = 100 * MB
 const bytes = (count: number) => (count >= GB ? `${(count / GB).toFixed(1)} GB` : `${Math.floor(count / MB)} MB`)
 
 /** Describes the free space; with a finding if it is low. */
-export function room(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
+export function freeSpace(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
   const text = `${bytes(free)} free`
   const hint = 'Free some space on that disk: svc cannot store anything on a full disk'
   if (free < SPENT) return { text, finding: fail(name, `only ${text}`, hint) }
@@ -58,6 +58,6 @@ const STATE = 'fail'.length
 
 function summary(fails: number, warns: number): string {
   if (fails + warns === 0) return 'All checks passed.'
-  const faults = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
-  return `${faults}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
+  const failures = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
+  return `${failures}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
 }

@@ -5,7 +5,7 @@ import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf, messageOf, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core/contracts'
-import { fail, type Finding, ok, room, warn } from './finding.ts'
+import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
 
 const NEEDED = 24
 
@@ -25,7 +25,7 @@ export async function homeFindings(home: string): Promise<Finding[]> {
     const found = await stat(home)
     if (!found.isDirectory()) return [fail('home', `${home} is not a folder`, 'Remove it, or set SVC_HOME to a folder')]
     await access(home, constants.W_OK | constants.X_OK)
-    const left = room('home', await freeBytes(home))
+    const left = freeSpace('home', await freeBytes(home))
     return [
       ok('home', `${home}, ${left.text}`),
       ...(left.finding ? [left.finding] : []),

@@ -1,7 +1,7 @@
 import { messageOf, nearest, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { shownPath } from '@svc/core/config'
 import { type Check, type CheckReport, Checks, type Profile, Providers, Selection } from '@svc/core/contracts'
-import { fail, type Finding, ok, room, warn } from './finding.ts'
+import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
 
 const LIMIT_MS = 120_000
 /** Names for checks that `/health` calls differently. */
@@ -30,7 +30,7 @@ function describe(check: string, report: CheckReport): Finding[] {
   const { status, reason, detail = {} } = report
   if (check === 'providers') return providers(report)
   const name = WORDS[check] ?? check
-  const free = typeof detail.free_bytes === 'number' ? room(name, detail.free_bytes) : undefined
+  const free = typeof detail.free_bytes === 'number' ? freeSpace(name, detail.free_bytes) : undefined
   const text = [...wordsOf(detail), ...(free ? [free.text] : [])].join(', ')
   const main =
     status === 'healthy'
@@ -92,15 +92,17 @@ export async function profileFindings(host: RunningHost, signal: AbortSignal): P
 function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): Finding[] {
   const isLost = (one: string) => !known.includes(one)
   const spare = fallback.map(one => one.provider)
-  const lost = [...new Set(spare.filter(isLost))].map(one => warn(NAME, tells(`fallback of "${name}"`, one), hintOf(one, known)))
+  const lost = [...new Set(spare.filter(isLost))].map(one =>
+    warn(NAME, unknownProvider(`fallback of "${name}"`, one), hintOf(one, known))
+  )
   if (provider === undefined || !isLost(provider)) return lost
-  const [message, hint] = [tells(`profile "${name}"`, provider), hintOf(provider, known)]
+  const [message, hint] = [unknownProvider(`profile "${name}"`, provider), hintOf(provider, known)]
   // a known fallback answers in its place
   const isDeaf = isActive && spare.every(isLost)
   return [isDeaf ? fail(NAME, `${message}, so no chat can be answered`, hint) : warn(NAME, message, hint), ...lost]
 }
 
-const tells = (who: string, provider: string) => `${who} names the provider "${provider}", which does not exist`
+const unknownProvider = (who: string, provider: string) => `${who} names the provider "${provider}", which does not exist`
 
 function hintOf(provider: string, known: readonly string[]): string {
   const near = nearest(provider, known)

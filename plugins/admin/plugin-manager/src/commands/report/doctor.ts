@@ -143,13 +143,13 @@ async function serverFindings(): Promise<Finding[]> {
 }
 
 function findingsOf({ plugins, asOf }: ServerPlugins): Finding[] {
-  const faults = plugins.flatMap(faultOf)
+  const failures = plugins.flatMap(findingOf)
   const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
-  const found = [...faults, ...stale]
+  const found = [...failures, ...stale]
   return found.length === 0 ? [ok('server', 'all plugins of the running server run')] : found
 }
 
-function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
+function findingOf({ name, instance, state, error }: PluginReport): Finding[] {
   const who = visible(instance === undefined ? name : `${name} (${instance})`)
   if (state === 'quarantined')
     return [fail('server', `${who} is quarantined: its process crashed too often, or ended workers`, OUT_HINT)]

@@ -17,7 +17,7 @@ interface Info {
   /** The declarations of its manifest. */
   readonly contributes: Manifest['contributes']
   /** Problems of its files. */
-  readonly fault: string | undefined
+  readonly problem: string | undefined
   /** Its state in the running servers. */
   readonly running: readonly PluginReport[]
   readonly isServed: boolean
@@ -51,7 +51,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     folder,
     about: aboutIn(folder),
     contributes: await contributesIn(folder),
-    fault: await faultOf(home, lock, locked),
+    problem: await problemOf(home, lock, locked),
     running,
     isServed: reports.length > 0,
     idle: (await idleOf([locked], running)).at(0),
@@ -61,7 +61,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     isOpen: await goesWithout().catch(() => false),
   }
   process.stdout.write(`${json ? JSON.stringify(factsOf(info), null, 2) : textOf(info)}\n`)
-  return info.fault === undefined ? 0 : 1
+  return info.problem === undefined ? 0 : 1
 }
 
 const TEXTS = ['description', 'homepage', 'license'] as const
@@ -82,7 +82,7 @@ const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
     () => undefined
   )
 
-async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
+async function problemOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
   // the check treats a disabled plugin like an enabled one
   const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
   const problem = (await verifySet(home, on)).find(one => one.plugin === undefined || one.plugin === name)
@@ -101,7 +101,7 @@ const factsOf = (info: Info) => ({
   contributes: info.contributes ?? {},
   folder: info.folder,
   health: healthOf(info),
-  ...(info.fault === undefined ? {} : { fault: info.fault }),
+  ...(info.problem === undefined ? {} : { fault: info.problem }),
   unset_variables: info.unset,
   ...(info.asOf === undefined ? {} : { process_as_of: info.asOf }),
   running: info.running,
@@ -121,7 +121,7 @@ function processRows(plugin: PluginReport): string[][] {
 const MIB = 1_048_576
 
 function textOf(info: Info): string {
-  const { locked, folder, about, contributes, fault, running, unset, asOf, isOpen } = info
+  const { locked, folder, about, contributes, problem, running, unset, asOf, isOpen } = info
   const added = running[0]?.added ?? {}
   const rows = [
     ['from', originWords(locked.origin)],
@@ -137,7 +137,7 @@ function textOf(info: Info): string {
     ...running.flatMap(processRows),
     ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),
     ...Object.entries(added).map(([slot, names]) => ['added', `${slot}: ${names.join(', ')}`]),
-    ['files', fault ?? 'they match the installed ones'],
+    ['files', problem ?? 'they match the installed ones'],
     ['folder', shownPath(folder)],
     ...(locked.integrity === '' ? [] : [['bytes', locked.integrity]]),
   ]

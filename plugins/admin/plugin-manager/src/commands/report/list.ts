@@ -6,15 +6,15 @@ import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
 import { lockedFacts } from '../change/proposal-text.ts'
 import { idleOf } from './plugin-state.ts'
-import { countOf, type Found, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
+import { countOf, type LoadedPlugins, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
 
-interface Asked {
+interface ShowOptions {
   readonly port?: number | undefined
   readonly config?: string | undefined
   readonly json: boolean
 }
 
-export interface ListAsked extends Asked {
+export interface ListOptions extends ShowOptions {
   /** Include plugins that come with svc. */
   readonly all: boolean
   /** Only plugins with these names: parts of names, or patterns with `*`. Empty: all. */
@@ -22,7 +22,7 @@ export interface ListAsked extends Asked {
 }
 
 /** `svc plugins`: prints the tree; resolves with the exit code, 1 if a plugin failed. */
-export async function showPlugins(asked: Asked): Promise<number> {
+export async function showPlugins(asked: ShowOptions): Promise<number> {
   const found = await find(asked)
   print(asked, { ...found, orders: ordersOf(found) })
   return codeFor(found)
@@ -32,7 +32,7 @@ export async function showPlugins(asked: Asked): Promise<number> {
  * `svc plugins list`: prints installed, configured and failed plugins with origin and state. Resolves with the exit code, 1 if
  * a plugin failed or no plugin matches.
  */
-export async function listPlugins(asked: ListAsked): Promise<number> {
+export async function listPlugins(asked: ListOptions): Promise<number> {
   const { asTheyAre } = await import('./plugin-state.ts')
   const found = await find(asked, asTheyAre)
   const installed = await installedPlugins()
@@ -46,15 +46,15 @@ export async function listPlugins(asked: ListAsked): Promise<number> {
   return isNone ? 1 : codeFor(asked.names.length > 0 ? tree : found)
 }
 
-const find = async (asked: Asked, live?: Live): Promise<Found> =>
+const find = async (asked: ShowOptions, live?: Live): Promise<LoadedPlugins> =>
   (asked.config === undefined ? await ofServer(asked, live) : undefined) ?? (await ofHost(asked.config))
 
-const print = ({ json }: Asked, tree: PluginTree) =>
+const print = ({ json }: ShowOptions, tree: PluginTree) =>
   void process.stdout.write(`${json ? JSON.stringify(wire(tree), null, 2) : treeText(tree)}\n`)
 
-const codeFor = ({ plugins }: Pick<Found, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
+const codeFor = ({ plugins }: Pick<LoadedPlugins, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
 
-const ordersOf = ({ plugins }: Found) => new Map(plugins.map((one, at) => [one, at + 1]))
+const ordersOf = ({ plugins }: LoadedPlugins) => new Map(plugins.map((one, at) => [one, at + 1]))
 
 function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
   if (names.length === 0) return tree
@@ -86,7 +86,7 @@ const ASK_MS = 10_000
 
 type Live = typeof import('./plugin-state.ts').asTheyAre
 
-async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found | undefined> {
+async function ofServer({ port }: ShowOptions, live: Live | undefined): Promise<LoadedPlugins | undefined> {
   try {
     using server = await reachServer(svcHome(), { port })
     const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
@@ -98,7 +98,7 @@ async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found 
   }
 }
 
-async function ofHost(config: string | undefined): Promise<Found> {
+async function ofHost(config: string | undefined): Promise<LoadedPlugins> {
   const found = await findSettings(config === undefined ? {} : { config })
   await using inner = await startInnerHost(found, ensureHome())
   const { plugins, version } = inner.host.report()

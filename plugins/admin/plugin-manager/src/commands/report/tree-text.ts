@@ -11,7 +11,7 @@ interface Resting {
   readonly kind: string
 }
 
-export interface Found {
+export interface LoadedPlugins {
   readonly from: string
   readonly version: string
   readonly plugins: readonly PluginReport[]
@@ -22,7 +22,7 @@ export interface Found {
 }
 
 /** Plugins in start order, with their source. */
-export interface PluginTree extends Found {
+export interface PluginTree extends LoadedPlugins {
   /** The position of each plugin in the start order. */
   readonly orders: ReadonlyMap<PluginReport, number>
   /** The installed plugins with their origins, if requested. */

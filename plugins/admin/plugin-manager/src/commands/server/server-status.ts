@@ -8,7 +8,7 @@ import { reachServer, type ServerInfo } from '@svc/runtime'
 import { type Metrics, parseMetrics, type Summary, summaryOf } from './metrics.ts'
 
 /** The server to ask. */
-export interface Asked {
+export interface ServerAddress {
   readonly url?: string | undefined
   readonly port?: number | undefined
 }
@@ -23,10 +23,10 @@ export interface ServerStatus extends ServerMetrics {
 }
 
 const ASK_MS = 10_000
-const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, untold: [] }
+const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, unavailable: [] }
 
 /** Asks the named server, or the one of this home. Throws SERVER_NONE, SERVER_AMBIGUOUS, SERVER_UNREACHABLE, URL_INVALID. */
-export async function readStatus({ url, port }: Asked): Promise<ServerStatus> {
+export async function readStatus({ url, port }: ServerAddress): Promise<ServerStatus> {
   if (url !== undefined) return ofUrl(url)
   try {
     return await ofHome(port)
@@ -38,7 +38,7 @@ export async function readStatus({ url, port }: Asked): Promise<ServerStatus> {
 }
 
 /** Whether the process of a server answers, on any port, with or without TLS. Throws as `readStatus` does. */
-export async function isLive({ url, port }: Asked): Promise<boolean> {
+export async function isLive({ url, port }: ServerAddress): Promise<boolean> {
   if (url !== undefined) return answers({ url: checkedUrl(url), trusted: false })
   using server = await reachServer(svcHome(), { port, fits: hasApi })
   return await answers({ url: server.info.url, trusted: isHere(server.info.url) })
@@ -84,7 +84,7 @@ export const uptimeOf = ({ info, health }: ServerStatus): number =>
   health?.uptime_seconds ?? (info ? (Date.now() - info.startedAt) / 1000 : 0)
 
 /** A part of the status that the server did not return, with the reason. */
-interface Untold {
+interface UnavailablePart {
   readonly path: string
   readonly status: number
   readonly code: string
@@ -120,7 +120,7 @@ export interface ServerMetrics {
   readonly health: HealthAnswer | undefined
   readonly status: StatusAnswer | undefined
   readonly metrics: Metrics | undefined
-  readonly untold: readonly Untold[]
+  readonly unavailable: readonly UnavailablePart[]
 }
 
 export interface Reached {
@@ -147,10 +147,10 @@ export async function readServerMetrics(
     health: healthAnswer,
     status: statusAnswer,
     metrics: hasMetrics ? parseMetrics(metrics.text) : undefined,
-    untold: [
-      ...(healthAnswer ? [] : [untold(health)]),
-      ...(statusAnswer ? [] : [untold(status)]),
-      ...(hasMetrics ? [] : [untold(metrics)]),
+    unavailable: [
+      ...(healthAnswer ? [] : [unavailable(health)]),
+      ...(statusAnswer ? [] : [unavailable(status)]),
+      ...(hasMetrics ? [] : [unavailable(metrics)]),
     ],
   }
 }
@@ -159,8 +159,8 @@ export async function readServerMetrics(
 const answers = async (server: Reached): Promise<boolean> => (await get(server, '/health/live', undefined)).status === 200
 
 /** Subtracts the request for the status itself. */
-const withoutThis = (told: StatusAnswer | undefined) =>
-  told && { ...told, requests_active: Math.max(0, told.requests_active - 1) }
+const withoutThis = (record: StatusAnswer | undefined) =>
+  record && { ...record, requests_active: Math.max(0, record.requests_active - 1) }
 
 interface Answer {
   readonly path: string
@@ -193,7 +193,7 @@ function recordOf<T extends object>({ text: body }: Answer, field: keyof T & str
   return typeof record[field] === 'object' || typeof record[field] === 'number' ? (record as T) : undefined
 }
 
-function untold({ path, status, text: body }: Answer): Untold {
+function unavailable({ path, status, text: body }: Answer): UnavailablePart {
   const { error_code: code, error } = jsonOf(body)
   return {
     path,

@@ -18,7 +18,7 @@ const word = (health: string) => paint(COLOURS[health] ?? 'gray', health)
 
 /** The status for a person, in 80 columns. With `recent`: rates and latency of the last interval. */
 export function statusText(status: ServerStatus, recent?: Recent): string {
-  const blocks = [head(status), facts(status, recent), workers(status), ...metrics(status, recent), untold(status)]
+  const blocks = [head(status), facts(status, recent), workers(status), ...metrics(status, recent), unavailable(status)]
   return blocks.filter(block => block !== '').join('\n\n')
 }
 
@@ -30,7 +30,7 @@ function head(status: ServerStatus): string {
 }
 
 function facts(status: ServerStatus, recent: Recent | undefined): string {
-  const { health, status: told } = status
+  const { health, status: record } = status
   const store = storeOf(status)
   const rows: [string, string][] = [
     ['requests', requestsText(status, recent)],
@@ -38,7 +38,7 @@ function facts(status: ServerStatus, recent: Recent | undefined): string {
     ['checks', health ? checksText(health.checks) : ''],
     ...reasonsOf(status),
     ['store', store ? shortName(store) : ''],
-    ['cache', told ? cacheText(told.cache) : ''],
+    ['cache', record ? cacheText(record.cache) : ''],
   ]
   const shown = rows.filter(([, text]) => text !== '')
   return shown.map(([name, text]) => `${paint('gray', name.padEnd(8))}  ${text}`).join('\n')
@@ -135,15 +135,15 @@ function providers({ status }: ServerStatus, { providers: all }: Summary, recent
     return [clipped(name, PROVIDER), state, ...rate(recent, now, 'calls'), ...workCells(work), ...tokens]
   })
   const heads = ['PROVIDER', 'STATE', ...rateHead(recent), 'CALLS', 'ERRORS', 'MEAN', 'TOKENS IN', 'OUT']
-  const faults = names
+  const failures = names
     .flatMap(name => status?.providers[name]?.error ?? [])
     .map(error => paint('red', `  ${clipped(oneLine(error), 76)}`))
-  return [block(heads, rows, at => status?.providers[names[at]!]?.healthy === false), ...faults].filter(Boolean).join('\n')
+  return [block(heads, rows, at => status?.providers[names[at]!]?.healthy === false), ...failures].filter(Boolean).join('\n')
 }
 
 const IDLE: ProviderWorked = { name: '', calls: 0, errors: 0, ms: 0, input: 0, output: 0 }
-const stateOf = (told: { readonly healthy: boolean } | undefined) =>
-  told === undefined ? '' : told.healthy ? 'healthy' : 'unhealthy'
+const stateOf = (record: { readonly healthy: boolean } | undefined) =>
+  record === undefined ? '' : record.healthy ? 'healthy' : 'unhealthy'
 
 const workCells = ({ calls, errors, ms }: Worked) => [counted(calls), counted(errors), calls > 0 ? milliseconds(ms / calls) : '']
 
@@ -168,10 +168,10 @@ function plugins(status: ServerStatus, { plugins: all }: Summary, recent: Recent
   return [block(heads, rows, at => (shown[at]?.errors ?? 0) > 0), ...failed].filter(Boolean).join('\n')
 }
 
-function untold({ untold: all }: ServerStatus): string {
+function unavailable({ unavailable: all }: ServerStatus): string {
   const lines = all.map(({ path, code, message }) => {
     const hint = code === 'AUTHENTICATION_FAILED' ? '; set SVC_API_KEY to an API key or a token' : ''
-    return paint('yellow', `${path} told nothing: ${oneLine(`${code} ${message}`)}${hint}`)
+    return paint('yellow', `${path} returned nothing: ${oneLine(`${code} ${message}`)}${hint}`)
   })
   return lines.join('\n')
 }
@@ -200,7 +200,7 @@ export interface Recent {
 
 /** The status as JSON, with names as in the API; null for unknown values. */
 export function statusFacts(status: ServerStatus, recent?: Recent): object {
-  const { url, info, status: told, summary, untold } = status
+  const { url, info, status: record, summary, unavailable } = status
   return {
     ok: isGood(status),
     url: url || null,
@@ -214,8 +214,8 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     providers: providerFacts(status),
     plugins: pluginFacts(status),
     store: storeOf(status) ?? null,
-    cache: told?.cache ?? null,
-    untold,
+    cache: record?.cache ?? null,
+    untold: unavailable,
     ...(recent ? { recent: recentFacts(recent) } : {}),
   }
 }

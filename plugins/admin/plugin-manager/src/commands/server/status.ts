@@ -1,8 +1,8 @@
 import { counted, errorFacts, errorPage, milliseconds } from '@svc/cli/command'
 import { grownSince, summaryOf } from './metrics.ts'
-import { type Asked, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
+import { type ServerAddress, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
 import { type Recent, statusFacts, statusText } from './status-text.ts'
-import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
 
 export interface StatusOptions extends WatchOptions {
   readonly watch: boolean
@@ -22,14 +22,14 @@ export async function status(options: StatusOptions): Promise<number> {
   return isGood(found) ? 0 : 1
 }
 
-interface WatchOptions extends Asked {
+interface WatchOptions extends ServerAddress {
   /** Seconds between two refreshes. */
   readonly interval: number
   readonly json: boolean
 }
 
 interface View extends Disposable {
-  show(look: Look, recent: Recent | undefined): void
+  show(look: StatusSample, recent: Recent | undefined): void
 }
 
 /** Refreshes until the signal aborts. Throws if the first request fails; later the server can be away for a while. */
@@ -38,7 +38,7 @@ async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<
   await lookAgain(options, signal, (now, before) => view.show(now, before && recentOf(before, now)))
 }
 
-function recentOf({ at, status: then }: Look, { at: end, status: now }: Look): Recent | undefined {
+function recentOf({ at, status: then }: StatusSample, { at: end, status: now }: StatusSample): Recent | undefined {
   if (!then?.metrics || !now?.metrics) return undefined
   return { seconds: (end - at) / 1000, summary: summaryOf(grownSince(then.metrics, now.metrics)) }
 }

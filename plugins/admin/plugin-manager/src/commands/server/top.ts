@@ -2,12 +2,12 @@ import { styleText } from 'node:util'
 import { clipped, counted, errorPage, milliseconds, table, visible } from '@svc/cli/command'
 import { type SvcError, svcError } from '@svc/core'
 import { grownSince, type Metrics, type Series, shortName } from './metrics.ts'
-import { type Asked, readStatus } from './server-status.ts'
-import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+import { type ServerAddress, readStatus } from './server-status.ts'
+import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
 
 type SortedBy = 'time' | 'calls' | 'errors' | 'memory' | 'cpu'
 
-export interface TopOptions extends Asked {
+export interface TopOptions extends ServerAddress {
   readonly sort: SortedBy
   readonly once: boolean
   /** Seconds between two refreshes. */
@@ -20,13 +20,13 @@ export async function top(options: TopOptions): Promise<number> {
   if (options.json || options.once || !process.stdout.isTTY) return await once(options)
   using live = openLiveScreen(process.stdout)
   const foot = `every ${options.interval} s, by ${options.sort}; Ctrl-C ends it`
-  const show = (now: Look, before: Look | undefined) => live.draw(`${pictureOf(options, now, before)}\n\n${foot}`)
+  const show = (now: StatusSample, before: StatusSample | undefined) => live.draw(`${pictureOf(options, now, before)}\n\n${foot}`)
   return await untilEnded(signal => lookAgain(options, signal, show))
 }
 
 async function once(options: TopOptions): Promise<number> {
-  const { metrics, untold } = await readStatus(options)
-  if (metrics === undefined) throw metricsUnavailable(untold.find(one => one.path === '/metrics'))
+  const { metrics, unavailable } = await readStatus(options)
+  if (metrics === undefined) throw metricsUnavailable(unavailable.find(one => one.path === '/metrics'))
   const all = sorted(usageOf(metrics), options.sort)
   process.stdout.write(
     `${options.json ? JSON.stringify({ plugins: all.map(wire) }, null, 2) : usageTable(all, { width: width() })}\n`
@@ -37,15 +37,15 @@ async function once(options: TopOptions): Promise<number> {
 /** A pipe takes lines of any width. */
 const width = () => (process.stdout.isTTY ? process.stdout.columns || 80 : Infinity)
 
-function pictureOf({ sort }: TopOptions, now: Look, before: Look | undefined): string {
+function pictureOf({ sort }: TopOptions, now: StatusSample, before: StatusSample | undefined): string {
   if (now.status === undefined) return errorPage(now.error)
-  const { metrics, untold } = now.status
-  if (metrics === undefined) return errorPage(metricsUnavailable(untold.find(one => one.path === '/metrics')))
+  const { metrics, unavailable } = now.status
+  if (metrics === undefined) return errorPage(metricsUnavailable(unavailable.find(one => one.path === '/metrics')))
   const recent = recentOf(now.at, metrics, before)
   return usageTable(sorted(usageOf(metrics), sort), { width: width(), ...(recent ? { recent } : {}) })
 }
 
-function recentOf(at: number, metrics: Metrics, before: Look | undefined): RecentUsage | undefined {
+function recentOf(at: number, metrics: Metrics, before: StatusSample | undefined): RecentUsage | undefined {
   if (before?.status?.metrics === undefined) return undefined
   const grown = usageOf(grownSince(before.status.metrics, metrics))
   return { seconds: (at - before.at) / 1000, of: new Map(grown.map(one => [one.name, one])) }
@@ -80,7 +80,7 @@ const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
 })
 
 const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
-  svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
+  svcError('METRICS_UNTOLD', `the server publishes no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
     hint: 'Load the plugin metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
   })
 

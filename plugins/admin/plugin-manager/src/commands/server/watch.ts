@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortOnInterrupt } from '@svc/cli/program'
-import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
+import { type ServerAddress, readStatus, type ServerStatus } from './server-status.ts'
 import { stripVTControlCharacters } from 'node:util'
 
 /** Shows pictures on a terminal, and restores its former content. */
@@ -50,17 +50,17 @@ function cut(line: string, columns: number): string {
 }
 
 /** One request: the status of the server, or the error. */
-export type Look =
+export type StatusSample =
   | { readonly at: number; readonly status: ServerStatus; readonly error?: undefined }
   | { readonly at: number; readonly status?: undefined; readonly error: unknown }
 
 /** Requests the status until the signal aborts. Throws if the first request fails. */
 export async function lookAgain(
-  options: Asked & { readonly interval: number },
+  options: ServerAddress & { readonly interval: number },
   signal: AbortSignal,
-  show: (now: Look, before: Look | undefined) => void
+  show: (now: StatusSample, before: StatusSample | undefined) => void
 ): Promise<void> {
-  let before: Look = { at: performance.now(), status: await readStatus(options) }
+  let before: StatusSample = { at: performance.now(), status: await readStatus(options) }
   show(before, undefined)
   while (await passed(options.interval * 1000, signal)) {
     const now = await look(options)
@@ -72,7 +72,7 @@ export async function lookAgain(
 /** False if the signal aborted. */
 const passed = (ms: number, signal: AbortSignal) => sleep(ms, true, { signal }).catch(() => false)
 
-async function look(options: Asked): Promise<Look> {
+async function look(options: ServerAddress): Promise<StatusSample> {
   try {
     const status = await readStatus(options)
     return { at: performance.now(), status }
