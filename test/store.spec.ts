@@ -71,7 +71,7 @@ describe('the store of a running server', () => {
     expect((await fetch(after)).status, 'nobody has paused').to.equal(200)
     const restored = await svc(home, 'store', 'restore', 'b.db')
     expect(restored.code, restored.err).to.equal(0)
-    expect(restored.err).to.contain(`${service.url} has served again since`)
+    expect(restored.err).to.contain(`${service.url} serves again`)
     expect([(await fetch(before)).status, (await fetch(after)).status]).to.deep.equal([200, 404])
     expect((await fetch(await say('again'))).status).to.equal(200)
     expect(await service.stop()).to.equal(0)
