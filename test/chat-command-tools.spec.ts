@@ -88,7 +88,7 @@ describe('a credential without the scope', () => {
     const server = await place.serve([], { env: { SVC_API_KEY: 'an-api-key-of-a-test' } })
     const { code, err } = await place.svc(['tools', 'list'], { env: { SVC_API_KEY: token } })
     expect(code).to.equal(1)
-    expect(err).to.match(/^FORBIDDEN\n.*\n {2}put a credential with the scope "read" into SVC_API_KEY\n/)
+    expect(err).to.match(/^FORBIDDEN\n.*\n {2}Set SVC_API_KEY to a credential with the scope "read"\n/)
     expect((await place.svc(['tools', 'list'], { env: { SVC_API_KEY: 'wrong' } })).err).to.match(/^AUTHENTICATION_FAILED\n/)
     const all = await place.svc(['tools', 'list'], { env: { SVC_API_KEY: 'an-api-key-of-a-test' } })
     expect(all.code).to.equal(0)

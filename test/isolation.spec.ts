@@ -128,6 +128,6 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
     const copy = join(set, 'node_modules', 'svc-plugin-mounts')
     await writePackage(copy, 'svc-plugin-mounts', CODE, svc({ contributes: { mounts: ['x'] } }))
     const message = (await failureOf(start({ ...entry(), use: 'svc-plugin-mounts' }))).message
-    expect(message).to.include('svc-plugin-mounts: cannot run in a process of its own: it adds mounts')
+    expect(message).to.include('svc-plugin-mounts: cannot run in its own process: it adds mounts')
   })
 })

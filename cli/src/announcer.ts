@@ -3,14 +3,14 @@ import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type Work
 import { milliseconds, table, visible, visibleLines } from './command/text.ts'
 import type { WorkerReport } from './work.ts'
 
-// An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
+// An `import` of node:util loads all its lazy exports, which would delay every start.
 const { styleText } = process.getBuiltinModule('node:util')
 
-/** Tells whoever started `svc serve` what happens: sentences on the standard error stream, or JSON lines on the standard output. */
+/** Reports what happens to the server: sentences on the standard error stream, or JSON lines on the standard output. */
 export interface Announcer {
   readonly ready: (report: WorkerReport, home: string) => void
   readonly event: (event: SupervisorEvent<WorkerReport>) => void
-  /** What it gives says that all has ended. */
+  /** Call the returned function when the server has ended. */
   readonly draining: () => () => void
   readonly reloading: (why: string) => void
   readonly reloaded: (result: ReloadResult) => void
@@ -30,7 +30,7 @@ function textAnnouncer(stream: NodeJS.WriteStream): Announcer {
       if (text) say(`svc: ${text}`)
     },
     draining() {
-      say('svc: draining; once more ends it at once')
+      say('svc: draining; a second signal ends it at once')
       const began = performance.now()
       return () => say(`svc: ended after ${milliseconds(performance.now() - began)}`)
     },
@@ -83,13 +83,13 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
   }
 }
 
-/** The kernel is loaded only for its words: a start that succeeds does without. */
+/** Imports the kernel only to format an error: a successful start does without it. */
 async function errorText(error: unknown): Promise<string> {
   const { errorPage } = await import('./command/errors.ts')
   return errorPage(error)
 }
 
-/** Hosts that stand for every address of the machine. */
+/** Hosts that mean all addresses of the machine. */
 const ALL = new Set(['0.0.0.0', '::', '[::]'])
 
 function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStream): string {
@@ -136,15 +136,15 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
     case 'exited':
       return event.worker.state === 'draining' ? undefined : `worker ${event.worker.pid} ended (${event.how})`
     case 'hung':
-      return `worker ${event.worker.pid} hangs: no sign of life for ${milliseconds(event.limitMs)}; it is killed`
+      return `worker ${event.worker.pid} hangs: no sign of life for ${milliseconds(event.limitMs)}; the supervisor kills it`
     case 'blamed':
       return blamedText(event)
     case 'looping':
-      return `error: ${event.deaths} workers in a row died soon after they were brought up, the last one with ${event.how}; others serve on, and it is tried again`
+      return `error: ${event.deaths} workers in a row died soon after their start, the last one with ${event.how}; other workers serve on, and the supervisor tries again`
     case 'unserved':
       return `connections closed because no worker could take them: ${event.count}`
     case 'replacing':
-      return event.delayMs === 0 ? 'bringing up its successor' : `bringing up its successor in ${milliseconds(event.delayMs)}`
+      return event.delayMs === 0 ? 'starting its successor' : `starting its successor in ${milliseconds(event.delayMs)}`
   }
 }
 
@@ -158,7 +158,7 @@ function blamedText({ worker, how, offence }: Extract<SupervisorEvent<WorkerRepo
 const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
   workers.filter(one => one.state === state).map(one => one.pid)
 
-/** What came of a reload, as a person reads it. */
+/** The result of a reload for a person. */
 export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
   if (problems.length > 0) {
     const { errorPage } = await import('./command/errors.ts')
@@ -169,18 +169,18 @@ export async function reloadedText({ problems, workers, url, drainLimitMs }: Rel
   const old =
     draining.length === 0
       ? ''
-      : `; ${draining.length} old (${draining.join(', ')}) end what they began; what takes longer than ${milliseconds(drainLimitMs)} (chat.queue_timeout_ms and timeout_ms together, or tool_timeout_ms) is cut off`
+      : `; ${draining.length} old (${draining.join(', ')}) finish their requests; svc aborts requests that take longer than ${milliseconds(drainLimitMs)} (chat.queue_timeout_ms and timeout_ms together, or tool_timeout_ms)`
   return `reloaded: ${ready.length === 1 ? 'a new worker serves' : `${ready.length} new workers serve`} ${url} (${ready.join(', ')})${old}`
 }
 
-/** What came of a reload, as a program reads it. */
+/** The result of a reload as JSON. */
 export const reloadedFacts = ({ problems, workers, url, drainLimitMs }: ReloadResult): object =>
   problems.length > 0
     ? { problems }
     : { url, ready: pidsIn(workers, 'ready'), draining: pidsIn(workers, 'draining'), drain_limit_ms: drainLimitMs }
 
-/** Tells whoever writes a plugin which files were taken up, and how long that took. */
+/** Prints to the author of a plugin which files svc reloaded, and how long the reload took. */
 export function tellReloaded(folder: string, files: readonly string[], ms: number): void {
   const names = files.map(file => relative(folder, file)).join(', ')
-  process.stderr.write(`${names}: taken up in ${milliseconds(ms)}\n`)
+  process.stderr.write(`${names}: reloaded in ${milliseconds(ms)}\n`)
 }

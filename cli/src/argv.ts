@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { COMPLETION, isOwn } from './summaries.ts'
 
-/** A command line without the configuration file that it names. */
+/** A command line without the option for the configuration file. */
 interface Split {
   readonly file?: string
   readonly rest: string[]
@@ -10,7 +10,7 @@ interface Split {
 
 const NAMES = ['-c', '--config']
 
-/** Takes `-c <file>`, `--config <file>` and `--config=<file>` off a command line; what stands behind `--` is not looked at. The last one counts. */
+/** Removes `-c <file>`, `--config <file>` and `--config=<file>` from a command line, up to `--`. The last option counts. */
 function split(argv: readonly string[]): Split {
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length
   const rest: string[] = []
@@ -25,8 +25,8 @@ function split(argv: readonly string[]): Split {
 }
 
 /**
- * The command line as the rest of svc takes it: `-c file` stands behind the command as `--config file`, wherever it was typed. `file` is there where the
- * command is not one of svc itself: a plugin's is found through that very file.
+ * Moves `-c <file>` behind the command as `--config <file>`. `file` is set for commands of plugins, because svc finds the
+ * plugin through that file.
  */
 export function readConfigFlag(argv: readonly string[]): { readonly file?: string; readonly argv: string[] } {
   const { file, rest } = split(argv)
@@ -35,7 +35,7 @@ export function readConfigFlag(argv: readonly string[]): { readonly file?: strin
   // oclif's own command has no such flag
   if (command === COMPLETION) return { file, argv: rest }
   if (isOwn(rest)) return { argv: argv[0] === command ? [...argv] : behindCommand(rest, file) }
-  // help of svc itself, which has no such flag
+  // the help of svc itself has no such flag
   return { file, argv: /^(-|$)/.test(command) ? rest : behindCommand(rest, file) }
 }
 
@@ -45,14 +45,14 @@ function behindCommand(rest: readonly string[], file: string): string[] {
   return [...rest.slice(0, end), '--config', file, ...rest.slice(end)]
 }
 
-/** Where the person stands: npm runs a script in the folder of its package, so that `npm run svc` from another folder would take a path for one of the repository. */
+/** The folder of the user. npm runs a script in the folder of its package, so `npm run svc` would resolve paths there. */
 export function callerFolder(): string {
   const { npm_lifecycle_event: script, INIT_CWD: called } = process.env
   return script === 'svc' && called !== undefined && existsSync(called) ? called : process.cwd()
 }
 
-/** A path of the command line, whole. */
+/** Resolves a path of the command line. */
 export const fromCaller = (path: string): string => resolve(callerFolder(), path)
 
-/** A path that begins with a dot, whole; all else as it is. */
+/** Resolves a path that begins with a dot, and returns everything else unchanged. */
 export const dottedFromCaller = (spec: string): string => (/^\.{1,2}(\/|$)/.test(spec) ? fromCaller(spec) : spec)

@@ -14,13 +14,18 @@ import {
 import { ensureHome } from '@svc/runtime'
 import { here } from './settings.ts'
 
-/** Asks a person at the terminal, once for each folder and content, whether the project's configuration may run where it is code. */
+/** Asks the user at the terminal, once for each folder and content, whether a configuration file that contains code can run. */
 export async function askForTrust(): Promise<void> {
   const { home, cwd, env } = here()
   const folder = nearestConfig(cwd)
   const file = folder === undefined || folder === home ? undefined : configFilesIn(folder)[0]
-  // what cannot be taken at all is reported by the command itself
-  if (file === undefined || trustsAll(env) || !CODE.test(file) || withImports(file).some(one => foreignReason(one) !== undefined))
+  // the command itself reports a file that svc refuses
+  if (
+    file === undefined ||
+    trustsAll(env) ||
+    !CODE.test(file) ||
+    withImports(file).some(one => foreignReason(one) !== undefined)
+  )
     return
   const code = configCode(file)
   const before = trustedHash(home, code.file)
@@ -32,7 +37,7 @@ async function isAllowed({ file }: ConfigCode, isKnown: boolean): Promise<boolea
   const { passingPerson } = await import('./command/person.ts')
   const { abortOnInterrupt } = await import('./interrupt.ts')
   using interrupt = abortOnInterrupt()
-  // quoted: a folder's name may hold what moves the cursor
+  // quoted: the name of a folder can contain control characters
   process.stderr.write(
     `${basename(file)} is code${isKnown ? ' that has changed since you allowed it' : ''}: ${JSON.stringify(file)}\n`
   )

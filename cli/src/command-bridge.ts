@@ -1,13 +1,15 @@
 import { defineService, type CallContext } from '@svc/core'
 
-/** What is done with the commands of an isolated plugin: they are described where no command is named. Plain data. */
+/**
+ * The task of the process of an isolated plugin: run a command, or describe all commands if `command` is absent. Plain data.
+ */
 export interface CommandInput {
   readonly plugin: string
   readonly version: string
   readonly command?: { readonly id: string; readonly argv: readonly string[]; readonly home: string; readonly cwd: string }
 }
 
-/** An error with an exit code, which `this.error` and a wrong command line throw: what the task resolves with, because a thrown error crosses without its code. */
+/** An error with an exit code. The task resolves with it, because a thrown error loses its code between processes. */
 export interface CommandFailure {
   readonly code?: string
   readonly message: string
@@ -15,12 +17,12 @@ export interface CommandFailure {
   readonly exit: number
 }
 
-/** What an isolated command asks of svc. */
-export interface CommandDesk {
-  /** What the configuration has under these keys, within the section of the plugin. */
+/** The requests of an isolated command to svc. */
+export interface CommandBridge {
+  /** Reads these keys of the configuration, within the section of the plugin. */
   setting(keys: readonly string[], ctx: CallContext): Promise<unknown>
-  /** Answers at Ctrl-C. */
+  /** Resolves at Ctrl-C. */
   interrupted(ctx: CallContext): Promise<void>
 }
 
-export const CommandDesk = defineService<CommandDesk>('desk', { api: 1, methods: { setting: 'call', interrupted: 'call' } })
+export const CommandBridge = defineService<CommandBridge>('bridge', { api: 1, methods: { setting: 'call', interrupted: 'call' } })

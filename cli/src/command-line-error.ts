@@ -6,7 +6,7 @@ import { exitOf, isParseError, parseMessage, printError, USAGE } from './command
 import { findSettings } from './settings.ts'
 import { SUMMARIES } from './summaries.ts'
 
-/** Prints why a command line ended. Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */
+/** Prints why a command ended, and returns its exit code: 2 for a wrong command line, the code that oclif gives, or 1. */
 export function endOf(error: unknown, argv: readonly string[], sources: readonly CommandSource[]): number {
   const exit = exitOf(error)
   if (codeOf(error) === 'EEXIT') return exit ?? 0
@@ -15,11 +15,11 @@ export function endOf(error: unknown, argv: readonly string[], sources: readonly
   return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)
 }
 
-/** What oclif found wrong in the process of an isolated plugin: it knows no other commands there, and gives no hint. */
+/** oclif's error in the process of an isolated plugin: it knows no other commands there and gives no hint. */
 const isBare = (error: unknown) =>
   codeOf(error) === 'COMMAND_LINE_INVALID' && (Object(error) as { hint?: string }).hint === undefined
 
-/** oclif's words for what is wrong with a command line; of help for what is no command it calls no hook. */
+/** Adds a hint to oclif's message. oclif calls no hook for the help of an unknown command. */
 function lineError(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const [, id] = /^Command (\S+) not found\.$/.exec(message) ?? []
   return id === undefined ? commandLineInvalid(message, argv, known) : notFound(id, argv, known)

@@ -5,24 +5,27 @@ import { withHostPackages } from '@svc/core/config'
 import { clipped, visibleLines } from './command/text.ts'
 import { commandBroken } from './errors.ts'
 
-/** What help and completion show of a command, as oclif keeps it in a manifest. */
+/** The facts that help and completion show of a command, in the form of oclif's manifest. */
 type Facts = Pick<
   Command.Cached,
   'args' | 'description' | 'examples' | 'flags' | 'hidden' | 'state' | 'strict' | 'summary' | 'usage'
 >
 
-/** Command id → its facts: plain data. */
+/** Facts by the id of the command. Plain data. */
 export type CommandFacts = Readonly<Record<string, Facts>>
 
 /** A module of command classes. */
 export interface CommandModule {
   readonly plugin: string
   readonly version: string
-  /** The file. */
+  /** Path of the module. */
   readonly target: string
 }
 
-/** Imports the classes of a module: id → class. Throws what the import throws, and a TypeError where it exports none. */
+/**
+ * Imports the classes of a module, by command id. Throws the error of the import, and a TypeError if the module exports no
+ * COMMANDS.
+ */
 export async function importCommands({
   target,
 }: Pick<CommandModule, 'target'>): Promise<Readonly<Record<string, Command.Class>>> {
@@ -31,7 +34,7 @@ export async function importCommands({
   return COMMANDS as Record<string, Command.Class>
 }
 
-/** Imports the classes of a module and lets oclif describe them. Throws what `importCommands` throws. */
+/** Imports the classes of a module and describes them with oclif. Throws as `importCommands` does. */
 export async function describeCommands(module: CommandModule): Promise<CommandFacts> {
   const { plugin: name, version, target } = module
   await importCommands(module)
@@ -83,7 +86,9 @@ const ARGUMENT: Form = {
   options: areNames,
   required: isSwitch,
 }
-/** What oclif's help and completion read of a flag. Not `hasDynamicHelp`: for that help would import the plugin. */
+/**
+ * The facts of a flag that oclif's help and completion read. Without `hasDynamicHelp`, for which help would import the plugin.
+ */
 const FLAG: Form = {
   name: isText,
   type: value => value === 'boolean' || value === 'option',
@@ -107,7 +112,7 @@ const FLAG: Form = {
   summary: isText,
 }
 
-/** Which fact has not the form in which oclif's help and completion read it: `flags.json.summary`. '' where there are no facts at all. */
+/** The path of a fact with the wrong form, such as `flags.json.summary`; '' if there are no facts. */
 export function wrongFact(facts: unknown): string | undefined {
   if (!isTree(facts)) return ''
   const wrong = wrongIn(facts, COMMAND)
@@ -119,7 +124,7 @@ const wrongIn = (value: Tree, form: Form) => Object.keys(form).find(key => !form
 
 function wrongInTable(table: string, entries: Tree, form: Form): string | undefined {
   for (const [name, one] of Object.entries(entries)) {
-    if (!NAME.test(name)) continue // `safeFacts` leaves it out
+    if (!NAME.test(name)) continue // `safeFacts` removes it
     if (!isTree(one)) return `${table}.${name}`
     const wrong = wrongIn(one, form)
     if (wrong !== undefined) return `${table}.${name}.${wrong}`
@@ -148,8 +153,8 @@ const factsOf = ({ args, description, examples, flags, hidden, state, strict, su
 })
 
 /**
- * Facts that come from a plugin, safe to show: oclif's help runs `<% %>` in texts as code, in this process, some of them twice, so only the two usual names are
- * put in and the marks of all others are taken apart; and no text has what a terminal would obey.
+ * Makes the facts of a plugin safe to show. oclif's help runs `<% %>` in texts as code in this process, so only the two usual
+ * names are replaced, and all other marks are broken up. Control characters are made visible.
  */
 export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
   if (!isTree(facts) || !Object.hasOwn(facts, id) || wrongFact(facts[id]) !== undefined) return undefined
@@ -160,20 +165,20 @@ export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(Object.entries(value).flatMap(([key, one]) => (NAME.test(key) ? [[key, safe(one)]] : [])))
   }
-  const found = safe(facts[id]) as Command.Cached // `wrongFact` has held it to the form
+  const found = safe(facts[id]) as Command.Cached // `wrongFact` has checked its form
   return factsOf({ ...found, flags: Object.fromEntries(Object.entries(found.flags).map(namedFlag)) })
 }
 
-/** A longer text is no line of help; it is cut. */
+/** Limit of a text in help, in characters. */
 const LONGEST = 4000
 
-/** A flag is known by one name, which `NAME` allows. */
+/** Keeps only the one name of a flag that `NAME` allows. */
 const namedFlag = ([name, { char, ...flag }]: [string, Command.Cached['flags'][string]]) =>
   [name, { ...flag, name, ...(/^[A-Za-z]$/.test(String(char)) ? { char } : {}) }] as [string, Command.Cached['flags'][string]]
 
 /**
- * Safe facts, as the scripts of completion may have them: oclif writes texts between double quotes and choices into code of zsh and PowerShell, with few
- * marks escaped. So a text keeps letters, digits and the marks that no shell obeys there, and a choice with others is not offered.
+ * Makes safe facts fit for completion scripts. oclif writes texts and options into zsh and PowerShell code and escapes few
+ * characters. Texts keep letters, digits and harmless marks; options with other characters are removed.
  */
 export function completableFacts(facts: Facts): Facts {
   const quiet = (value: unknown): unknown => {
@@ -190,10 +195,10 @@ export const completableText = (text: string): string => text.replaceAll(/[^\p{L
 const choices = (options: unknown) =>
   Array.isArray(options) ? options.filter(one => /^[\w.@/+=-]+$/.test(String(one))) : undefined
 
-/** Of a flag, an argument, or a fact of one. */
+/** Names of flags, arguments and their facts. */
 const NAME = /^[\w.-]+$/
 
-/** A text of a plugin, shown by help of the command or topic with these words. */
+/** A text of a plugin that is safe in the help of this command or topic. */
 export const safeText = (text: string, words: string) =>
   visibleLines(text)
     .replaceAll(/<%[-=]\s*config\.bin\s*%>/g, 'svc')
@@ -202,7 +207,7 @@ export const safeText = (text: string, words: string) =>
     .replaceAll('%>', '% >')
     .replaceAll(/^%|%$/g, ' % ')
 
-/** The class of a command, with its id. Throws COMMAND_BROKEN. */
+/** Imports the class of a command and sets its id. Throws COMMAND_BROKEN. */
 export async function commandClass(module: Pick<CommandModule, 'plugin' | 'target'>, id: string): Promise<Command.Class> {
   const words = id.replaceAll(':', ' ')
   const commands = await importCommands(module).catch((error: unknown) => {

@@ -6,21 +6,21 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Config, type Manifest, startHost, svcError, systemContext, type CallContext, withTimeout } from '@svc/core'
 import { type CommandContext, Isolation } from '@svc/core/contracts'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/runtime/isolation'
-import { CommandDesk, type CommandFailure, type CommandInput } from './command-bridge.ts'
+import { CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import type { CommandFacts } from './command-manifest.ts'
 import { importTimeout } from './errors.ts'
 import { POLICY } from './isolate-with.ts'
 import { interruption } from './interrupt.ts'
 import { OURS } from './plugin-places.ts'
 
-/** The commands of a plugin, for a process of their own. */
+/** The commands of a plugin that run in their own process. */
 export interface CommandProcess {
   readonly plugin: string
   readonly version: string
   readonly folder: string
-  /** The file that exports the classes. */
+  /** Path of the module that exports the classes. */
   readonly target: string
-  /** What the process may have; absent: it is not held, as a plugin is not that runs in the process of svc. */
+  /** Permissions of the process. Absent: the process is not sandboxed. */
   readonly permissions?: NonNullable<Manifest['permissions']>
 }
 
@@ -29,8 +29,8 @@ const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url))
 const DESCRIBE_MS = 60_000
 
 /**
- * Imports the classes in a process of their own and describes them: plain data, kept for help and completion. Throws what the import throws, and TIMEOUT where
- * it takes longer than `limitMs`.
+ * Describes the classes in their own process, for help and completion. Throws the error of the import, and TIMEOUT after
+ * `limitMs`.
  */
 export function describeInProcess(
   commands: CommandProcess,
@@ -48,16 +48,16 @@ export function describeInProcess(
   )
 }
 
-/** What an isolated command runs with. */
+/** The command to run, with its context. */
 export interface IsolatedRun {
   readonly id: string
   readonly argv: readonly string[]
   readonly context: Pick<CommandContext, 'home' | 'cwd' | 'signal' | 'setting'>
-  /** The section that the plugin owns, as its module declares it: nothing else of the configuration is answered. */
+  /** The section that the plugin owns. The command can read no other part of the configuration. */
   readonly section: () => Promise<string | undefined>
 }
 
-/** Runs a command in a process of its own, with the standard streams of this one; resolves with its exit code. */
+/** Runs a command in its own process with the standard streams of this process; resolves with its exit code. */
 export async function runInProcess(
   commands: CommandProcess,
   config: Config['value'],
@@ -67,7 +67,7 @@ export async function runInProcess(
   const { plugin, version } = commands
   const printed: Promise<void>[] = []
   let hasBegun = false
-  const desk: CommandDesk = {
+  const bridge: CommandBridge = {
     async setting(keys) {
       const own = await section()
       return own !== undefined && isWithin(keys, own.split('.')) ? setting(...keys.map(String)) : undefined
@@ -79,9 +79,9 @@ export async function runInProcess(
   }
   const task = {
     input: { plugin, version, command: { id, argv, home, cwd } } satisfies CommandInput,
-    offer: channel => void channel.offer('desk', CommandDesk, desk),
+    offer: channel => void channel.offer('bridge', CommandBridge, bridge),
     stdin: process.stdin,
-    // a sandbox that cannot start it ends with a code of its own
+    // a sandbox that cannot start the process ends with its own code
     onExit: code => (hasBegun ? code : undefined),
     onOutput(stream, name) {
       const out = process[name]
@@ -106,7 +106,7 @@ export async function runInProcess(
   }
 }
 
-/** The error as oclif would have thrown it in this process: `endOf` prints it and ends with its code. */
+/** The error as oclif would throw it in this process: `endOf` prints it and returns its code. */
 const asThrown = ({ code, message, hint, exit }: CommandFailure) => {
   const parts = hint === undefined ? {} : { hint: String(hint) }
   const error = code === undefined ? new Error(String(message)) : svcError(String(code), String(message), parts)
@@ -115,7 +115,7 @@ const asThrown = ({ code, message, hint, exit }: CommandFailure) => {
 
 const isWithin = (keys: readonly unknown[], section: readonly string[]) => section.every((key, at) => keys[at] === key)
 
-/** What a terminal would obey is taken out of what a plugin behind a wall prints. */
+/** Removes control characters from the output of an isolated plugin. */
 function plainText(): Transform {
   const decoder = new StringDecoder('utf8')
   return new Transform({

@@ -12,15 +12,15 @@ import { SUMMARIES } from './summaries.ts'
 
 export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
 
-/** The options of `svc serve` that are configuration: what looks at the configuration takes them too. */
+/** The options of `svc serve` that are configuration. Commands that read the configuration take them too. */
 export const settingFlagNames = serveFlagNames.filter(name => name !== 'json' && name !== 'watch')
 
-/** Options of the table in oclif's form. */
+/** Options of `svc serve` as oclif flags. */
 export function oclifFlags(names: readonly ServeFlagName[]): Interfaces.FlagInput {
   return Object.fromEntries(names.map(name => [name, oclifFlag(SERVE_FLAGS[name])]))
 }
 
-/** The options of `svc mcp serve` in oclif's form. */
+/** Options of `svc mcp serve` as oclif flags. */
 export const mcpServeFlags = (): Interfaces.FlagInput => ({
   ...Object.fromEntries(Object.entries(MCP_SERVE_FLAGS).map(([name, flag]) => [name, oclifFlag(flag)])),
   stdio: Flags.boolean({ summary: MCP_SERVE_FLAGS.stdio.summary, exclusive: [...OF_PORTS] }),
@@ -32,7 +32,7 @@ function oclifFlag({ type, summary, value, char }: ServeFlag) {
   return type === 'integer' ? Flags.integer(common) : Flags.string(common)
 }
 
-/** What oclif read, as the rest of the command line takes it. */
+/** The parsed flags as options. */
 export function optionsOf(flags: Readonly<Record<string, unknown>>, names: readonly string[] = serveFlagNames): ServeOptions {
   return Object.fromEntries(names.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
 }

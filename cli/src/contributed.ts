@@ -7,32 +7,32 @@ import { COMMANDS_MODULE, commandsOf } from '@svc/core/config'
 import type { CommandFacts } from './command-manifest.ts'
 import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
-import { findSettings, here, type Place } from './settings.ts'
+import { findSettings, here, type CommandPlace } from './settings.ts'
 import { COMPLETION, isOwn, MANAGER, reservedFor } from './summaries.ts'
 
-/** The commands of one plugin, as its package.json declares them. Nothing of the plugin has run. */
+/** The commands of one plugin, from its package.json. No code of the plugin has run. */
 export interface CommandSource {
   readonly plugin: string
   readonly version: string
   readonly folder: string
-  /** With `:` between the words. */
+  /** The ids, with `:` between the words. */
   readonly ids: readonly string[]
-  /** What help says of the first words. */
+  /** Help texts of the topics. */
   readonly topics: Readonly<Record<string, string>>
-  /** The file that exports the classes. */
+  /** Path of the module that exports the classes. */
   readonly target: string
   readonly entry: PluginEntry
-  /** What its process may have; absent where it runs in the process of svc. */
+  /** Permissions of its process; absent if it runs in the process of svc. */
   readonly permissions?: NonNullable<Manifest['permissions']>
-  /** What was learnt of the classes when the plugin was built or installed, where it was. */
+  /** The facts from the build or installation of the plugin, if any. */
   readonly facts: () => CommandFacts | undefined
 }
 
 /**
- * The commands of the configured plugins, by their manifests. A plugin that cannot be found or read adds none: `svc config check` says why. Reads package.json
- * by hand, because help must not wait for the kernel to load.
+ * Returns the commands of the configured plugins, from their manifests. Skips plugins that cannot be read; `svc config check`
+ * reports them. Reads package.json directly, so that help does not load the kernel.
  */
-export async function commandSources(config?: string, place: Place = here()): Promise<CommandSource[]> {
+export async function commandSources(config?: string, place: CommandPlace = here()): Promise<CommandSource[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const manager = managerSources()
   const taken = new Set<string>(manager.flatMap(one => one.ids))
@@ -47,18 +47,18 @@ export async function commandSources(config?: string, place: Place = here()): Pr
   return [...manager, ...others]
 }
 
-/** A part of svc, not of a configuration: no server loads it. */
+/** The plugin is a part of svc: no server loads it, and no configuration names it. */
 const managerSources = (): CommandSource[] => [sourceOf({ use: MANAGER, from: OURS }) ?? []].flat()
 
 const CURATED: ReadonlySet<unknown> = new Set(DEFAULTS.plugins as readonly string[])
 
-/** What is reserved for a plugin that came with svc is not for another one of that name. */
+/** A reserved word is only for the plugin that came with svc, not for another plugin of that name. */
 function mayTake({ use, from }: PluginEntry, id: string): boolean {
   const owner = reservedFor(id.split(':'))
   return owner === undefined || (from === OURS && use === owner)
 }
 
-/** The plugin that came with svc, is not loaded, and has the command of these words, or the topic where no known command has it. */
+/** Finds a plugin that comes with svc, is not loaded, and has this command, or this topic if no known command has it. */
 export function curatedOwner([first = '', second = '']: readonly string[], known: readonly string[]): string | undefined {
   const isTopic = !known.some(id => id.startsWith(`${first}:`))
   const isMeant = (id: string) => id === first || id === `${first}:${second}` || (isTopic && id.startsWith(`${first}:`))
@@ -69,8 +69,8 @@ const mayHaveCommands = ({ use, from }: PluginEntry) =>
   from !== OURS || !CURATED.has(use) || WITH_COMMANDS.includes(use as string)
 
 /**
- * The commands of plugins that a command line may mean. Help, completion and the version read no configuration but a file that is named: they have the commands of what
- * came with svc, what is installed, and what that file adds.
+ * Returns the commands that a command line can mean. Help, completion and the version read only the configuration file that the
+ * command line names.
  */
 export async function sourcesFor(argv: readonly string[], file?: string): Promise<CommandSource[]> {
   const isCompletion = argv[0] === COMPLETION
@@ -94,10 +94,10 @@ function sourceOf(entry: PluginEntry): CommandSource | undefined {
   return file === undefined ? undefined : sourceIn(dirname(file), entry)
 }
 
-/** What else a manifest declares is refused where the plugin is loaded or installed. */
+/** Loading and installation reject all other ids. */
 const ID = /^[A-Za-z0-9][\w-]*(:[A-Za-z0-9][\w-]*)*$/
 
-/** The commands of the plugin in a folder; none where it declares none, or their module is not there. */
+/** Returns the commands of the plugin in a folder; undefined if it declares none or its module does not exist. */
 export function sourceIn(folder: string, entry: PluginEntry): CommandSource | undefined {
   const file = join(folder, 'package.json')
   const pkg = readJson<PackageJson>(file)
@@ -121,17 +121,17 @@ export function sourceIn(folder: string, entry: PluginEntry): CommandSource | un
   }
 }
 
-/** By the package's `exports`, so that one manifest serves sources and `dist`. */
+/** Resolves through the `exports` of the package, so one manifest serves sources and `dist`. */
 function targetOf(file: string, { name = '' }: PackageJson): string | undefined {
   try {
     return createRequire(file).resolve(join(name, COMMANDS_MODULE))
   } catch {
-    // svc config check says so
+    // svc config check reports this
     return undefined
   }
 }
 
-/** Of a plugin that came with svc: made by its build. */
+/** The facts that the build of a plugin of svc wrote. */
 const builtFacts = (name: string, target: string) =>
   name.startsWith('@svc/') && target.endsWith('.js') ? readJson<CommandFacts>(join(dirname(target), 'commands.json')) : undefined
 

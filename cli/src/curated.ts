@@ -1,6 +1,6 @@
 import type { ConfigTree } from '@svc/core'
 
-/** The plugins that `svc` brings with it. A configuration adds to them by name, and takes one out with `{ use, enabled: false }`. */
+/** The plugins that come with svc. A configuration adds plugins by name, and removes one with `{ use, enabled: false }`. */
 const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
@@ -49,7 +49,7 @@ const CURATED = [
   '@svc/plugin-store-sqlite',
 ] as const
 
-/** Those of them that add commands: help reads the package.json of no other. */
+/** The plugins with commands. Help reads only their package.json. */
 export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-chat',
   '@svc/plugin-mcp-client',
@@ -104,5 +104,5 @@ export type CuratedModules = [
   typeof import('@svc/plugin-store-sqlite'),
 ]
 
-/** The lightest layer of configuration: the curated plugins, and a provider that needs no key. */
+/** The default configuration: the curated plugins, and a provider that needs no key. */
 export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local: {} } }

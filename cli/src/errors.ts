@@ -1,26 +1,26 @@
 import { COMMANDS_MODULE, codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 
-/** No answer came; where the certificate of what listens there is at fault, that is said. */
+/** The server does not answer, or its certificate is not trusted. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
   const tls = tlsFault(cause)
   if (tls === undefined)
     return svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
       cause,
       details: { url },
-      hint: 'check the address, or start the server with `svc serve`',
+      hint: 'Check the address, or start the server with `svc serve`',
     })
   const message = `the server at ${url} answers, but its certificate is not trusted (${tls})`
   return svcError('SERVER_UNREACHABLE', message, { cause, details: { url, tls }, hint: tlsHint(tls) })
 }
 
-/** A server that sends its clients elsewhere: who is asked with a credential says where that goes. */
+/** The server redirects. svc does not follow, because it would send the credential along. */
 export const serverRedirects = (url: string, status: number, place: string | undefined): SvcError =>
   svcError(
     'SERVER_REDIRECTS',
-    `${url} answers with a redirect (${status}) to ${place ?? 'no address'}, and redirects are not followed`,
+    `${url} answers with a redirect (${status}) to ${place ?? 'no address'}, and svc does not follow redirects`,
     {
       details: { url, status, ...(place === undefined ? {} : { to: place }) },
-      hint: place === undefined ? 'check the address' : `where you trust it, name it: --url ${place}`,
+      hint: place === undefined ? 'Check the address' : `If you trust that server, use --url ${place}`,
     }
   )
 
@@ -33,24 +33,24 @@ function tlsFault(error: unknown): string | undefined {
 }
 
 function tlsHint(code: string): string {
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'take an address that the certificate names'
-  if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the server'
-  return 'where you trust it, set NODE_EXTRA_CA_CERTS=<cert.pem> to its certificate or that of its issuer'
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'Use an address that the certificate names'
+  if (code === 'CERT_HAS_EXPIRED') return 'Renew the certificate of the server'
+  return 'If you trust it, set NODE_EXTRA_CA_CERTS=<cert.pem> to its certificate or to that of its issuer'
 }
 
 export const urlInvalid = (url: string): SvcError =>
-  svcError('URL_INVALID', `"${url}" is no address of a server`, { hint: 'write it like http://127.0.0.1:8080' })
+  svcError('URL_INVALID', `"${url}" is not the address of a server`, { hint: 'Write it like http://127.0.0.1:8080' })
 
-/** A port that a server of this very home has. */
+/** A server of this svc home uses the port. */
 export const portOurs = (host: string, port: number, pid: number, plugin: string | undefined): SvcError =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by a server of this svc home (process ${pid})`, {
     ...(plugin === undefined ? {} : { plugin }),
     details: { host, port, pid },
-    hint: `it runs already: \`svc reload\` makes it take up a changed configuration; stop it (kill ${pid}) to start anew, or serve beside it with --port`,
+    hint: `Run \`svc reload\` to apply a changed configuration. Stop the server (kill ${pid}) to restart it, or use another port with --port`,
   })
 
 export const commandBroken = (command: string, plugin: string, cause: unknown): SvcError =>
-  svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
+  svcError('COMMAND_BROKEN', `cannot load the module of the command "${command}": ${messageOf(cause)}`, {
     plugin,
     cause,
     hint:
@@ -63,7 +63,7 @@ export const importTimeout = (plugin: string, limitMs: number): SvcError =>
   svcError('TIMEOUT', `its import did not end within ${limitMs / 1000} s`, {
     plugin,
     details: { limit_ms: limitMs },
-    hint: 'Let the module only define things: what waits or connects belongs into setup() or run()',
+    hint: 'Let the module only define things. Move code that waits or connects into setup() or run()',
   })
 
 /** A command line whose arguments or flags are wrong. `known`: the ids of all commands. */
@@ -72,24 +72,24 @@ export function commandLineInvalid(message: string, argv: readonly string[], kno
   return svcError('COMMAND_LINE_INVALID', message, { hint: helpFor(argv, words) })
 }
 
-/** A command line that names no command: `said` are the words that were taken for one. */
+/** A command line that names no command. `said`: the words of the command. */
 export function commandUnknown(said: readonly string[], argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
   const near = nearCommand(argv, words)
   const topics = words.map(one => one.split(' ')[0]!)
-  const more = argv.includes('--help') ? '; with --config <file> also the commands that a configuration adds' : ''
+  const more = argv.includes('--help') ? '; with --config <file> also the commands of a configuration' : ''
   return svcError('COMMAND_LINE_INVALID', `there is no command "${said.join(' ')}"`, {
     hint: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${helpFor(argv, topics)}${more}`,
   })
 }
 
-/** A command of a plugin that came with svc and that the configuration does not load. */
+/** A command of a plugin that comes with svc and that the configuration disables. */
 export const commandLeftOut = (word: string, plugin: string): SvcError =>
-  svcError('COMMAND_LINE_INVALID', `"${word}" is a command of ${plugin}, and the configuration leaves that plugin out`, {
+  svcError('COMMAND_LINE_INVALID', `"${word}" is a command of ${plugin}, which the configuration disables`, {
     hint: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
   })
 
-/** Below a topic that is there by the second word alone; else by two words, then by the first as a command and as a topic. */
+/** Compares the second word within a known topic; otherwise both words, then the first word with commands and topics. */
 function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
   const [first = '', second = ''] = argv.slice(
     0,
@@ -103,50 +103,54 @@ function nearCommand(argv: readonly string[], words: readonly string[]): string 
   return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1)) ?? nearest(first, [...topics])
 }
 
-/** Help of the longest name that the command line begins with, else of svc. */
+/** Suggests the help of the longest known name that the command line begins with, or of svc. */
 function helpFor(argv: readonly string[], names: readonly string[]): string {
   const line = `${argv.join(' ')} `
   const [found] = names.filter(one => line.startsWith(`${one} `)).sort((a, b) => b.length - a.length)
-  return `svc ${found === undefined ? '' : `${found} `}--help shows what there is`
+  return `svc ${found === undefined ? '' : `${found} `}--help lists the commands and flags`
 }
 
 export const answerTooLarge = (url: string, limit: number): SvcError =>
   svcError('ANSWER_TOO_LARGE', `the answer has more than ${limit} characters`, {
     where: url,
-    hint: 'check the address: no svc answers so',
+    hint: 'Check the address: this is not an svc server',
   })
 
 export const pipeMissing = (spoken: string): SvcError =>
-  svcError('PIPE_MISSING', `no loaded plugin speaks ${spoken} over standard input and output`, {
-    hint: 'take the plugin that stands in for "@svc/plugin-mcp-server" out of "plugins", or serve on a port: svc mcp serve --port 8081',
+  svcError('PIPE_MISSING', `no loaded plugin serves ${spoken} over standard input and output`, {
+    hint: 'Remove the plugin that replaces "@svc/plugin-mcp-server" from "plugins", or serve on a port: svc mcp serve --port 8081',
   })
 
-/** What only the command line itself can be blamed for. */
+/** Codes of errors in the command line itself. */
 const USAGE = ['CONSENT_MISSING', 'COMMAND_LINE_INVALID']
 
-/** Whether nothing was done, because what was asked for is wrong: exit code 2. */
+/** Whether a code means a wrong command line: exit code 2. */
 export const isUsage = (code: string | undefined): boolean => code !== undefined && USAGE.includes(code)
 
 export const onlyInProcess = (plugin: string, why: string): SvcError =>
-  svcError('NOT_ISOLABLE', `cannot run in a process of its own: ${why}`, {
+  svcError('NOT_ISOLABLE', `cannot run in its own process: ${why}`, {
     plugin,
-    hint: `if you trust its code: { use: "${plugin}", isolation: "in-process" } in "plugins"; svc plugins install asks for --trust`,
+    hint: `If you trust its code, write { use: "${plugin}", isolation: "in-process" } into "plugins", or install it with --trust`,
   })
 
 export const pluginForeign = (path: string, reason: string) =>
-  svcError('PLUGIN_FOREIGN', `the plugin in ${path} is not loaded, because a file of it could be another user's: ${reason}`, {
-    where: path,
-    hint: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
-  })
+  svcError(
+    'PLUGIN_FOREIGN',
+    `svc does not load the plugin in ${path}, because another user can write one of its files: ${reason}`,
+    {
+      where: path,
+      hint: 'If it is yours, make yourself its owner and remove the write permission of others (chown, chmod go-w)',
+    }
+  )
 
-/** A start on trial that gave no sign of life. */
+/** A trial start that gave no sign of life. */
 export const trialHung = (ms: number): SvcError =>
-  svcError('SETUP_TIMEOUT', `the start with them gave no sign of life for ${ms / 1000} s: a setup keeps its process busy`, {
-    hint: 'a plugin with --isolation in-process does not let go of the process; fix its setup, or install it without --trust',
+  svcError('SETUP_TIMEOUT', `the trial start gave no sign of life for ${ms / 1000} s: a setup blocks its process`, {
+    hint: 'Fix the setup of the plugin that runs with --isolation in-process, or install it without --trust',
   })
 
-/** A start on trial that ended without a word. */
+/** A trial start whose process ended. */
 export const trialEnded = (how: string): SvcError =>
-  svcError('SETUP_FAILED', `the start with them ended its process (${how})`, {
-    hint: 'a plugin with --isolation in-process ends the process in its setup; fix that, or install it without --trust',
+  svcError('SETUP_FAILED', `the trial start ended its process (${how})`, {
+    hint: 'Fix the plugin with --isolation in-process that ends the process in its setup, or install it without --trust',
   })

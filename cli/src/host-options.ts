@@ -9,17 +9,17 @@ import { RESERVED } from './reserved.ts'
 import { LOCK_LAYER, OURS, placed } from './plugin-places.ts'
 import { RESERVED_WORDS } from './summaries.ts'
 
-// written by the build; a checkout has none
+// the build writes it; a checkout has none
 usePrecompiled(join(import.meta.dirname, 'validators.cjs'))
 
 const isSlot = (value: object): value is AnySlot => 'what' in value && value.what === 'slot'
 
-/** The slots of the contracts: a plugin may add to one that no loaded plugin reads. */
+/** The slots of the contracts. A plugin can add to a slot that no loaded plugin reads. */
 const SLOTS = Object.values(contracts)
   .filter(isSlot)
   .map(slot => slot.name)
 
-/** What every host of the command line is started with. */
+/** The options of every host that the command line starts. */
 export const hostOptions = (
   config: Config,
   home: string,
@@ -33,11 +33,10 @@ export const hostOptions = (
   version: version(),
   isolate: isolateWith(config, excluded),
   ...(config.plugins.some(one => one.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
-  without: plugin =>
-    isInstalled(config, plugin) ? `start without it, where it stays installed: svc plugins disable ${plugin}` : undefined,
+  without: plugin => (isInstalled(config, plugin) ? `disable it: svc plugins disable ${plugin}` : undefined),
 })
 
-/** What is wrong with files that were good before is a problem; what was wrong then is one already. */
+/** Reports only plugins whose files were intact at the start. */
 async function watchedFiles({ plugins, problems }: Config) {
   const { watchFiles } = await import('./installed.ts')
   const changed = watchFiles(plugins)
@@ -45,7 +44,7 @@ async function watchedFiles({ plugins, problems }: Config) {
   return () => changed().filter(one => !known.has(one.plugin))
 }
 
-/** A build has what it was built with: nothing of it can be switched off. */
+/** Nothing in a build can be disabled. */
 function isInstalled({ layers }: Config, plugin: string): boolean {
   if (process.env.SVC_PLUGINS) return false
   const { plugins = [] } = layers.find(one => one.name === LOCK_LAYER)?.value ?? {}

@@ -3,8 +3,8 @@ import type { CuratedModules } from './curated.ts'
 import type { DocumentedConfig } from './reserved.ts'
 
 /**
- * Types a `svc.config.ts` for the plugins that come with svc, and for others that it is told of; returns what it is given:
- * `export default defineConfig<[typeof import('svc-plugin-weather')]>({ server: { port: 9000 }, plugins: ['svc-plugin-weather'] })`
+ * Types a `svc.config.ts` for the plugins that come with svc, and for the modules in `M`. Returns its argument: `export default
+ * defineConfig<[typeof import('svc-plugin-weather')]>({ server: { port: 9000 }, plugins: ['svc-plugin-weather'] })`
  */
 export function defineConfig<M extends readonly unknown[] = []>(
   config: ConfigFor<[...CuratedModules, ...M]> & DocumentedConfig

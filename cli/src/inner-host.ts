@@ -4,17 +4,17 @@ import { protectedPathsOf } from './plugin-paths.ts'
 
 type Loaded = Plan['loaded'][number]
 
-/** A host inside a command: everything but what would listen. */
+/** A host inside a command: all plugins except those that listen. */
 export interface InnerHost extends AsyncDisposable {
   readonly host: RunningHost
   readonly plan: Plan
-  /** Names of the plugins that were left out. */
+  /** Names of the plugins that were not started. */
   readonly leftOut: ReadonlySet<string>
 }
 
 /**
- * Starts the configured plugins in this process, without the surface ones and those that need them; `kept`: sections whose owners stay all the same. Throws
- * START_FAILED with every problem.
+ * Starts the configured plugins in this process, except surfaces and plugins that need one. `kept`: sections whose owners start
+ * nevertheless. Throws START_FAILED with every problem.
  */
 export async function startInnerHost(
   config: Config,
@@ -27,7 +27,7 @@ export async function startInnerHost(
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
   const out = withoutSurface(plan.loaded, kept)
   const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
-  // the plan has held manifests to the slots and commands of all plugins; here only some are
+  // the plan has checked the manifests against the slots and commands of all plugins
   const { slots: _slots, commands: _commands, ...same } = options
   const host = await startHost({
     ...same,
@@ -45,7 +45,7 @@ const refOf = ({ name, plugin, found }: Loaded) => ({
   ...(found.declared ? { manifest: found.manifest } : {}),
 })
 
-/** The plan has checked every key; here only the owners of some are missing. */
+/** The plan has checked every key, and here the owners of some are missing. */
 const openSections = (config: Config) =>
   Object.keys(config.value)
     .filter(section => section !== 'host' && section !== 'log')

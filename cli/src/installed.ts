@@ -14,13 +14,13 @@ import {
 import { filesChanging, matchesPattern } from '@svc/runtime/isolation'
 import { LOCK_LAYER } from './plugin-places.ts'
 
-/** What is installed, as configuration, and what is wrong with it. */
+/** The installed plugins as a layer of configuration, with their problems. */
 export interface Installed {
   readonly layer: Layer
   readonly problems: readonly SvcError[]
 }
 
-/** The installed plugins that are in force, verified; of `lock` where it is given. None where nothing was installed. */
+/** Reads and verifies the installed plugins; uses `lock` instead of the file if given. */
 export async function readInstalled(home: string, lock?: Lock): Promise<Installed> {
   try {
     const inForce = lock ?? (await readLock(home))
@@ -30,7 +30,7 @@ export async function readInstalled(home: string, lock?: Lock): Promise<Installe
   }
 }
 
-/** What `verifySet` finds, with a hint that fits: in a build nothing can be put together anew. */
+/** Verifies the files. In a build, the hint names a new build, because a build cannot reinstall plugins. */
 export async function verified(home: string, lock: Lock): Promise<SvcError[]> {
   const problems = await verifySet(home, lock)
   return process.env.SVC_PLUGINS ? problems.map(ofBuild) : problems
@@ -41,7 +41,7 @@ const ofBuild = ({ code, message, plugin, where, details }: SvcError) =>
     details,
     ...(plugin === undefined ? {} : { plugin }),
     ...(where === undefined ? {} : { where }),
-    hint: 'this is a build: put a new one (svc build) in its place, or copy it again from where it is as it was',
+    hint: 'Replace this build with a new one (svc build), or copy it again from an intact copy',
   })
 
 function layerOf(home: string, lock: Lock): Layer {
@@ -49,21 +49,24 @@ function layerOf(home: string, lock: Lock): Layer {
   return { name: LOCK_LAYER, value: plugins.length === 0 ? {} : { plugins } }
 }
 
-/** By its folder, not by its name: a package of that name next to the configuration is another one. */
+/** Uses the folder, not the name: another package of that name can be next to the configuration. */
 export function entryOf({ name, isolation, permissions, declares, commands, files }: LockedPlugin, folder: string): PluginEntry {
   return {
     name,
     use: pathToFileURL(join(folder, '/')).href,
     ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
     ...(isolation === 'process' ? { permissions } : {}),
-    // a link has none: it is what lies there
+    // a link has none: svc loads the files as they are
     ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
     ...(commands === undefined ? {} : { commands }),
   }
 }
 
-/** Watches the files of installed plugins while they are loaded: the function it returns says which are not as the lock has them, or were written meanwhile. */
+/**
+ * Watches the files of installed plugins while they load. The returned function reports the files that differ from the lock or
+ * were written meanwhile.
+ */
 export function watchFiles(entries: readonly PluginEntry[]): () => readonly SvcError[] {
   const held = entries.flatMap(({ name = '', use, files }) =>
     files === undefined ? [] : [{ name, files, folder: fileURLToPath(use as string) }]
@@ -83,23 +86,26 @@ function changeOf(
   }
 }
 
-/** Whether the files of a worker's configuration are still those that were verified: a successor of a dead worker gets that configuration, not the lock. */
+/** Verifies the files again for a worker that replaces a dead one: it gets the former configuration, not the lock. */
 export async function changedSince(home: string, layers: readonly Layer[]): Promise<readonly SvcError[]> {
   const layer = layers.find(one => one.name === LOCK_LAYER)
   if (layer === undefined || !existsSync(join(home, LOCK_LAYER))) return []
   const now = await readInstalled(home)
-  // where another set is in force by now, its hashes say nothing of the former one's files
+  // with another set, the hashes do not describe the former files
   return JSON.stringify(now.layer.value) === JSON.stringify(layer.value) ? now.problems : []
 }
 
-/** Variables that a plugin declares and that are not there, as its manifest has them; a pattern that none fits is one, too. What the configuration names (`<providers[].api_key_env>`) is not looked up. */
+/**
+ * Returns the declared variables that are not set. Includes patterns that match no variable, and skips names from the
+ * configuration (`<providers[].api_key_env>`).
+ */
 export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {
   const set = Object.keys(all)
   return env.filter(one => !one.startsWith('<') && !set.some(name => matchesPattern(one, name)))
 }
 
-/** What to do about it. A server keeps the variables that it was started with: a reload brings no others. */
-export const UNSET_HINT = 'where the plugin needs it, export it before svc serve is started, and start a server that runs anew'
+/** A server keeps the variables of its start; a reload brings no others. */
+export const UNSET_HINT = 'If the plugin needs it, export it and restart the server (svc serve)'
 
 /** `TIDES_KEY is not set here`. */
 export const unsetText = (names: readonly string[]): string =>

@@ -4,18 +4,18 @@ import { INTERRUPTED } from './command/errors.ts'
 
 export { INTERRUPTED }
 
-/** Resolves once it is aborted: for a race against work that cannot be ended. */
+/** Resolves when the signal aborts: for a race against work that cannot be aborted. */
 export const interruption = async (signal: AbortSignal): Promise<undefined> => {
   if (!signal.aborted) await once(signal, 'abort')
 }
 
-/** Says that an interrupted change of plugins has changed nothing, and ends the process: what it has begun and cannot end would hold it up. */
+/** Reports that an interrupted change has changed nothing, and exits. Unfinished work would keep the process alive. */
 export function endUnchanged(): never {
   process.stderr.write('interrupted: nothing was changed\n')
   process.exit(INTERRUPTED)
 }
 
-/** A signal that aborts at Ctrl-C; a second one ends the process at once. */
+/** A signal that aborts at Ctrl-C; a second Ctrl-C ends the process at once. */
 export function abortOnInterrupt(): { readonly signal: AbortSignal } & Disposable {
   const controller = new AbortController()
   const onInterrupt = () => {

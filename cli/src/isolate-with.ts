@@ -18,10 +18,10 @@ import { OURS } from './plugin-places.ts'
 const isToken = (value: unknown): value is AnyService | AnySlot =>
   typeof value === 'object' && value !== null && 'what' in value && (value.what === 'service' || value.what === 'slot')
 
-/** The host's own tokens: an isolated plugin is held to their form. */
+/** The tokens of the host: calls of an isolated plugin are checked against them. */
 const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
-/** Runs packages in processes of their own, held by the service `Isolation`, but for those that are kept out. Throws NOT_ISOLABLE for what cannot. */
+/** Runs packages in their own processes through the service `Isolation`, except those in `keptOut`. Throws NOT_ISOLABLE. */
 export const isolateWith =
   (config: Config, excluded: readonly IsolatedName[] = []): Isolate =>
   async ({ name, module, folder, manifest }, entry) => {
@@ -30,28 +30,28 @@ export const isolateWith =
     const ref = { name, module, confinement: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
     const { isolate } = await import('@svc/runtime/isolation')
     const { files } = entry
-    // it may be started again long after the start of the server
+    // it can be restarted long after the start of the server
     const verify = async () => (await import('@svc/plugin-manager/installed')).verifyFiles(name, folder, files!)
     const options = { contracts: TOKENS, excluded, ...(files === undefined ? {} : { verify }) }
     const describe = () => (excluded.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
     return isolate(ref, options, entry.declares ?? (await describe()))
   }
 
-/** What is kept out is not even run to learn what it declares. */
+/** A plugin that is kept out does not even run to be described. */
 const NOTHING = { requires: {}, optional: {} }
 
-/** Why a plugin can only run in the host's process, where that is so. */
+/** Why a plugin can only run in the host's process; undefined if it can be isolated. */
 export function whyInProcess({ kind, contributes = {} }: Manifest): string | undefined {
   if (kind === 'store') return `it is of kind "${kind}"`
   return Object.hasOwn(contributes, 'mounts') ? 'it adds mounts' : undefined
 }
 
-/** The plugins that hold isolated ones. */
+/** The plugins that isolate others. */
 export const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
 
 /**
- * Runs the module of a plugin once, in the sandbox, to learn what it declares: plain data for `declares` of its entry. `tree`: the configuration, of which its
- * section `isolation` counts. Throws what importing it throws, and ISOLATION_UNAVAILABLE.
+ * Runs the module of a plugin once in the sandbox, to read its declarations for `declares` of its entry. Uses only the section
+ * `isolation` of `tree`. Throws the error of the import, and ISOLATION_UNAVAILABLE.
  */
 export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: ConfigTree): Promise<unknown> {
   const { describeIsolated } = await import('@svc/runtime/isolation')

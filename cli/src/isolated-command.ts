@@ -2,24 +2,24 @@ import { fileURLToPath } from 'node:url'
 import { codeOf, messageOf, svcError, systemContext } from '@svc/core'
 import type { TaskRun } from '@svc/runtime/isolation'
 import type { CommandContext } from '@svc/core/contracts'
-import { CommandDesk, type CommandFailure, type CommandInput } from './command-bridge.ts'
+import { CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import { commandClass, describeCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/run-command.ts'
 import type { RunnableCommand } from './command/index.ts'
 import { exitOf } from './command/errors.ts'
 
-// Runs in the process of an isolated plugin: its commands are imported here, and nowhere else.
+// Runs in the process of an isolated plugin: only this process imports its commands.
 
-/** Describes the commands of a plugin, or runs one; resolves with the facts or with the exit code. */
+/** Describes the commands of a plugin, or runs one. Resolves with the facts or with the exit code. */
 export const run: TaskRun = async (module, input, channel) => {
   const { plugin, version, command } = input as CommandInput
   const target = fileURLToPath(module)
   if (command === undefined) return describeCommands({ plugin, version, target })
   const found = (await commandClass({ plugin, target }, command.id)) as unknown as RunnableCommand
-  const desk = channel.reach('desk', CommandDesk)
+  const bridge = channel.reach('bridge', CommandBridge)
   const ctx = systemContext(channel.signal)
   const interrupted = new AbortController()
-  desk.interrupted(ctx).then(
+  bridge.interrupted(ctx).then(
     () => interrupted.abort(svcError('INTERRUPTED', 'interrupted')),
     () => {}
   )
@@ -29,7 +29,7 @@ export const run: TaskRun = async (module, input, channel) => {
     cwd: command.cwd,
     print: line => void process.stdout.write(`${line}\n`),
     note: line => void process.stderr.write(`${line}\n`),
-    setting: (...keys) => desk.setting(keys, ctx),
+    setting: (...keys) => bridge.setting(keys, ctx),
     host: () => Promise.reject(notHere(command.id, 'the host')),
     server: () => Promise.reject(notHere(command.id, 'a server')),
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
@@ -39,25 +39,25 @@ export const run: TaskRun = async (module, input, channel) => {
     const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)
     return typeof code === 'object' || typeof code === 'number' ? code : Number(process.exitCode ?? 0)
   } finally {
-    // the host ends this process then, whatever its pipes have not taken yet
+    // the host then ends this process, even if its pipes are not empty
     await Promise.all([flushed(process.stdout), flushed(process.stderr)])
   }
 }
 
-/** Resolves once all that was written before has left the process, or cannot any more. */
+/** Resolves when all output has left the process, or the stream is destroyed. */
 const flushed = (stream: NodeJS.WriteStream) =>
   new Promise<void>(resolve => (stream.destroyed ? resolve() : stream.write('', () => resolve())))
 
 const notHere = (id: string, what: string) =>
   svcError(
     'COMMAND_ISOLATED',
-    `the command "${id.replaceAll(':', ' ')}" asks for ${what}, which is not there in a process of its own`,
+    `the command "${id.replaceAll(':', ' ')}" asks for ${what}, which an isolated command cannot reach`,
     {
       hint: 'Install the plugin with --isolation in-process --trust',
     }
   )
 
-/** What oclif ends a command with: its exit code, or the error that the command line ends with. */
+/** Converts oclif's ending into an exit code, or into the error that the command line ends with. */
 function asPlain(error: unknown): number | { readonly failed: CommandFailure } {
   const exit = exitOf(error)
   if (codeOf(error) === 'EEXIT') return exit ?? 0

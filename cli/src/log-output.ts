@@ -2,19 +2,21 @@ import { write, writeSync } from 'node:fs'
 import { codeOf, type LogOptions } from '@svc/core'
 import { visible, visibleLines } from './command/text.ts'
 
-// An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
+// An `import` of node:util loads all its lazy exports, which would delay every start.
 const { styleText } = process.getBuiltinModule('node:util')
 
-/** Where a process writes its log. */
+/** The log of a process. */
 export interface LogOutput {
   readonly destination: { write(line: string): void }
-  /** Writes what is still in memory; resolves when it is written, or when nobody reads it. */
+  /** Writes the buffered lines. Resolves when they are written, or when the reader has gone. */
   readonly end: () => Promise<void>
-  /** The same at once, for the very end of the process. */
+  /** The same, synchronously, for the exit of the process. */
   readonly endNow: () => void
 }
 
-/** Log lines on a stream: JSON for programs, in memory for half a second at most; one readable line each on a terminal. What others say in it steers no terminal. */
+/**
+ * Writes log lines to a stream: buffered JSON, or readable lines on a terminal. Control characters in the lines are escaped.
+ */
 export function openLog(stream: NodeJS.WriteStream & { readonly fd: number }, json: boolean): LogOutput {
   if (!stream.isTTY || json) return bufferedOutput(stream.fd)
   return { destination: { write: line => void stream.write(readable(line, stream)) }, end: async () => {}, endNow() {} }
@@ -22,15 +24,17 @@ export function openLog(stream: NodeJS.WriteStream & { readonly fd: number }, js
 
 const FLUSH_MS = 500
 const ENOUGH = 65_536
-/** What a reader that stops reading, or a full disk, may make this process hold; more is dropped, and told once it goes on. */
+/**
+ * Limit of the buffer if the reader stops or the disk is full. More lines are dropped, and their number is logged afterwards.
+ */
 const MOST = 8 * 1024 * 1024
 const RETRY_MS = 20
 const END_TRIES = 50
 
 /**
- * Collects lines and writes them in pieces, off the event loop: a destination of our own, which pino takes as its manual says (an object with `write`).
- * `pino.destination({ sync: false })` cannot be used: at the exit of the process it writes what is left until that succeeds (sonic-boom's `flushSync` repeats each
- * error), so a process whose reader has gone, or whose disk is full, never ends. With `sync: true` a slow reader holds up the event loop.
+ * Collects lines and writes them in pieces, off the event loop. pino takes it as a destination (an object with `write`).
+ * `pino.destination({ sync: false })` cannot be used: at exit, sonic-boom's `flushSync` repeats failed writes for ever, so the
+ * process never ends when its reader has gone or the disk is full. With `sync: true`, a slow reader blocks the event loop.
  */
 function bufferedOutput(fd: number): LogOutput {
   let waiting = ''
@@ -81,21 +85,21 @@ function bufferedOutput(fd: number): LogOutput {
   }
 }
 
-/** What JSON may hold as it is, and a terminal that shows the log obeys or turns round: controls above ASCII, line separators, direction marks. */
+/** Characters that JSON allows and a terminal interprets: controls above ASCII, line separators, direction marks. */
 const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
-/** A line of JSON with these written as JSON escapes them. */
+/** A line of JSON with these characters escaped. */
 const harmless = (line: string) => line.replace(STEERING, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 const droppedLine = (lines: number) =>
-  `${JSON.stringify({ level: 40, time: new Date().toISOString(), msg: `${lines} lines of this log are missing here: nobody took them`, dropped: lines })}\n`
+  `${JSON.stringify({ level: 40, time: new Date().toISOString(), msg: `${lines} lines of this log are missing here, because the reader was too slow`, dropped: lines })}\n`
 
-/** A disk has room again one day; a reader that has left does not come back. */
+/** A full disk can have room again; a reader that has left does not come back. */
 const FULL = new Set<string | undefined>(['ENOSPC', 'EDQUOT', 'EIO'])
 const canWait = (error: unknown) => isBusy(error) || FULL.has(codeOf(error))
 const isBusy = (error: unknown) => codeOf(error) === 'EAGAIN' || codeOf(error) === 'EBUSY'
 
-/** Gives up after a while: a log line is no reason to keep a process. */
+/** Gives up after a while: a log line must not keep the process alive. */
 function writeNow(fd: number, bytes: Buffer): void {
   for (let at = 0, tries = 0; at < bytes.length && tries < END_TRIES; ) {
     try {
@@ -115,7 +119,7 @@ const LEVELS: Readonly<Record<number, { word: string; colour: 'gray' | 'green' |
   50: { word: 'error', colour: 'red' },
 }
 
-/** One JSON log line as a person reads it: time, level, plugin, sentence, facts. */
+/** A JSON log line for a person: time, level, plugin, message, facts. */
 export function readable(line: string, stream: NodeJS.WriteStream): string {
   const {
     time,
@@ -138,13 +142,16 @@ export function readable(line: string, stream: NodeJS.WriteStream): string {
   const [first = '', ...others] = String(msg).split('\n').map(visible)
   const stack = err?.stack ? visibleLines(err.stack).split('\n') : []
   const begin = [...head, first, paint('gray', rest.join(' '))].join(' ').trimEnd()
-  // no line of a text of others looks like one of this log
+  // no line of a foreign text can look like a line of this log
   return `${[begin, ...[...others, ...stack].map(one => `  ${one}`)].join('\n')}\n`
 }
 
 const shortName = (plugin: string) => visible(plugin.replace(/^@svc\/plugin-/, ''))
 
-/** The log of a host inside a command, of which a person is told what isolated plugins were refused: they themselves see a variable that is not set, a host that cannot be reached. */
+/**
+ * The log of a host inside a command. It shows only refused accesses of isolated plugins, which themselves see a missing
+ * variable or an unreachable host.
+ */
 export const REFUSALS: LogOptions = { level: 'warn', destination: { write: line => void process.stderr.write(refusalIn(line)) } }
 
 function refusalIn(line: string): string {

@@ -3,11 +3,11 @@ import { endWithReader } from './signals.ts'
 import { parseServe, runServe } from './serve-flags.ts'
 import { reservedFor } from './summaries.ts'
 
-/** Runs the command line; resolves with the exit code. `svc serve` is read without oclif, because a server must start fast. */
+/** Runs the command line; resolves with the exit code. Parses `svc serve` without oclif, for a fast start. */
 async function main(words: string[]): Promise<number> {
   endWithReader()
   const { file, argv } = readConfigFlag(words)
-  // a command that came with svc is there without the file, and says itself what is wrong with it
+  // a command of svc works without the file and reports its problems itself
   if (
     file !== undefined &&
     reservedFor(argv) === undefined &&
@@ -22,14 +22,14 @@ async function main(words: string[]): Promise<number> {
 
 const isAtTerminal = () => process.stdin.isTTY && process.stderr.isTTY
 
-/** Not of the project: help, the version, and what only asks a server that runs. */
+/** Help, the version, `reload` and `status` read no configuration of the project. */
 const readsProject = (argv: readonly string[]) =>
   argv.length > 0 && !['--version', 'reload', 'status'].includes(argv[0]!) && !argv.includes('--help')
 
 const GRACE_MS = 1_000
 
 process.exitCode = await main(process.argv.slice(2))
-// work that a command has given up may hold the process: it ends all the same, once its reader has all
+// abandoned work must not keep the process alive after its output is written
 const end = () => void (isWriting() ? setTimeout(end, GRACE_MS) : process.exit())
 const isWriting = () => process.stdout.writableLength + process.stderr.writableLength > 0
 setTimeout(end, GRACE_MS).unref()

@@ -15,7 +15,7 @@ import type { CommandSource } from './contributed.ts'
 import { COMPLETION, DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
 type Pjson = Interfaces.PJSON
-/** A command as a plugin hands it to oclif: what help shows, and how its class is loaded. */
+/** A command as oclif takes it from a plugin: its help, and how to load its class. */
 type Loadable = Command.Loadable
 
 const isSource = import.meta.url.endsWith('.ts')
@@ -32,7 +32,7 @@ interface Made {
   readonly commands: readonly Loadable[]
 }
 
-/** A plugin for oclif whose commands are known from a manifest. */
+/** An oclif plugin whose commands come from a manifest. */
 function pluginOf({ name, version, root, topics, pjson, hooks = {}, commands }: Made): Interfaces.Plugin {
   const findCommand = async (id: string) => commands.find(one => one.id === id)?.load()
   return {
@@ -58,7 +58,10 @@ function pluginOf({ name, version, root, topics, pjson, hooks = {}, commands }: 
   }
 }
 
-/** svc itself: its own commands, by the manifest of its build; in the repository by their classes. Without those that `others` bring. */
+/**
+ * svc itself. Reads its commands from the manifest of the build, in a checkout from the classes. Leaves out commands that
+ * `others` bring.
+ */
 export async function ownPlugin(others: readonly Interfaces.Plugin[]): Promise<Interfaces.Plugin> {
   const pjson = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as Pjson
   const { name, version } = pjson
@@ -82,17 +85,19 @@ export async function ownPlugin(others: readonly Interfaces.Plugin[]): Promise<I
 
 const builtFacts = () => JSON.parse(readFileSync(`${dirname(TARGET)}/commands.json`, 'utf8')) as CommandFacts
 
-/** How the class of a contributed command is loaded. */
+/** Loads the class of a contributed command. */
 export type LoadCommand = (source: CommandSource, id: string) => Promise<Command.Class>
 
-/** The commands of a plugin for oclif; its code is imported only where nothing is known of what the command line asks for, and to run. */
+/**
+ * The commands of a plugin as an oclif plugin. Imports the plugin's code only to run a command, or if no manifest describes it.
+ */
 export async function contributedPlugin(
   source: CommandSource,
   argv: readonly string[],
   load: LoadCommand
 ): Promise<Interfaces.Plugin> {
   const { plugin: name, version, folder: root, topics, ids } = source
-  // help shows no others, and completion is meant for all
+  // help shows no other commands, and completion needs all
   const isMeant = meantBy(argv)
   const facts = ids.some(isMeant) ? (source.facts() ?? (await describe(source).catch(() => UNDESCRIBED))) : {}
   const isCompleted = argv[0] === COMPLETION
@@ -106,9 +111,9 @@ export async function contributedPlugin(
 }
 
 const NOTHING = { args: {}, flags: {}, hidden: false }
-/** A module that cannot be imported: help goes without it, a run of its commands says why. */
+/** If a module cannot be imported, help leaves it out, and running its commands reports the error. */
 const UNDESCRIBED: CommandFacts = {}
-/** Of a command that could not be described: it takes any words, so that it is the one that runs, and its run says what is wrong. */
+/** A command without a description takes any arguments, so that it runs and reports the error. */
 const UNKNOWN = { ...NOTHING, strict: false }
 
 function loadable(id: string, plugin: string, facts: CommandFacts[string], load: () => Promise<Command.Class>): Loadable {
@@ -116,7 +121,7 @@ function loadable(id: string, plugin: string, facts: CommandFacts[string], load:
   return { ...facts, ...own }
 }
 
-/** Behind its wall where it has one: what is installed was described then, and is not described again. */
+/** Describes in the sandbox if the plugin is isolated. Installed plugins were described at their installation. */
 async function describe(source: CommandSource): Promise<CommandFacts> {
   const { withTimeout } = await import('@svc/core')
   if (source.permissions === undefined) return withTimeout(DESCRIBE_MS, () => describeCommands(source))
@@ -124,17 +129,17 @@ async function describe(source: CommandSource): Promise<CommandFacts> {
   return describeInProcess(source, {}, DESCRIBE_MS)
 }
 
-/** A help page waits no longer for a module to be imported. */
+/** Limit of the import of a module for help. */
 const DESCRIBE_MS = 10_000
 
-/** The commands that help may show: root help has those of one word, and of topics only their own line. */
+/** The commands that help shows: root help lists commands of one word, and only one line for each topic. */
 function meantBy(argv: readonly string[]): (id: string) => boolean {
   const [first] = argv.filter(word => !word.startsWith('-'))
   if (first === COMPLETION) return () => true
   return id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first)
 }
 
-/** oclif's own plugin for completion. */
+/** oclif's plugin for completion. */
 export async function completionPlugin(): Promise<Interfaces.Plugin> {
   const plugin = new Plugin({ name: '@oclif/plugin-autocomplete', root: ROOT, type: 'core' })
   await plugin.load()

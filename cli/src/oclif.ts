@@ -7,14 +7,14 @@ import { type CommandSource, sourcesFor } from './contributed.ts'
 import { completionPlugin, contributedPlugin, type LoadCommand, ownPlugin } from './oclif-plugin.ts'
 import { COMPLETION } from './summaries.ts'
 
-// TypeScript of the repository runs as it is; oclif would look for a compiler
+// Node runs the TypeScript of the repository; oclif would look for a compiler
 settings.enableAutoTranspile = false
 
-/** Runs the command line through oclif; resolves with the exit code: 2 when the command line itself is wrong. */
+/** Runs the command line through oclif; resolves with the exit code, 2 for a wrong command line. */
 export async function runOclif(argv: string[]): Promise<number> {
   const { file } = readConfigFlag(process.argv.slice(2))
   await using running = new AsyncDisposableStack()
-  // help needs none of what runs a command
+  // help does not load what runs a command
   const load: LoadCommand = async (source, id) => {
     const { CommandRunner } = await import('./run-contributed.ts')
     return running.use(new CommandRunner(file)).load(source, id)
@@ -30,7 +30,7 @@ export async function runOclif(argv: string[]): Promise<number> {
   }
 }
 
-/** What oclif runs with: svc, its own plugin for completion where that is asked for, and the plugins that add commands. */
+/** The options of oclif: svc, the plugins that add commands, and for completion oclif's plugin. */
 export async function pluginsFor(argv: readonly string[], sources: readonly CommandSource[], load: LoadCommand) {
   const others = await Promise.all([
     ...(argv[0] === COMPLETION ? [completionPlugin()] : []),
@@ -40,7 +40,10 @@ export async function pluginsFor(argv: readonly string[], sources: readonly Comm
   return { root: own.root, plugins: new Map([own, ...others].map(one => [one.name, one])) }
 }
 
-/** The exit code of a change of the installed plugins. After one that went well the scripts of completion, where there are some, are written anew: they name the commands of plugins. */
+/**
+ * Passes on the exit code of a change of the installed plugins. After a successful change, rewrites the completion scripts if
+ * they exist, because they name the commands of plugins.
+ */
 export async function withCompletion(change: Promise<number>): Promise<number> {
   const code = await change
   if (code === 0) await refreshCompletion().catch(reportCompletion)
@@ -48,7 +51,7 @@ export async function withCompletion(change: Promise<number>): Promise<number> {
 }
 
 async function refreshCompletion(): Promise<void> {
-  // where no scripts are, no plugin is described for them
+  // without scripts, plugins need no description
   if (!existsSync(join((await configFor([])).cacheDir, 'autocomplete'))) return
   const config = await configFor(await sourcesFor([COMPLETION]))
   await config.runCommand('autocomplete:create')

@@ -23,7 +23,7 @@ import { setHome } from './settings.ts'
 
 const CONFIG_NAMES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
 
-/** What a host was made of that may change under a person's hands: files of configuration (those that may yet come, too), profiles, tool servers, linked plugins. */
+/** The paths that `--watch` watches: existing and possible configuration files, profiles, tool servers, linked plugins. */
 export function placesOf(config: Config, home: string, cwd: string = process.cwd()): string[] {
   const files = config.layers.flatMap(({ file }) => (file === undefined ? [] : [file]))
   const coming = [home, cwd].flatMap(folder => CONFIG_NAMES.map(name => join(folder, name)))
@@ -34,7 +34,9 @@ export function placesOf(config: Config, home: string, cwd: string = process.cwd
   ]
 }
 
-/** The folder or file that the code of a plugin is in, whether it is there or not; `undefined` for one that is part of the program, and for an unknown package. */
+/**
+ * The folder or file with the code of a plugin, even if it does not exist; undefined for inline plugins and unknown packages.
+ */
 function pathOfPlugin(entry: PluginEntry): string | undefined {
   const { use } = entry
   if (typeof use === 'object' && !(use instanceof URL)) return undefined
@@ -42,7 +44,7 @@ function pathOfPlugin(entry: PluginEntry): string | undefined {
   return localPath(use, entry) ?? packageFolder(use, entry)
 }
 
-/** The folder or file of a plugin that somebody works on; what was installed changes only by `npm`. */
+/** The folder or file of a plugin under development. Installed packages change only through npm. */
 function pluginPlace(entry: PluginEntry): string[] {
   const path = pathOfPlugin(entry)
   if (path === undefined || !existsSync(path)) return []
@@ -53,7 +55,7 @@ function pluginPlace(entry: PluginEntry): string[] {
 const localPath = (use: string, { from }: PluginEntry) =>
   /^(\.{1,2}$|\.{0,2}\/|[A-Za-z]:\\)/.test(use) ? resolve(folderOf(from ?? process.cwd()), use) : undefined
 
-/** Of a file's path, or a folder's URL. */
+/** `from` is the path of a file or the URL of a folder. */
 const folderOf = (from: string) => (from.startsWith('file:') ? fileURLToPath(new URL('.', from)) : dirname(from))
 
 function packageFolder(name: string, { from }: PluginEntry): string | undefined {
@@ -71,7 +73,10 @@ function manifestOf(name: string, place: string): string | undefined {
   }
 }
 
-/** The plugins in folders and files of the project that another user could have written, each as a problem: its code would run as this user. */
+/**
+ * Returns a problem for each plugin in a folder or file of the project that another user can write: its code would run as this
+ * user.
+ */
 export function foreignPlugins(config: Config, home: string): SvcError[] {
   return placed(config.plugins, home).flatMap(entry => {
     const path = ownPath(entry)
@@ -80,7 +85,7 @@ export function foreignPlugins(config: Config, home: string): SvcError[] {
   })
 }
 
-/** What is installed as a package is its installer's matter. */
+/** The user who installs a package is responsible for its owner. */
 function ownPath(entry: PluginEntry): string | undefined {
   const isPath = entry.use instanceof URL || (typeof entry.use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use))
   const path = isPath ? pathOfPlugin(entry) : undefined
@@ -92,7 +97,7 @@ function modulesOf(path: string): string[] {
   return [join(path, 'package.json'), ...modulesIn(path)].filter(file => existsSync(file))
 }
 
-/** Names the paths that the command line is made of: the configuration, the plugins and the packages of svc itself. */
+/** Declares the paths of the configuration, the plugins and the packages of svc as protected. */
 export const protectedPathsOf = (config: Config, home: string, cwd: string = process.cwd()): PluginEntry => ({
   name: 'protected-paths',
   use: definePlugin({
@@ -106,7 +111,7 @@ export const protectedPathsOf = (config: Config, home: string, cwd: string = pro
   }),
 })
 
-/** Files in force, those that would be in force if they were there, and what code among them imports. */
+/** The configuration files in use, the ones that svc would read if they existed, and the code that they import. */
 function configurationPaths({ layers }: Config, home: string, cwd: string): string[] {
   const files = layers.flatMap(({ file }) => (file === undefined ? [] : [resolve(cwd, file)]))
   const coming = [home, ...upward(cwd)].flatMap(folder => CONFIG_FILES.map(name => join(folder, name)))
@@ -116,7 +121,7 @@ function configurationPaths({ layers }: Config, home: string, cwd: string): stri
 
 const upward = (folder: string): string[] => (dirname(folder) === folder ? [folder] : [folder, ...upward(dirname(folder))])
 
-/** Folders and files of plugins that the configuration names; for a package, the folder of packages that its name is looked up in first, too. */
+/** Folders and files of configured plugins; for a package also the first folder in which Node looks for its name. */
 function pluginPaths(config: Config, home: string): string[] {
   return [
     ...new Set(
@@ -137,15 +142,16 @@ function pathsOfPlugin(entry: PluginEntry): string[] {
   return [...first, ...both.flatMap(one => packagesAround(one) ?? [one, ...importsOfPlugin(one)])]
 }
 
-/** What a plugin in a folder or a file of the project imports, and where packages are looked up for it. What came with svc lies in its own packages. */
+/**
+ * The imports of a plugin in a folder or file of the project, and the folders of their packages. Plugins of svc are in svc's
+ * own packages.
+ */
 function importsOfPlugin(path: string): string[] {
   if (!existsSync(path)) return []
   return pathsOfCode(statSync(path).isDirectory() ? [join(path, 'package.json'), ...modulesIn(path)] : [path])
 }
 
-/**
- * The `node_modules` that svc lies in; in a checkout, where packages are linked, the folders of these, and what says how a checkout is started.
- */
+/** The `node_modules` that contains svc. In a checkout: the folders of the linked packages, and the files that start it. */
 function ownPackages(): string[] {
   const own = dirname(dirname(fileURLToPath(import.meta.url)))
   const installed = packagesAround(own)
@@ -159,8 +165,8 @@ function ownPackages(): string[] {
 }
 
 /**
- * Where git, npm and the sandbox are looked up. A start through npm puts the `node_modules/.bin` of the project and of each folder above it first. A PATH
- * that holds the working folder itself cannot be protected without all that lies in it.
+ * The folders of git, npm and the sandbox. npm adds `node_modules/.bin` of the project and of each folder above it to PATH. A
+ * PATH entry above the working folder cannot be protected, because it contains the project.
  */
 const programFolders = ({ PATH = '' }: NodeJS.ProcessEnv, cwd: string): string[] =>
   PATH.split(delimiter)

@@ -5,15 +5,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { PluginEntry } from '@svc/core'
 import { foreignReason } from '@svc/core/config'
 
-/** The lock file of installed plugins, and the name of the configuration layer that it makes. */
+/** Name of the lock file of installed plugins, and of its layer in the configuration. */
 export const LOCK_LAYER = 'svc-plugins.lock'
 
-/** Beside this package: what came with svc. */
+/** The location of the plugins that come with svc: next to this package. */
 export const OURS: string = import.meta.url
 
 /**
- * The entries, each with the place where its name is looked up. A name that came with svc means what came with svc, whatever lies elsewhere by that name. Others are looked up from the file
- * that has them, then in `<home>/plugins`, then beside svc; from the home as far as the home: what lies above it need not be its owner's.
+ * Adds to each entry the location where its name is resolved. Names of svc's plugins resolve next to svc. Others resolve from
+ * the file that has them, then in `<home>/plugins`, then next to svc. From the home, the search does not go above it, because
+ * other users can own those folders.
  */
 export const placed = (entries: readonly PluginEntry[], home: string): PluginEntry[] => entries.map(one => placedOne(one, home))
 
@@ -31,14 +32,14 @@ function placedOne(entry: PluginEntry, home: string): PluginEntry {
 
 const homePlace = (name: string, inHome: string, home: string) => upwards(name, inHome, home) ?? OURS
 
-/** The nearest folder, at most as far up as `top`, that has the package. */
+/** The nearest folder up to `top` that has the package. */
 function upwards(name: string, folder: string, top: string): string | undefined {
   for (let at = folder; isWithin(at, top); at = dirname(at))
     if (existsSync(join(at, 'node_modules', name, 'package.json'))) return pathToFileURL(join(at, '/')).href
   return undefined
 }
 
-/** Whether the nearest package of that name lies above the folder, where another user may have put it. */
+/** Whether the nearest package of that name is above the folder and another user can write it. */
 function isForeign(name: string, folder: string): boolean {
   const place = upwards(name, folder, parse(folder).root)
   if (place === undefined || place === pathToFileURL(join(folder, '/')).href) return false
@@ -58,8 +59,8 @@ function isFound(name: string, place: string): boolean {
   }
 }
 
-/** The folder of this package; from here, because the bundle is as deep as this file. */
+/** The folder of this package. All files of the bundle are at this depth. */
 export const PACKAGE_FOLDER: string = fileURLToPath(new URL('..', import.meta.url))
 
-/** Whether this runs from the sources of the repository, where packages have no JavaScript yet that could be copied. */
+/** Whether svc runs from the sources of the repository, whose packages are not built. */
 export const RUNS_SOURCES: boolean = import.meta.url.endsWith('.ts')

@@ -1,15 +1,15 @@
-// What a command asks of the program that runs it. All of it works without a server, and with a broken configuration or lock.
-export { findSettings, here, type Place, setHome, sourceNames, sourcesOf } from './settings.ts'
+// The functions of the program for commands. All work without a server, and with a broken configuration or lock.
+export { findSettings, here, type CommandPlace, setHome, sourceNames, sourcesOf } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './argv.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
-// Hosts: one inside the command, one that is started once to see whether it can, a server
+// Hosts: inside the command, a trial start, a server
 export { hostOptions } from './host-options.ts'
 export { startInnerHost } from './inner-host.ts'
 export { startProblems } from './try-start.ts'
 export type { ServeOptions } from './serve-flags.ts'
 export { runServe } from './serve-flags.ts'
 export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './commands.ts'
-// Plugins: what comes with svc, what is installed, and what each declares
+// Plugins: those of svc, the installed ones, and their declarations
 export { DEFAULTS } from './curated.ts'
 export { OURS } from './plugin-places.ts'
 export { RESERVED, SERVED } from './reserved.ts'
@@ -23,7 +23,7 @@ export { wrongFact } from './command-manifest.ts'
 export { describeInProcess } from './command-process.ts'
 export { commandBroken, serverUnreachable, urlInvalid } from './errors.ts'
 export { withCompletion } from './oclif.ts'
-// The server that runs
+// The running server
 export { credentialHeaders, hasApi } from './server-client.ts'
 // The program's own files
 export { type Imports, noteImports } from './watching.ts'

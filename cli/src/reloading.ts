@@ -2,15 +2,15 @@ import { problemsToWire, type ReloadResult, type Supervisor, type Control } from
 import type { Announcer } from './announcer.ts'
 import type { WorkerReport } from './work.ts'
 
-/** Reloads, whoever asks: a signal, a command, a file that changed. */
+/** Reloads for a signal, a command, or a changed file. */
 export interface Reloading {
-  /** Never throws: what is wrong stands in the result, and is announced. */
+  /** Never throws: the result contains the problems, and the announcer reports them. */
   reload(why: string): Promise<ReloadResult>
-  /** The same, with nobody serving while the work is done. */
+  /** The same, but no worker serves while `work` runs. */
   pause(why: string, work: () => Promise<void>): Promise<ReloadResult>
-  /** What the first worker of those that serve has told, once one has. */
+  /** The report of the first worker that serves, once there is one. */
   report(): WorkerReport | undefined
-  onReloaded(told: (report: WorkerReport) => void): void
+  onReloaded(listener: (report: WorkerReport) => void): void
 }
 
 export function createReloading(supervisor: Supervisor<WorkerReport>, announcer: Announcer): Reloading {
@@ -30,23 +30,23 @@ export function createReloading(supervisor: Supervisor<WorkerReport>, announcer:
     announcer.reloading(why)
     const problems = await motion().then(() => [], problemsToWire)
     const next = report()
-    if (problems.length === 0 && next) for (const told of listeners) told(next)
+    if (problems.length === 0 && next) for (const listener of listeners) listener(next)
     const done = result(problems)
     announcer.reloaded(done)
     return done
   }
   return {
     report,
-    onReloaded: told => void listeners.add(told),
+    onReloaded: listener => void listeners.add(listener),
     reload: why => take(why, () => supervisor.reload()),
     pause: (why, work) => take(why, () => supervisor.pause(work)),
   }
 }
 
-/** Whoever pauses the server and then forgets it must not keep it down. */
+/** Ends a pause that its command does not end. */
 const LONGEST_MS = 300_000
 
-/** Holds the server without workers while a command works on what they have open. One pause at a time: a second one waits for the first. */
+/** Stops the workers while a command works on their files. One pause at a time: a second one waits for the first. */
 export function createPausing(reloading: Reloading): Pick<Control, 'pause' | 'resume'> {
   const open: (() => ReturnType<Reloading['reload']>)[] = []
   return {
@@ -68,7 +68,7 @@ export function createPausing(reloading: Reloading): Pick<Control, 'pause' | 're
       try {
         await Promise.race([paused.promise, done])
         yield 'paused'
-        // a stream is read ahead: only a word or the reader's end is the end of the pause
+        // a stream is read ahead: only a reply or the end of the reader ends the pause
         signal.addEventListener('abort', () => asked.resolve(), { once: true })
         if (!signal.aborted) await asked.promise
       } finally {

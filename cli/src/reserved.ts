@@ -1,6 +1,6 @@
 import type { JsonSchema, ReservedSection } from '@svc/core'
 
-/** The documented keys that no plugin of this release owns: they are known and checked, and switching one on says that nothing does it yet. */
+/** Documented keys that no loaded plugin owns. svc checks them, and enabling one reports that no plugin acts on it. */
 export interface DocumentedConfig {
   server?: {
     workers?: number
@@ -23,17 +23,17 @@ const port: JsonSchema = { type: 'integer', minimum: 0, maximum: 65_535 }
 const isOn = (value: unknown) => value === true
 const orPlugin = (section: string) => `or add a plugin that owns ${section} to "plugins"`
 
-/** What `svc serve` itself acts on, without any plugin. */
+/** Keys that `svc serve` itself acts on. */
 export const SERVED = [
-  { keys: ['server', 'workers'], usual: 1, description: 'How many processes serve, on the same port.' },
+  { keys: ['server', 'workers'], usual: 1, description: 'Number of worker processes on the same port.' },
   {
     keys: ['server', 'hang_timeout_ms'],
     usual: 10_000,
-    description: 'A worker whose event loop stands still for so many milliseconds is killed and replaced.',
+    description: 'Milliseconds after which svc kills and replaces a worker with a blocked event loop.',
   },
 ] as const
 
-/** What the host is told of them. A plugin that owns one of these sections takes its place. */
+/** The sections for the host. A plugin that owns one of them replaces it. */
 export const RESERVED: readonly ReservedSection[] = [
   // these two are SERVED
   { section: 'server.workers', json: count(1) },
@@ -51,7 +51,7 @@ export const RESERVED: readonly ReservedSection[] = [
         key: 'enabled',
         when: isOn,
         what: 'rate limits',
-        hint: `set server.rate_limit.enabled to false, ${orPlugin('server.rate_limit')}`,
+        hint: `Set server.rate_limit.enabled to false, ${orPlugin('server.rate_limit')}`,
       },
     ],
   },
@@ -72,7 +72,7 @@ export const RESERVED: readonly ReservedSection[] = [
         key: 'enabled',
         when: isOn,
         what: 'an MCP server',
-        hint: `leave --mcp and mcp.server.enabled out, ${orPlugin('mcp.server')}`,
+        hint: `Remove --mcp and mcp.server.enabled, ${orPlugin('mcp.server')}`,
       },
     ],
   },
@@ -84,7 +84,7 @@ export const RESERVED: readonly ReservedSection[] = [
         key: '',
         when: value => Array.isArray(value) && value.length > 0,
         what: 'connections to tool servers',
-        hint: `leave mcp.clients out, ${orPlugin('mcp.clients')}`,
+        hint: `Remove mcp.clients, ${orPlugin('mcp.clients')}`,
       },
     ],
   },

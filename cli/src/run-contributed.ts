@@ -27,12 +27,12 @@ import { createServerClient, serverUrl } from './server-client.ts'
 import { findSettings, here, setHome } from './settings.ts'
 import { MANAGER } from './summaries.ts'
 
-/** Loads the class of a plugin's command and gives it its context; disposed of, it closes the host that the command started. */
+/** Loads the class of a plugin's command and gives it a context. Disposal closes the host that the command started. */
 export class CommandRunner implements AsyncDisposable {
   readonly #file: string | undefined
   readonly #stack = new AsyncDisposableStack()
 
-  /** `file`: the configuration that the command line names. */
+  /** `file`: the configuration file of the command line. */
   constructor(file: string | undefined) {
     this.#file = file
   }
@@ -42,12 +42,12 @@ export class CommandRunner implements AsyncDisposable {
     const { permissions } = source
     if (permissions !== undefined) return this.#isolated(source, id)
     const found = await commandClass(source, id)
-    // its module was read after the files were verified
+    // its module was read after the verification of its files
     await this.#refuseChanged(source)
     return Object.assign(found, { given: this.#context(source) })
   }
 
-  /** Stands for a class that is imported behind the wall of its plugin only: it hands on the command line as it is. */
+  /** A stand-in for a class that only the sandbox of its plugin imports. It passes the command line on. */
   #isolated(source: CommandSource, id: string): Command.Class {
     const context = this.#context(source)
     const settings = this.#settings
@@ -70,7 +70,7 @@ export class CommandRunner implements AsyncDisposable {
     const file = this.#file
     let signal: AbortSignal | undefined
     const interrupted = () => (signal ??= this.#stack.use(abortOnInterrupt()).signal)
-    // of those of svc some make no home, and some take Ctrl-C themselves or leave it to Node
+    // some commands of svc create no home, and some handle Ctrl-C themselves
     if (plugin !== MANAGER) void [interrupted(), ensureHome()]
     let started: Promise<RunningHost> | undefined
     const start = async ({ debug, settings }: CommandHostOptions) => {
@@ -98,7 +98,7 @@ export class CommandRunner implements AsyncDisposable {
     }
   }
 
-  /** Code that was changed since it was installed must not run, and a command's is about to. What came with svc is not in the lock, and works with one that is broken. */
+  /** Refuses code that changed since its installation. Plugins of svc are not in the lock, and work with a broken one. */
   async #refuseChanged({ plugin, entry }: CommandSource): Promise<void> {
     if (entry.from === OURS || !existsSync(join(setHome(), 'svc-plugins.lock'))) return
     const changed = (await this.#settings()).problems.filter(
@@ -116,7 +116,10 @@ const WHOLE_LOG: LogOptions = { destination: { write: line => void process.stder
 
 const CHANGED: ReadonlySet<string> = new Set(['PLUGIN_CHANGED', 'PLUGIN_FILES_MISSING', 'LOCK_INVALID'])
 
-/** The section that a plugin in a process of its own owns: known since it was installed; one by path or link is asked, in its sandbox. Throws START_FAILED. */
+/**
+ * The section of an isolated plugin. It is known since the installation; for a plugin by path or link, the sandbox describes
+ * the module. Throws START_FAILED.
+ */
 async function sectionOf({ entry }: CommandSource, value: Config['value']): Promise<string | undefined> {
   let { declares } = entry
   if (declares === undefined) {
@@ -134,7 +137,10 @@ async function sectionOf({ entry }: CommandSource, value: Config['value']): Prom
   return (Object(declares) as { section?: string }).section
 }
 
-/** Installed plugins that make instances of `section` and have no entry there. What comes with svc is not looked at: its documents name it. */
+/**
+ * Returns installed plugins that provide instances of `section` and have no entry in it. Skips plugins of svc, which the
+ * documentation covers.
+ */
 export async function unconfiguredIn(section: string, config?: string): Promise<UnconfiguredPlugin[]> {
   const home = setHome()
   const lock = await readLock(home)
@@ -154,7 +160,7 @@ export async function unconfiguredIn(section: string, config?: string): Promise<
   })
 }
 
-/** The type of the instances that a plugin makes; of files that are gone or changed `svc plugins info` tells. */
+/** The type of the instances of a plugin. `svc plugins info` reports missing or changed files. */
 const typeIn = (section: string, folder: string): Promise<string | undefined> =>
   readManifest(join(folder, 'package.json')).then(
     ({ manifest: { instances } }) => (instances?.section === section ? instances.type : undefined),

@@ -9,12 +9,12 @@ import { printError } from './command/errors.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings } from './settings.ts'
 
-/** What is spoken over standard input and output. */
+/** The protocol over standard input and output. */
 const SPOKEN = 'mcp'
 
 /**
- * Serves the client at standard input and output until it closes the input, or a signal says so; resolves with the exit code. The standard output is the
- * protocol's alone: the log goes to the standard error stream, and so does what anything else prints.
+ * Serves the client at standard input and output until it closes the input or a signal arrives; resolves with the exit code.
+ * Only the protocol uses the standard output: the log and all other output go to the standard error stream.
  */
 export async function serveStdio(options: ServeOptions): Promise<number> {
   const output = takeOutput()
@@ -43,7 +43,7 @@ function pipeOf(host: RunningHost): Pipe {
   return pipe
 }
 
-/** The standard output, for one writer; from now on all others write to the standard error stream. */
+/** Reserves the standard output for one writer. All other output goes to the standard error stream from now on. */
 function takeOutput(): Writable {
   const write = process.stdout.write.bind(process.stdout)
   process.stdout.write = process.stderr.write.bind(process.stderr)

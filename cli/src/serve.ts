@@ -16,12 +16,12 @@ import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
 import { KEEP_COMPILED_CODE, keepHeapSmall } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
-/** The other half of this program; the same way up from `src` and from `dist`. */
+/** The entry of a worker; the path is the same from `src` and from `dist`. */
 const WORKER = fileURLToPath(new URL('../bin/worker.js', import.meta.url))
 
 /**
- * Runs `svc serve`: a supervisor that loads no plugin and reads no configuration; its workers do. Resolves with the exit code: 0 after a drain, 1 when
- * the first worker cannot start or all of them die again and again, 130 when a second signal ended it at once.
+ * Runs `svc serve`: a supervisor that loads no plugin and reads no configuration; its workers do. Resolves with the exit code:
+ * 0 after a drain, 1 when the first worker cannot start or workers crash repeatedly, 130 when a second signal ended it at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
   outliveReader()
@@ -53,7 +53,7 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
   })
   try {
     const started = supervisor.start()
-    // what is not needed to fork is loaded while the first worker starts
+    // modules that the fork does not need load while the first worker starts
     announcer = await announcing()
     const { createReloading } = await import('./reloading.ts')
     const report = await started
@@ -68,13 +68,13 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
   }
 }
 
-/** The svc home that a server belongs to, and its id: its own for ever, as its process id is not. */
+/** The svc home of a server, and an id that is never reused, unlike a process id. */
 interface ServerPlace {
   readonly home: string
   readonly id: string
 }
 
-/** A server whose first worker serves. */
+/** A server whose first worker is ready. */
 interface Serving {
   readonly id: string
   readonly supervisor: Supervisor<WorkerReport>
@@ -99,7 +99,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
 function superviseWorkers(
   options: ServeOptions,
   { home, id }: ServerPlace,
-  tell: (event: SupervisorEvent<WorkerReport>) => void
+  announce: (event: SupervisorEvent<WorkerReport>) => void
 ): Supervisor<WorkerReport> {
   const task: WorkerTask = { serverId: id, startedAt: Date.now(), home, options }
   const dead = new Set<number>()
@@ -107,32 +107,32 @@ function superviseWorkers(
     exec: WORKER,
     args: [JSON.stringify(task)],
     execArgv: [...process.execArgv, ...KEEP_COMPILED_CODE, ...(options.linked === undefined ? [] : ['--conditions=development'])],
-    // whoever waits for what he has saved sees himself whether it stays up
+    // an author who saves a file sees whether the worker stays up
     ...(options.linked === undefined ? {} : { trialMs: 0 }),
     traceFolder: join(home, 'run'),
     settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
     onEvent(event) {
       if (event.event === 'exited') remember(dead, event.worker.pid)
-      announceLater(supervisor, event, tell)
+      announceLater(supervisor, event, announce)
     },
   })
   return supervisor
 }
 
-/** A name, no secret: node:crypto would cost a tenth of the time until the worker is forked. */
+/** Not a secret: node:crypto would delay the first worker by a tenth. */
 const makeServerId = () =>
   `${process.pid}-${[Date.now(), Math.random() * 2 ** 52].map(part => Math.floor(part).toString(36)).join('-')}`
 
-/** What happens to workers is news only once the server runs. */
+/** Reports events of workers only once the server runs. */
 function announceLater(
   supervisor: Supervisor<WorkerReport>,
   event: SupervisorEvent<WorkerReport>,
-  tell: (event: SupervisorEvent<WorkerReport>) => void
+  announce: (event: SupervisorEvent<WorkerReport>) => void
 ) {
-  if (supervisor.state.state === 'running') tell(event)
+  if (supervisor.state.state === 'running') announce(event)
 }
 
-/** A process that dies again and again must fill neither memory nor environment; what older ones held has run out. */
+/** A limit: a server whose workers crash repeatedly must not fill memory or environment. Leases of older ones have expired. */
 const REMEMBERED = 100
 
 function remember(dead: Set<number>, pid: number) {
@@ -141,7 +141,7 @@ function remember(dead: Set<number>, pid: number) {
   if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
 }
 
-/** The system gives ids of dead ones to living ones. */
+/** The system reuses process ids: removes those of living workers. */
 function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
   const living = new Set(workers.map(one => one.pid))
   return [...dead].filter(pid => !living.has(pid))
@@ -157,7 +157,7 @@ const settingsOf = (
   swapLimitMs,
   hangLimitMs,
   env: {
-    // read anew for each worker that is brought up
+    // read again for each new worker
     get [DEAD_WORKERS]() {
       return dead().join()
     },
@@ -193,10 +193,10 @@ const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface'
   ...(surface === undefined ? {} : { surface }),
 })
 
-/** An editor that saves one file need not be waited for as long as a compiler. */
+/** An editor that saves one file is faster than a compiler. */
 const SOON_MS = 30
 
-/** Reloads when what the workers were made of changes. */
+/** Reloads when the sources of the workers change. */
 async function watchSources({ linked }: ServeOptions, reloading: Reloading, report: WorkerReport): Promise<Disposable> {
   const { createWatching } = await import('./watching.ts')
   const reload = async (files: readonly string[]) => {

@@ -6,13 +6,13 @@ import { reloadedFacts, reloadedText } from './announcer.ts'
 import { errorFromRecord } from './command/errors.ts'
 import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
 
-/** A list of models takes a server five seconds at most, a probe two. */
+/** A list of models takes a server at most 5 s, a probe 2 s. */
 const ANSWER_MS = 15_000
 const LARGEST = 16 * 1024 * 1024
 
 /**
- * A client of the server at `url`. `SVC_API_KEY` (an API key or a token) goes along where it is set; `ended` ends requests that have no signal of their own. Throws
- * URL_INVALID.
+ * A client of the server at `url`. Sends `SVC_API_KEY` (an API key or a token) if it is set. `ended` aborts requests without
+ * their own signal. Throws URL_INVALID.
  */
 export function createServerClient(url: string, ended: AbortSignal): ServerClient {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
@@ -32,7 +32,7 @@ export function createServerClient(url: string, ended: AbortSignal): ServerClien
       const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
       try {
         const answer = await send(path, { method, signal: limited, ...sent(body) })
-        // what the server of this very project answers
+        // the server is of the same project
         return JSON.parse(await textOf(answer, url)) as T
       } catch (error) {
         throw limited.aborted && !signal.aborted ? serverUnreachable(url, error) : error
@@ -46,7 +46,7 @@ export function createServerClient(url: string, ended: AbortSignal): ServerClien
   }
 }
 
-/** A redirect would take the credential to another place. */
+/** Following a redirect would send the credential to another server. */
 async function reach(address: string, init: RequestInit, url: string): Promise<Response> {
   const response = await fetched(address, { ...init, redirect: 'manual' }, url)
   if (response.status < 300 || response.status > 399) return response
@@ -63,7 +63,7 @@ async function fetched(address: string, init: RequestInit, url: string): Promise
   }
 }
 
-/** The server that a redirect leads to. */
+/** The target of a redirect. */
 function placeOf({ headers }: Response, address: string): string | undefined {
   const location = headers.get('location') ?? ''
   return URL.canParse(location, address) ? new URL(location, address).origin : undefined
@@ -79,7 +79,7 @@ async function textOf(body: AsyncIterable<Uint8Array> | null, url: string): Prom
   return text + decoder.decode()
 }
 
-/** What answered may be no service at all. */
+/** The server may not be svc, so the record is read with defaults. */
 async function refusal(response: Response, url: string) {
   const { error, error_code, details } = recordOf(await textOf(response.body, url))
   const record = {
@@ -98,13 +98,16 @@ function recordOf(text: string): Partial<ErrorRecord> {
   }
 }
 
-/** The address of the server that was named, else of the one that runs from this home; none where a host of its own is to do it. Throws SERVER_AMBIGUOUS. */
+/**
+ * Returns the address of the named server, or of the one of this home; undefined if the command shall start its own host.
+ * Throws SERVER_AMBIGUOUS.
+ */
 export async function serverUrl({ url, port, local, config }: ServerChoice): Promise<string | undefined> {
   if (url !== undefined) return url
   return local || config !== undefined ? undefined : await runningUrl(port)
 }
 
-/** A tool server alone can be asked for none of it. */
+/** A tool server has no API. */
 export const hasApi = ({ surface }: Pick<ServerInfo, 'surface'>): boolean => surface === undefined
 
 async function runningUrl(port: number | undefined): Promise<string | undefined> {
@@ -113,21 +116,21 @@ async function runningUrl(port: number | undefined): Promise<string | undefined>
     return server.info.url === '' ? undefined : server.info.url
   } catch (error) {
     if (codeOf(error) !== 'SERVER_NONE') throw error
-    // a server of another home or machine may listen there all the same
+    // a server of another home or machine can listen there
     return port === undefined ? undefined : `http://127.0.0.1:${port}`
   }
 }
 
-/** What `svc tokens create` gives out begins so. */
+/** The prefix of tokens of `svc tokens create`. */
 const TOKEN = /^svc_/
 
-/** The header that carries what `SVC_API_KEY` holds: an API key, or a token of `svc tokens create`. */
+/** The header for `SVC_API_KEY`: an API key, or a token of `svc tokens create`. */
 export function credentialHeaders(key: string | undefined): Record<string, string> {
   if (!key) return {}
   return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
 }
 
-/** Reloads the running server; resolves with the exit code: 1 when its new configuration has faults. */
+/** Reloads the running server; resolves with the exit code, 1 when its new configuration has problems. */
 export async function reload({ port, json }: { port?: number | undefined; json?: boolean | undefined }): Promise<number> {
   using server = await reachServer(svcHome(), { port })
   const result = await server.control.reload(systemContext(new AbortController().signal, 'svc reload'))

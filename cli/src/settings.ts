@@ -7,22 +7,28 @@ import { LOCK_LAYER } from './plugin-places.ts'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
-/** What a command knows before it reads any configuration. */
-export interface Place {
+/** The facts that a command knows before it reads the configuration. */
+export interface CommandPlace {
   readonly home: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
-  /** What is taken for installed, in place of what is. */
+  /** The lock to use instead of the installed one. */
   readonly installed?: Lock
-  /** No file is read but the one that the user named. */
+  /** Read no file except the one that the user named. */
   readonly onlyNamed?: boolean
 }
 
-/** Where this process stands. */
-export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
+/** The location of this process. */
+export const here = (): CommandPlace => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
 
-/** Finds the configuration that `svc serve` with these options runs with; `more` is laid over it. Throws CONFIG_UNREADABLE. */
-export async function findSettings(options: ServeOptions = {}, place: Place = here(), more: ConfigTree = {}): Promise<Config> {
+/**
+ * Finds the configuration that `svc serve` with these options would run with; `more` overrides it. Throws CONFIG_UNREADABLE.
+ */
+export async function findSettings(
+  options: ServeOptions = {},
+  place: CommandPlace = here(),
+  more: ConfigTree = {}
+): Promise<Config> {
   const { home, cwd, env, onlyNamed } = place
   const rest = {
     ...(onlyNamed ? { onlyNamed } : {}),
@@ -32,23 +38,23 @@ export async function findSettings(options: ServeOptions = {}, place: Place = he
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
   const own = await find(merged(flagsLayer(options), more))
   const config = options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own
-  // what the user names is taken as it is
+  // a file that the user names needs no check of its owner
   if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config
   const { foreignPlugins } = await import('./plugin-paths.ts')
   return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
 }
 
-/** A plugin in a folder or file, not a package: only those are looked at. */
+/** Only plugins in folders and files need the check, not packages. */
 const isLocal = ({ use }: PluginEntry) => typeof use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(use)
 
-/** Where the lock and the installed plugins lie: the svc home; of a curated build, the build (`SVC_PLUGINS`). */
-export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): string =>
+/** The folder of the lock and the installed plugins: the svc home, or the build (`SVC_PLUGINS`). */
+export const setHome = ({ home, env }: Pick<CommandPlace, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
 
-/** What a person installed; a start where nothing is pays for one look. */
-async function installedIn(place: Place, { linked }: ServeOptions) {
+/** Reads the installed plugins. A start without installed plugins makes one file check. */
+async function installedIn(place: CommandPlace, { linked }: ServeOptions) {
   const home = setHome(place)
-  // who writes a plugin tries it alone: it may be installed itself, in the form it had
+  // `svc plugins dev` loads the plugin alone: an installed version of it would clash
   if (linked !== undefined) return {}
   if (place.installed === undefined && !existsSync(join(home, LOCK_LAYER))) return {}
   const { readInstalled } = await import('./installed.ts')
@@ -57,22 +63,25 @@ async function installedIn(place: Place, { linked }: ServeOptions) {
 
 const used = (config: Config) => config.layers.filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0)
 
-/** What a configuration came from besides the defaults, as a person finds it. */
+/** The sources of a configuration besides the defaults, for a person. */
 export const sourceNames = (config: Config): string[] => used(config).map(layer => layer.name)
 
-/** The files and layers that a configuration came from, besides the defaults. */
+/** The files and layers of a configuration besides the defaults. */
 export const sourcesOf = (config: Config): string[] => used(config).map(layer => layer.file ?? layer.name)
 
-/** What serves something else than tools. */
+/** Plugins that serve more than tools. */
 const OTHERS = ['@svc/plugin-rest', '@svc/plugin-docs-page']
 const HOST = '127.0.0.1'
 const PORT = 8081
 
-/** The flags of `svc mcp serve` as a layer of configuration: the HTTP server listens where the tool server is to, and serves its paths alone. */
+/**
+ * The flags of `svc mcp serve` as a layer of configuration: the HTTP server uses the address of the tool server and serves only
+ * its paths.
+ */
 function toolServerLayer(options: ServeOptions, { value }: Config): ConfigTree {
-  const told = (key: string) => get(value, ['mcp', 'server', key])
+  const configured = (key: string) => get(value, ['mcp', 'server', key])
   return merged(flagsLayer(options), {
-    server: { host: told('host') ?? HOST, port: options.port ?? told('port') ?? PORT },
+    server: { host: configured('host') ?? HOST, port: options.port ?? configured('port') ?? PORT },
     mcp: { server: { enabled: true } },
     plugins: OTHERS.map(use => ({ use, enabled: false })),
   })

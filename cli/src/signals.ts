@@ -1,32 +1,32 @@
 import { closeSync, openSync } from 'node:fs'
 
 const FORCED = 130
-/** npm sends its children the signal that the terminal has sent them already. */
+/** npm repeats the signal of the terminal to its children. */
 const ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 500
 
-/** What signals do. */
+/** The actions of signals. */
 export interface SignalActions {
-  /** Whether this process was started on a terminal. */
+  /** Whether the process was started on a terminal. */
   readonly hadTerminal: boolean
-  /** Says that it drains; what it gives says that it has ended. */
+  /** Announces the drain; the returned function announces the end. */
   readonly draining: () => (() => void) | undefined
   /** Called once to drain, a second time to end at once. */
   readonly stop: () => Promise<void>
   readonly reload: () => void
 }
 
-/** Signals, as long as they are taken. */
+/** The signal handlers of a server. */
 export interface Signals {
-  /** What the first SIGTERM does. */
+  /** Does the same as the first SIGTERM. */
   readonly stop: () => void
-  /** The exit code, once it has ended: 0, or 130 when it was forced. */
+  /** Resolves with the exit code: 0, or 130 after a forced end. */
   readonly ended: Promise<number>
-  /** Whether it was asked to end. */
+  /** Whether a signal has asked the server to end. */
   readonly asked: () => boolean
   readonly forget: () => void
 }
 
-/** The first SIGINT or SIGTERM drains, the second ends at once; SIGHUP reloads, or drains when it says that the terminal has gone. */
+/** The first SIGINT or SIGTERM drains, the second ends at once. SIGHUP reloads, or drains if the terminal has gone. */
 export function takeSignals({ hadTerminal, draining, stop: end, reload }: SignalActions): Signals {
   const ended = Promise.withResolvers<number>()
   let since: number | undefined
@@ -63,15 +63,15 @@ function isTerminalGone(): boolean {
 }
 
 /**
- * Ends the process, quietly and with 0, when nobody reads its standard output any more: `svc … | head -1` has what it wanted. Not with 141, as a program
- * that SIGPIPE ends: nothing has failed, and under `set -o pipefail` the whole line would. Without this oclif waits for a drain that never comes.
+ * Ends the process quietly with 0 when the reader of the standard output has gone: `svc … | head -1` has succeeded. With 141,
+ * the code of SIGPIPE, `set -o pipefail` would fail the whole line. Without this, oclif waits for a drain that never comes.
  */
 export function endWithReader(): void {
   process.stdout.on('error', leave)
   process.stderr.on('error', stay)
 }
 
-/** Goes on instead: a server serves, whoever reads what it says. */
+/** Makes a server continue when the reader of its output has gone. */
 export function outliveReader(): void {
   process.stdout.off('error', leave).on('error', stay)
   process.stderr.on('error', stay)

@@ -20,7 +20,10 @@ export const MANAGER = '@svc/plugin-manager'
 const SHARED = ['mcp']
 const wordsOf = (id: string) => id.split(':')
 
-/** The words that svc's own commands begin with: the first word, or two words in a shared topic. Also the commands that oclif adds. */
+/**
+ * The words that svc's own commands begin with: the first word, or two words in a shared topic. Also the commands that oclif
+ * adds.
+ */
 const OWN_WORDS: readonly string[] = [
   ...new Set(Object.keys(SUMMARIES).map(id => (SHARED.includes(wordsOf(id)[0]!) ? wordsOf(id).join(' ') : wordsOf(id)[0]!))),
   'help',

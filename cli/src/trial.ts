@@ -4,7 +4,7 @@ import type { Lock } from '@svc/plugin-manager/installed'
 import { startInnerHost } from './inner-host.ts'
 import { findSettings, here } from './settings.ts'
 
-/** What is tried: `svc serve` with this file of configuration, and with this set of plugins in place of what is installed. */
+/** The trial: `svc serve` with this configuration file, and with this set of plugins instead of the installed one. */
 export interface Trial {
   readonly config?: string | undefined
   readonly installed?: Lock | undefined
@@ -12,9 +12,9 @@ export interface Trial {
 
 const BEAT_MS = 1_000
 
-/** Says that this process's loop still turns, until it has been told what to try, has tried it, and has answered with what is wrong. */
+/** Receives the trial, runs it and sends its problems. Sends a beat each second while the event loop runs. */
 export async function tryStart(): Promise<void> {
-  // who has started this process ends it
+  // the parent ends this process
   process.on('SIGINT', () => {})
   process.on('disconnect', () => process.exit())
   const answer = (error?: unknown) => process.send!(error === undefined ? [] : problemsToWire(error), () => process.exit())

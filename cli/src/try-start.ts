@@ -5,15 +5,15 @@ import { fromWire } from '@svc/runtime'
 import type { Trial } from './trial.ts'
 import { trialEnded, trialHung } from './errors.ts'
 
-/** The other half of this program; the same way up from `src` and from `dist`. */
+/** The entry of the trial process; the path is the same from `src` and from `dist`. */
 const TRIAL = fileURLToPath(new URL('../bin/trial.js', import.meta.url))
 
-/** Longer without a sign of life is a setup that will never end. */
+/** Without a sign of life for this long, a setup never ends. */
 const HANG_MS = 30_000
 
 /**
- * Why `svc serve` cannot start with what is installed, or with `installed`: a host is started once, without what would listen, in a process of its own: a setup may
- * end its process, or never let go of it. Each plugin has `host.setup_timeout_ms`, as there. An abort ends it, with no problem.
+ * Starts a host once in its own process, without plugins that listen, and returns the problems that `svc serve` would have. A
+ * setup can end or block that process. Each plugin has `host.setup_timeout_ms`. An abort ends the trial without problems.
  */
 export async function startProblems(trial: Trial = {}, signal?: AbortSignal): Promise<SvcError[]> {
   const end = Promise.withResolvers<SvcError[]>()
@@ -22,7 +22,7 @@ export async function startProblems(trial: Trial = {}, signal?: AbortSignal): Pr
   const child = fork(TRIAL, { execArgv: process.execArgv, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   child.on('error', end.reject)
   child.on('exit', (code, by) => end.resolve([trialEnded(by ?? `exit code ${code}`)]))
-  child.on('message', told => (Array.isArray(told) ? end.resolve(told.map(fromWire)) : hang.refresh()))
+  child.on('message', message => (Array.isArray(message) ? end.resolve(message.map(fromWire)) : hang.refresh()))
   signal?.addEventListener('abort', interrupted)
   if (signal?.aborted) interrupted()
   child.send(trial)

@@ -4,28 +4,31 @@ import { basename, dirname, extname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createdFiles } from '@svc/runtime'
 
-/** Sees changes of files and folders, which may be other ones after each reload. */
+/** Watches files and folders, which can be different after each reload. */
 export interface Watching extends Disposable {
   /**
-   * From now on these and no others. What of the new ones has changed after `since` (in milliseconds of the epoch), when they were read, is a change as well;
-   * not what svc itself has begun meanwhile, as long as nobody else wrote it.
+   * Watches exactly these paths from now on. Reports new paths that changed after `since` (Unix milliseconds), except files in
+   * `begun` that only svc wrote.
    */
   look(places: readonly string[], since?: number, begun?: Begun): void
 }
 
 /** Editors and compilers write in several steps. */
 const CALM_MS = 200
-/** So far the kernel's stamp of a change may be behind the clock: a tick of its own. */
+/** The kernel's time stamp of a change can lag behind the clock by this tick. */
 const TICK_MS = 10
 const CODE = new Set(['.ts', '.mts', '.js', '.mjs', '.cjs'])
-/** No source of a plugin that runs. */
+/** Folders that contain no source of the running plugin. */
 const ASIDE = /^(node_modules|test|tests|\..*)$/
 
-/** Calls `changed` with the files of one round of changes, once there is calm (for `calmMs`, 200 by default) and the last round has been dealt with. */
+/**
+ * Calls `changed` with a batch of changed files, after `calmMs` (default 200) without changes and after the last batch is
+ * handled.
+ */
 export function createWatching(changed: (files: readonly string[]) => unknown, calmMs: number = CALM_MS): Watching {
   const seen = new Set<string>()
   const watchers = new Map<string, FSWatcher>()
-  // whether each single file that is watched was there: a folder that comes and goes in its place, as a sandbox makes it, is no change
+  // Whether each single watched file existed. A folder that a sandbox creates and removes in its place is no change.
   const wasThere = new Map<string, boolean>()
   let calm: NodeJS.Timeout | undefined
   let ended = false
@@ -37,11 +40,11 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
     wasThere.set(file, isFile(file))
     return before || isFile(file)
   }
-  // while one round is dealt with all that changes is one more
-  const tell = async () => {
+  // while a batch is handled, changes collect for the next one
+  const flush = async () => {
     if (busy) return
     busy = true
-    // only now: of what a new worker has begun its report tells, which comes later than the change
+    // only now: the report of a new worker names the files it began, and comes later than the change
     const files = [...seen].filter(file => isChange(file) && !isAsBegun(file, begun) && !isEmpty(file)).sort()
     seen.clear()
     try {
@@ -53,7 +56,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
   }
   const calmDown = () => {
     clearTimeout(calm)
-    calm = ended ? undefined : setTimeout(() => void tell(), calmMs)
+    calm = ended ? undefined : setTimeout(() => void flush(), calmMs)
   }
   const note = (file: string) => {
     seen.add(file)
@@ -64,7 +67,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
     watchers.delete(key)
   }
   return {
-    // what stays is not watched anew: a change in between would be missed
+    // existing watchers stay: a new one would miss a change in between
     look(places, since = Number.POSITIVE_INFINITY, own = {}) {
       begun = own
       const sights = new Map(sightsOf(places).map(sight => [keyOf(sight), sight]))
@@ -87,7 +90,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
   }
 }
 
-/** Who writes a file may empty it first: what it says comes with the next change, and until then it must not be taken for a configuration without keys. */
+/** An editor can truncate a file before it writes. An empty file must not count as a configuration without keys. */
 const isEmpty = (file: string) => {
   const found = statSync(file, { throwIfNoEntry: false })
   return found?.isFile() === true && found.size === 0
@@ -95,13 +98,13 @@ const isEmpty = (file: string) => {
 
 const keyOf = ({ folder, names }: Sight) => JSON.stringify([folder, names === undefined, [...(names ?? [])].sort()])
 
-/** A folder that is watched, but not those in it: for all files, or only for those of these names. */
+/** A watched folder without its subfolders: all files, or only those with these names. */
 interface Sight {
   readonly folder: string
   readonly names?: ReadonlySet<string>
 }
 
-/** A file is seen through its folder: whoever saves it may well put a new one in its place. */
+/** Watches files through their folder, because an editor can replace a file on save. */
 function sightsOf(places: readonly string[]): Sight[] {
   const folders = places.filter(isFolder)
   const files = places.filter(place => !folders.includes(place))
@@ -114,8 +117,8 @@ function sightsOf(places: readonly string[]): Sight[] {
 }
 
 /**
- * A package: its own files, and its folders but those that may be large and are not its sources. Each is watched by itself: Node's recursive watch loses a file
- * in whose place a new one was put, as many an editor saves.
+ * Watches the folders of a package one by one, except large ones that contain no sources. Node's recursive watch loses files
+ * that an editor replaces.
  */
 function partsOf(folder: string): Sight[] {
   const inner = readdirSync(folder, { withFileTypes: true }).filter(one => one.isDirectory() && !ASIDE.test(one.name))
@@ -125,10 +128,10 @@ function partsOf(folder: string): Sight[] {
 const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
-/** What a plugin writes for itself must not reload it. A folder that comes may be a build that was made anew. */
+/** Files that a plugin writes for itself must not reload it. A new folder can be a rebuilt output. */
 const isSource = (path: string) => CODE.has(extname(path)) || basename(path) === 'package.json' || isFolder(path)
 
-/** By the time of the inode: what was moved into a place keeps the time at which it was written. */
+/** Uses the time of the inode: a moved file keeps its modification time. */
 function changedIn({ folder, names }: Sight, since: number): string[] {
   const files = [...(names ?? readdirSync(folder))].map(name => join(folder, name))
   return files.filter(
@@ -148,32 +151,32 @@ function open({ folder, names }: Sight, note: (file: string) => void, lost: () =
   }
 }
 
-/** Files that svc itself has begun, each with its stamp at that moment. */
+/** Files that svc itself created, with their stamp at that time. */
 export type Begun = Readonly<Record<string, string>>
 
-/** Changes whenever the file is written, or another one is put in its place. */
+/** Changes when the file is written or replaced. */
 const stampOf = ({ ino, size, ctimeMs }: Stats) => `${ino} ${size} ${ctimeMs}`
 
-/** Those of this process. */
+/** The files that this process created. */
 export const begunHere = (): Begun => Object.fromEntries([...createdFiles].map(([file, stats]) => [file, stampOf(stats)]))
 
-/** Whether nobody has written it since. */
+/** Whether the file is unchanged since svc created it. */
 export function isAsBegun(file: string, begun: Begun): boolean {
   const stats = begun[file] === undefined ? undefined : statSync(file, { throwIfNoEntry: false })
   return stats !== undefined && stampOf(stats) === begun[file]
 }
 
-/** What modules bring in by relative imports, from now until it is disposed of. */
+/** Records the relative imports of modules until disposal. */
 export interface Imports extends Disposable {
-  /** These files and what they import, one through the other; nothing of `node_modules`. */
+  /** Returns these files and all files that they import, outside of `node_modules`. */
   withImports(files: readonly string[]): string[]
 }
 
-/** Another package is none of the project's own files; `#name` is one within the same package. */
+/** Specifiers of the project's own files; `#name` is within the same package. */
 const OWN = /^(\.{0,2}\/|\.{1,2}$|#|file:)/
 const INSTALLED = `${sep}node_modules${sep}`
 
-/** Notes each relative import, also by `require` and `import()`. */
+/** Records each relative import, including `require` and `import()`. */
 export function noteImports(): Imports {
   const imported = new Map<string, Set<string>>()
   const hooks = registerHooks({
@@ -187,9 +190,9 @@ export function noteImports(): Imports {
   })
   return {
     withImports(files) {
-      // modules are known by where they really are
+      // modules are recorded with their real path
       const all = new Set([...files, ...files.filter(file => existsSync(file)).map(file => realpathSync(file))])
-      // what is added while it is gone through is gone through, too
+      // the loop also visits files that it adds
       for (const file of all) for (const next of imported.get(file) ?? []) all.add(next)
       return [...all]
     },

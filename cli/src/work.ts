@@ -25,40 +25,40 @@ import { workersPlugin } from './workers-plugin.ts'
 import { portOurs } from './errors.ts'
 import { problemsOf } from './command/errors.ts'
 
-/** What the supervisor tells each worker. */
+/** The task that the supervisor gives to each worker. */
 export interface WorkerTask {
   readonly serverId: string
-  /** When the server began, in Unix milliseconds. */
+  /** Start of the server, in Unix milliseconds. */
   readonly startedAt: number
   readonly home: string
   readonly options: ServeOptions
 }
 
-/** What a worker tells when it is ready: all that the supervisor knows of the configuration. */
+/** The report of a ready worker: everything that the supervisor knows of the configuration. */
 export interface WorkerReport {
   readonly address: { readonly host: string; readonly port: number; readonly url: string } | undefined
   readonly workers: number
   readonly drainLimitMs: number
-  /** Milliseconds that requests have to end after a reload. */
+  /** Milliseconds that requests have to finish after a reload. */
   readonly swapLimitMs: number
   readonly hangLimitMs: number
-  /** The files and layers that the configuration came from. */
+  /** The files and layers of the configuration. */
   readonly sources: readonly string[]
-  /** With `--watch`: files and folders that this host was made of. */
+  /** With `--watch`: the files and folders that this host was made of. */
   readonly watch: readonly string[]
-  /** When this worker began to read them, in milliseconds of the epoch: what was saved later may be in it or not. */
+  /** When this worker began to read them, in Unix milliseconds. It may have read later changes or not. */
   readonly readAt: number
-  /** Files that this worker has begun itself, for a person to go on with. */
+  /** Files that this worker created for the user to edit. */
   readonly begun: Begun
-  /** The configuration, for the workers after this one; absent where it holds more than data. */
+  /** The configuration for later workers; absent if it contains more than data. */
   readonly layers: readonly Layer[] | undefined
   readonly host: HostReport
 }
 
-/** Starts the host of one worker and reports; ends it when the supervisor says so. */
+/** Starts the host of one worker and reports to the supervisor, which also ends it. */
 export async function work(text: string): Promise<void> {
   const link = workerLink()
-  // The terminal and service managers signal the whole group: the supervisor decides, workers drain when it says so.
+  // The terminal and service managers signal the whole process group, but only the supervisor decides when workers drain.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   const task = JSON.parse(text) as WorkerTask
   const log = openLog(process.stdout, task.options.json === true)
@@ -69,7 +69,7 @@ export async function work(text: string): Promise<void> {
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
     process.on('uncaughtExceptionMonitor', error =>
-      host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
+      host.log.error({ err: error }, 'this worker ends because of an uncaught error')
     )
     const draining = new AbortController()
     void releaseHolders(host, await deadHolders(task.serverId, task.home), draining.signal)
@@ -83,7 +83,7 @@ export async function work(text: string): Promise<void> {
   }
 }
 
-/** What an author needs may be missing; of its own plugins svc knows that they do without. */
+/** Logs missing variables of third-party plugins. Plugins of svc work without theirs. */
 async function logUnset(host: RunningHost): Promise<void> {
   const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
@@ -94,16 +94,19 @@ async function logUnset(host: RunningHost): Promise<void> {
   }
 }
 
-/** A change of plugins that somebody has ended: who waits for it is told why it is not here. */
+/** Logs that a change of plugins was interrupted and is not in effect. */
 async function logAbandoned(host: RunningHost): Promise<void> {
   const home = setHome()
   if (!existsSync(join(home, 'svc-plugins.lock'))) return
   const { isAbandoned } = await import('@svc/plugin-manager/installed')
   if (await isAbandoned(home))
-    host.log.warn({}, 'a change of the installed plugins was ended before it was known to serve: it does not count')
+    host.log.warn(
+      {},
+      'a change of the installed plugins was interrupted before its trial start succeeded, so it is not in effect'
+    )
 }
 
-/** The configuration of a worker that has died. The files of its plugins are verified anew. */
+/** The configuration of a dead worker, with the files of its plugins verified again. */
 async function formerSettings(layers: readonly Layer[]): Promise<Config> {
   const { changedSince } = await import('./installed.ts')
   return mergeConfig(layers, await changedSince(setHome(), layers))
@@ -166,7 +169,7 @@ async function reportOf(
   }
 }
 
-/** A plugin written into `svc.config.ts` is code: nobody can hand it on. */
+/** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */
 function plainLayers(config: Config): Layer[] | undefined {
   const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
   return findNonPlain(layers, 'layers') === undefined ? layers : undefined
@@ -179,7 +182,7 @@ async function watched(config: Config, home: string, imports: Imports): Promise<
   return imports.withImports(placesOf(config, home))
 }
 
-/** What a host may need to close once its requests are answered. */
+/** Time for a host to close after its requests are answered. */
 const CLOSE_MS = 15_000
 
 /** A host without the http plugin listens nowhere. */
@@ -191,26 +194,26 @@ function addressOf(host: RunningHost) {
 const RELEASE_MS = 10_000
 
 /**
- * Who may hold leases and is dead: workers of this server, and servers of this home that were killed as a whole. A lease's holder is
- * `<id of the server>/<pid of the worker>/`. To be asked before this server is told to be ready: then it clears away what they have left.
+ * Prefixes of lease holders that are dead: workers of this server, and servers of this home that were killed. A holder is `<id
+ * of the server>/<pid of the worker>/`. Must be read before this server reports to be ready, because that removes the traces.
  */
 async function deadHolders(serverId: string, home: string): Promise<string[]> {
   return [...deadBefore().map(pid => `${serverId}/${pid}/`), ...(await deadServers(home)).map(id => `${id}/`)]
 }
 
-/** Gives back their leases; else whoever waits for one would wait until it runs out. Never throws: what fails is logged. An abort ends it. */
+/** Releases the leases of dead holders, so that others need not wait for their expiry. Logs errors and never throws. */
 async function releaseHolders(host: RunningHost, holders: readonly string[], signal: AbortSignal): Promise<void> {
   const stores = host.report().plugins.some(plugin => plugin.provides === Store.name && plugin.state === 'running')
   if (!stores) return
   const ctx = systemContext(AbortSignal.any([signal, AbortSignal.timeout(RELEASE_MS)]), 'dead workers')
-  const failed = (err: unknown) => host.log.warn({ err }, 'what dead workers held is free only when it runs out')
+  const failed = (err: unknown) => host.log.warn({ err }, 'leases of dead workers are free only when they expire')
   await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, ctx))).catch(failed)
 }
 
-/** Without this process: the system may have given it the id of a dead one. */
+/** Excludes this process, which can have the reused id of a dead one. */
 const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(pid => pid !== '' && pid !== String(process.pid))
 
-/** An error as it is, but for a taken port: who has it may be a server of this very home. */
+/** Adds the owner to a taken port if it is a server of this home. */
 async function withPortOwner(error: unknown, home: string): Promise<unknown> {
   const problems = problemsOf(error)
   if (!problems.some(isTaken)) return error

@@ -2,14 +2,14 @@ import { definePlugin, Host, type SlotView, type CallContext, withTimeout, type 
 import { type WorkerMetrics, type Json, Listeners, type PeerAnswer, PeerAnswers, Peers, Store } from '@svc/core/contracts'
 import type { WorkerLink } from '@svc/runtime'
 
-/** Before the http plugin listens: who serves has taken all news. */
+/** Before the http plugin listens: a serving worker has received all messages. */
 const BEFORE_SERVING = 900
-/** After the http plugin has drained: these figures are the last. */
+/** After the http plugin has drained: these metrics are the last. */
 const AFTER_SERVING = 1_000
 const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
-/** Provides `Peers` in a worker of `svc serve` over its channel to the supervisor, and the listener whose ports the supervisor opens. */
+/** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
 export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' | 'listen'>, serverId: string, workers: number) =>
   definePlugin({
     requires: { answers: PeerAnswers },
@@ -64,25 +64,25 @@ function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
   return answer
 }
 
-/** Throws MEMORY_NOT_SHARED. A store that is in trouble just now says nothing of this, and its health check says that. */
+/** Throws MEMORY_NOT_SHARED. Ignores errors of the store, which its health check reports. */
 async function checkShared(store: Store, workers: number, ctx: CallContext): Promise<void> {
   const probed = await withTimeout(PROBE_MS, signal => store.probe({ ...ctx, signal }), ctx).catch(() => undefined)
   if (probed?.shared === false) throw memoryNotShared(probed.kind, workers)
 }
 
-/** Each worker would have conversations, tokens and counts of its own. */
+/** Each worker would have its own conversations, tokens and counts. */
 const memoryNotShared = (kind: string, workers: number): SvcError =>
   svcError(
     'MEMORY_NOT_SHARED',
-    `${workers} workers cannot share a store of the kind "${kind}": each would have conversations of its own`,
+    `${workers} workers cannot share a store of the kind "${kind}": each would have its own conversations`,
     {
       details: { kind, workers },
-      hint: 'take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
+      hint: 'Use a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
     }
   )
 
 const peerSilent = (topic: string): SvcError =>
-  svcError('PEER_SILENT', `this worker answers to no topic "${topic}"`, {
+  svcError('PEER_SILENT', `this worker answers no topic "${topic}"`, {
     details: { topic },
-    hint: 'it has another set of plugins than the worker that asked: svc reload brings up both anew',
+    hint: 'Run svc reload: this worker has another set of plugins than the worker that asked',
   })

@@ -168,7 +168,7 @@ describe('a command of a plugin', () => {
       expect(await place.svc(words), words.join(' ')).to.deep.include({
         code: 2,
         out: '',
-        err: `COMMAND_LINE_INVALID\n  "${words[0]}" is a command of @svc/plugin-chat, and the configuration leaves that plugin out\n  Remove { use: "@svc/plugin-chat", enabled: false } from "plugins". \`svc config show\` names the file\n`,
+        err: `COMMAND_LINE_INVALID\n  "${words[0]}" is a command of @svc/plugin-chat, which the configuration disables\n  Remove { use: "@svc/plugin-chat", enabled: false } from "plugins". \`svc config show\` names the file\n`,
       })
     expect((await place.svc(['workflows', 'list'])).code).to.not.equal(2)
     await place.write('svc.config.json', '{}')

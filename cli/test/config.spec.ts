@@ -98,10 +98,10 @@ describe('svc config show', () => {
     const all = (await place.svc(['config', 'show', '--json'])).out
     expect(rowOf(all, 'server.workers')).to.deep.equal({ key: 'server.workers', value: 1, source: 'default' })
     const { out } = await place.svc(['config', 'show', 'server.hang_timeout_ms'])
-    expect(out).to.match(/^server.hang_timeout_ms +10000 +default +A worker whose event loop stands still/)
+    expect(out).to.match(/^server.hang_timeout_ms +10000 +default +Milliseconds after which svc kills and replaces a worker/)
     await place.write('svc.config.yaml', 'server: { workers: 2 }\n')
     expect((await place.svc(['config', 'show', 'server.workers'])).out).to.match(
-      /^server.workers +2 +svc.config.yaml:1 +How many/
+      /^server.workers +2 +svc.config.yaml:1 +Number of worker processes/
     )
   })
 
@@ -126,11 +126,11 @@ describe('svc config show', () => {
 
 describe('svc config check', () => {
   const it = sideBySide()
-  it('ends with 0 for a good configuration', async () => {
+  it('ends with 0 for a valid configuration', async () => {
     await using place = await makePlace()
     const { code, out, err } = await place.svc(['config', 'check'])
     expect([code, err]).to.deep.equal([0, ''])
-    expect(out).to.contain('good')
+    expect(out).to.contain('valid')
   })
 
   it('tells a file of profiles that is named and not there, and writes none', async () => {

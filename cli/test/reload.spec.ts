@@ -4,7 +4,7 @@ import { makePlace } from './support/svc.ts'
 
 describe('svc reload', () => {
   const it = sideBySide()
-  it('says which workers serve now and which end what they began', async () => {
+  it('says which workers serve now and which finish their requests', async () => {
     await using place = await makePlace()
     const server = await place.serve([], { env: { SVC_CHAT__START_AFTER_MS: '0' } })
     const body = JSON.stringify({ message: '/delay 60000\nlater' })
@@ -14,7 +14,9 @@ describe('svc reload', () => {
     const { code, out } = await place.svc(['reload'])
     expect(code).to.equal(0)
     expect(out).to.contain(`reloaded: a new worker serves ${server.url}`)
-    expect(out).to.match(/1 old \(\d+\) end what they began; what takes longer than 150\.0 s \(chat\.queue_timeout_ms and/)
+    expect(out).to.match(
+      /1 old \(\d+\) finish their requests; svc aborts requests that take longer than 150\.0 s \(chat\.queue_timeout_ms and/
+    )
     leaving.abort()
     const { code: again, out: json } = await place.svc(['reload', '--json'])
     expect(again).to.equal(0)

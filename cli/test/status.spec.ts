@@ -113,11 +113,11 @@ describe('svc status of a server that asks for a credential', () => {
     expect(without.out)
       .to.contain(`at ${server.url} is healthy`)
       .and.match(/^\d+ +ready/m)
-    expect(without.out).to.match(/\/api\/v1\/status told nothing: AUTHENTICATION_FAILED .*SVC_API_KEY/)
+    expect(without.out).to.match(/\/api\/v1\/status returned nothing: AUTHENTICATION_FAILED .*SVC_API_KEY/)
     const refused = factsOf((await place.svc(['status', '--json'])).out)
     expect([refused.ok, refused.untold.map(one => one.path)]).to.deep.equal([false, ['/api/v1/status', '/metrics']])
     const given = await place.svc(['status'], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
-    expect([given.code, given.out.includes('told nothing')]).to.deep.equal([0, false])
+    expect([given.code, given.out.includes('returned nothing')]).to.deep.equal([0, false])
   })
 
   it('sends a token in SVC_API_KEY as a bearer token, as svc chat does', async () => {

@@ -19,7 +19,7 @@ describe('svc serve with a store that each process has for itself', () => {
     expect(err)
       .to.match(/^MEMORY_NOT_SHARED/m)
       .and.contain('2 workers cannot share a store of the kind "memory"')
-      .and.contain('take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1')
+      .and.contain('Use a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1')
     expect(await findServers(place.home)).to.deep.equal([])
   })
 

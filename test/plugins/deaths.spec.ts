@@ -45,7 +45,7 @@ describeWith('bubblewrap', 'an installed plugin that dies again and again', func
       expect(code).to.equal(1)
       expect(out.replaceAll(/\s+/g, ' '))
         .to.contain(
-          `fail server ${TIDES} is quarantined: its process has died too often, or has ended workers svc reload brings it up again`
+          `fail server ${TIDES} is quarantined: its process crashed too often, or ended workers Run svc reload to restart it`
         )
         .and.contain('ok start')
       const health = await client.get('/health')

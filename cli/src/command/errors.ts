@@ -2,7 +2,7 @@ import { asSvcError, codeOf, type ErrorParts, formatError, messageOf, type SvcEr
 import type { ErrorRecord } from '@svc/core/contracts'
 import { visibleLines } from './text.ts'
 
-/** What is wrong, for a program: one record a problem. */
+/** A problem as JSON. */
 export interface ErrorFacts {
   readonly code: string
   readonly message: string
@@ -11,7 +11,7 @@ export interface ErrorFacts {
   readonly hint?: string
 }
 
-/** The problems in an error that reports several, else the error itself. */
+/** The problems of an error that reports several, or the error itself. */
 export function problemsOf(error: unknown): [SvcError, ...SvcError[]] {
   const { problems } = Object(error) as { problems?: unknown }
   const [first = error, ...others] = Array.isArray(problems) ? problems : []
@@ -27,23 +27,23 @@ export const errorFacts = (error: unknown): ErrorFacts[] =>
     ...(hint === undefined ? {} : { hint }),
   }))
 
-/** An error as a person reads it. What it says may be a plugin's: nothing in it reaches a terminal that this would obey. */
+/** An error for a person. Its text can come from a plugin, so control characters are escaped. */
 export const errorPage = (error: unknown): string => visibleLines(formatError(error))
 
-/** Writes an error as a person reads it to the standard error stream. */
+/** Prints an error to the standard error stream. */
 export function printError(error: unknown): void {
   process.stderr.write(`${errorPage(error)}\n`)
 }
 
-/** The exit code of a command line that is wrong. */
+/** Exit code of a wrong command line. */
 export const USAGE = 2
 
-/** The exit code of a command that Ctrl-C ended. */
+/** Exit code of a command that Ctrl-C ended. */
 export const INTERRUPTED = 130
 
 /**
- * An error of the command line itself: nothing was done, because what was asked for is wrong. Ends the command with 2, under a code of the command's own, as oclif's
- * `this.error(error, { exit: 2 })` does.
+ * An error in the command line: nothing was done. Ends the command with 2 and its own error code, as oclif's `this.error(error,
+ * { exit: 2 })` does.
  */
 export const usageError = (code: string, message: string, parts?: ErrorParts): SvcError =>
   Object.assign(svcError(code, message, parts), { oclif: { exit: USAGE } })
@@ -51,16 +51,16 @@ export const usageError = (code: string, message: string, parts?: ErrorParts): S
 /** The exit code that an error carries for oclif. */
 export const exitOf = (error: unknown): number | undefined => (Object(error) as { oclif?: { exit?: number } }).oclif?.exit
 
-/** Whether oclif itself found the command line wrong: its errors have no code. */
+/** Whether oclif found the command line wrong: its errors have no code. */
 export const isParseError = (error: unknown): boolean => exitOf(error) === USAGE && codeOf(error) === undefined
 
-/** What oclif found wrong, in one or more lines. */
+/** oclif's message, in one or more lines. */
 export const parseMessage = (error: unknown): string =>
   messageOf(error)
     .replace(/^Parsing (--\S+) \n\t/, '$1: ')
     .replace(/\nSee more help with --help$/, '')
 
-/** An error record of the API as an error for a person, with a hint where the record has facts for one. */
+/** Converts an error record of the API into an error, with a hint if its details allow one. */
 export function errorFromRecord(
   { error, error_code: code, details }: Omit<ErrorRecord, 'success'>,
   { hint = hintOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'hint' | 'cause'> = {}
@@ -73,7 +73,7 @@ const MOST_NAMES = 20
 function hintOf(code: string, { available, allowed, scope, retry_after: seconds }: ErrorRecord['details']): string | undefined {
   const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
   if (names && names.length > 0) return `one of: ${names.join(', ')}`
-  if (code === 'AUTHENTICATION_FAILED') return 'put an API key or a token into SVC_API_KEY'
-  if (code === 'FORBIDDEN' && typeof scope === 'string') return `put a credential with the scope "${scope}" into SVC_API_KEY`
-  return typeof seconds === 'number' ? `try again in ${seconds} s` : undefined
+  if (code === 'AUTHENTICATION_FAILED') return 'Set SVC_API_KEY to an API key or a token'
+  if (code === 'FORBIDDEN' && typeof scope === 'string') return `Set SVC_API_KEY to a credential with the scope "${scope}"`
+  return typeof seconds === 'number' ? `Try again in ${seconds} s` : undefined
 }

@@ -1,12 +1,12 @@
-// What the commands of a plugin are made with
+// Base classes and flags of commands
 export { Args, Flags } from '@oclif/core'
 export { JSON_FLAG, SERVER_FLAGS, secondsOf } from './svc-command.ts'
 export { BaseCommand, type RunnableCommand, SvcCommand } from './svc-command.ts'
-// Errors, as svc reports them
+// Errors
 export { errorFromRecord } from './errors.ts'
 export { errorFacts, errorPage, printError, problemsOf } from './errors.ts'
 export { INTERRUPTED, usageError } from './errors.ts'
-// A terminal: questions and text
+// The terminal: questions and text
 export { passingPerson, type Person, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
 // Tests

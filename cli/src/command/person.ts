@@ -1,15 +1,15 @@
 import { clearScreenDown, cursorTo } from 'node:readline'
 import { createInterface, type Interface } from 'node:readline/promises'
 
-/** A person at a terminal who can be asked something. */
+/** Asks a person at a terminal. */
 export interface Person {
-  /** The answer; undefined where the signal aborts or the terminal is closed. */
+  /** Resolves with the answer; undefined if the signal aborts or the terminal closes. */
   question(text: string, signal: AbortSignal): Promise<string | undefined>
-  /** Writes something while a question may stand on the last line. */
+  /** Writes output while a question may be on the last line. */
   readonly beside: (write: () => void) => void
 }
 
-/** Asks on the line of an editor, until it is closed; answers are not part of its history, which begins with `lines`. */
+/** Asks through a line editor until it is closed. Answers do not enter its history, which begins with `lines`. */
 export function personAt(
   editor: Interface,
   output: NodeJS.WriteStream,
@@ -24,11 +24,11 @@ export function personAt(
   })
   return {
     async question(text, signal) {
-      // what was typed before the question was seen is no answer to it
+      // input typed before the question is not an answer
       if (editor.line !== '') for (const name of ['e', 'u']) editor.write(null, { ctrl: true, name })
       const ending = AbortSignal.any([signal, closed])
       asking = true
-      // at once: what is written next must not bring the question back
+      // at once: later output must not repeat the question
       ending.addEventListener('abort', () => {
         if (asking && output.isTTY) output.write('\n')
         asking = false
@@ -51,7 +51,7 @@ export function personAt(
   }
 }
 
-/** The person at the terminal of a command that has no line editor: the editor is there for the length of a question. */
+/** Asks at the terminal of a command without a line editor: the editor is open only during the question. */
 export function passingPerson(output: NodeJS.WriteStream): Person {
   let asked: Person | undefined
   return {
@@ -59,7 +59,7 @@ export function passingPerson(output: NodeJS.WriteStream): Person {
       const editor = createInterface({ input: process.stdin, output, historySize: 0 })
       const closed = new AbortController()
       editor.once('close', () => closed.abort())
-      // while it is open the terminal sends no signal: it stands in
+      // an open editor receives Ctrl-C instead of a signal
       editor.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
       asked = personAt(editor, output, closed.signal)
       try {

@@ -5,7 +5,7 @@ import type { CommandContext } from '@svc/core/contracts'
 import { isParseError, parseMessage } from './errors.ts'
 import type { RunnableCommand } from './svc-command.ts'
 
-/** What a command did in a test. */
+/** The result of a command in a test. */
 export interface CommandRun {
   readonly code: number
   /** Lines of `print`. */
@@ -15,8 +15,9 @@ export interface CommandRun {
 }
 
 /**
- * Runs a command class in a test, as svc would: `await runCommand(Words, ['one two', '--json'])`. `given` replaces parts of its context; without them there is
- * no host, no server, no configuration, and the home is ''. Throws what the command throws, and COMMAND_LINE_INVALID.
+ * Runs a command class in a test: `await runCommand(Words, ['one two', '--json'])`. `given` replaces parts of its context. By
+ * default it has no host, server or configuration, and the home is ''. Throws the error of the command, and
+ * COMMAND_LINE_INVALID.
  */
 export async function runCommand(
   command: RunnableCommand,
@@ -31,7 +32,7 @@ export async function runCommand(
     print: line => void out.push(line),
     note: line => void err.push(line),
     setting: async () => undefined,
-    host: () => Promise.reject(new Error('this test gives no host')),
+    host: () => Promise.reject(new Error('this test provides no host')),
     server: async () => undefined,
     unconfigured: async () => [],
     ...given,
@@ -41,18 +42,18 @@ export async function runCommand(
     const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined
     return { code: code ?? 0, out, err }
   } finally {
-    // oclif sets it to that of what the command throws: the test would end with it
+    // oclif sets the exit code of this process when the command throws
     process.exitCode = before
   }
 }
 
-/** What oclif finds wrong with a command line, as svc reports it. */
+/** Converts oclif's error about a command line. */
 function asUsageError(error: unknown): never {
   if (!isParseError(error)) throw error
   throw svcError('COMMAND_LINE_INVALID', parseMessage(error), { cause: error })
 }
 
-/** What a command class is run with where no command line of svc is: a program "svc" without commands. */
+/** A configuration of oclif without a command line: a program "svc" without commands. */
 export async function oclifConfig(): Promise<Interfaces.LoadOptions> {
   const root = fileURLToPath(new URL('.', import.meta.url))
   const pjson = { name: 'svc', version: '0.0.0', oclif: { bin: 'svc', topicSeparator: ' ' } }

@@ -2,15 +2,15 @@ import { Command, type Config, Errors, Flags, type Interfaces } from '@oclif/cor
 import type { CommandContext } from '@svc/core/contracts'
 import { USAGE } from './errors.ts'
 
-/** A class that can be run: not the abstract base. */
+/** A concrete command class. */
 export type RunnableCommand = { new (argv: string[], config: Config): BaseCommand } & Pick<typeof BaseCommand, 'run' | 'given'>
 
 /**
- * An oclif command that svc gives a context. `static args`, `flags`, `examples`, `summary` and `description` are those of oclif; `run` resolves with the exit
- * code, 0 where it resolves with nothing. It has no flag of its own: for the commands of svc that read no configuration.
+ * An oclif command with a context of svc. `static args`, `flags`, `examples`, `summary` and `description` are oclif's. `run`
+ * resolves with the exit code; undefined means 0. It has no flags: for commands of svc that read no configuration.
  */
 export abstract class BaseCommand extends Command implements CommandContext {
-  /** Set by svc before it runs the class. */
+  /** svc sets it before it runs the class. */
   static given?: CommandContext
 
   get signal(): AbortSignal {
@@ -46,7 +46,7 @@ export abstract class BaseCommand extends Command implements CommandContext {
 
   abstract override run(): Promise<number | void>
 
-  /** As oclif parses; what the `parse` function of an argument or a flag throws, those of oclif too, is a wrong command line: exit code 2. */
+  /** Parses as oclif does. An error from the `parse` function of an argument or flag is a wrong command line: exit code 2. */
   protected override async parse<
     F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
     B extends Interfaces.OutputFlags<Interfaces.FlagInput>,
@@ -61,34 +61,34 @@ export abstract class BaseCommand extends Command implements CommandContext {
   }
 }
 
-/** The base class of the commands of plugins. */
+/** Base class of the commands of plugins. */
 export abstract class SvcCommand extends BaseCommand {
-  /** Every command has it: the plugins are found through that file before a class runs. */
+  /** Every command has it: svc finds the plugins through that file before a class runs. */
   static override baseFlags = {
     config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>', helpGroup: 'GLOBAL' }),
   }
 }
 
-/** What most commands take. */
-export const JSON_FLAG = { json: Flags.boolean({ summary: 'One JSON object', default: false }) }
+/** Flags of most commands. */
+export const JSON_FLAG = { json: Flags.boolean({ summary: 'Print one JSON object', default: false }) }
 
-/** What a host of its own cannot be combined with. */
+/** Flags that exclude a host in the command's own process. */
 const OF_SERVER = ['url', 'port']
 
-/** Which server a command asks that works with a server and without: `await this.server(flags) ?? await this.host()`. */
+/** Flags of a command that works with and without a server: `await this.server(flags) ?? await this.host()`. */
 export const SERVER_FLAGS = {
   url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),
   port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
-  local: Flags.boolean({ summary: 'Use a host of its own although a server runs', exclusive: OF_SERVER }),
+  local: Flags.boolean({ summary: 'Start the plugins in this process even if a server runs', exclusive: OF_SERVER }),
   config: Flags.string({
     char: 'c',
-    summary: 'Configuration file, with a host of its own',
+    summary: 'Configuration file for the plugins in this process',
     helpValue: '<file>',
     exclusive: OF_SERVER,
   }),
 }
 
-/** Parses a flag that is a number of seconds from 0.1 to 3600; other words end with 2. */
+/** Parses a number of seconds from 0.1 to 3600; other words end the command with 2. */
 export function secondsOf(word: string): number {
   const value = Number(word)
   if (!(value >= 0.1 && value <= 3600))

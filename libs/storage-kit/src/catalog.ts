@@ -9,11 +9,11 @@ export interface Declared {
   readonly watched: boolean
 }
 
-/** What this process has opened: a store answers nothing about a name that is not in here. */
+/** The spaces that this process has opened. A store rejects names that are not in it. */
 export interface Catalog {
-  /** Throws STORE_INVALID for a space that is malformed or takes another's name. */
+  /** Throws STORE_INVALID for a malformed space or a name of another space. */
   check(space: Space): void
-  /** Takes a space in, instead of an earlier one of its name, after a check. */
+  /** Checks a space and replaces an earlier one of its name. */
   declare(space: Space): void
   space(name: string): Space
   spaces(): Space[]
@@ -24,7 +24,7 @@ export interface Catalog {
 
 const NAME = /^[a-z][a-z0-9_]{0,62}$/
 
-/** Makes an empty catalog. */
+/** Creates an empty catalog. */
 export function createCatalog(): Catalog {
   const spaces = new Map<string, Space>()
   const collections = new Map<string, Declared>()
@@ -67,7 +67,7 @@ const declaredBy = (space: Space): Declared[] =>
 function checkSpace(space: Space, owner: (kind: string, name: string) => string | undefined): void {
   checkName('space', space.name)
   if (!Number.isSafeInteger(space.version) || space.version < 1)
-    throw storeInvalid(`the version of space "${space.name}" must be a whole number from 1`)
+    throw storeInvalid(`the version of space "${space.name}" must be an integer from 1`)
   const check = (kind: string, name: string) => {
     checkName(kind, name)
     const by = owner(kind, name)
@@ -89,5 +89,5 @@ function checkName(kind: string, name: string): void {
 function checkIndex(name: string, paths: IndexPaths): void {
   checkName('index', name)
   if (paths.length === 0 || paths.some(path => path === ''))
-    throw storeInvalid(`the index "${name}" needs at least one path, none of them empty`)
+    throw storeInvalid(`the index "${name}" needs at least one path, and no path may be empty`)
 }

@@ -3,7 +3,7 @@ import type { Catalog } from './catalog.ts'
 import { storeInvalid, storeTooLarge, storeUnknown } from './errors.ts'
 import { isScalar, type Span, spanAfter, spanOf } from './sort-key.ts'
 
-/** What every store accepts at the most. Sizes count characters of JSON text. */
+/** The limits of every store. Sizes are characters of JSON text. */
 export const LIMITS = Object.freeze({
   key: 1024,
   ops: 10_000,
@@ -12,21 +12,21 @@ export const LIMITS = Object.freeze({
   page: 1000,
   read: 10_000,
   windows: 16,
-  /** Some thirty years: an end is a date that every store can write down. */
+  /** About thirty years: every store can represent the end as a date. */
   windowMs: 1e12,
 })
 
 const whole = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least
 
-/** Refuses what could not be a key everywhere: empty, too long, with a NUL or half a surrogate pair. */
+/** Rejects keys that some store could not hold: empty, too long, with a NUL or half a surrogate pair. */
 export function checkKey(what: string, key: unknown): void {
-  if (typeof key !== 'string' || key === '') throw storeInvalid(`a ${what} must be text and not empty`)
-  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} characters, this one ${key.length}`)
+  if (typeof key !== 'string' || key === '') throw storeInvalid(`a ${what} must be a non-empty string`)
+  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} characters, this one has ${key.length}`)
   if (!key.isWellFormed() || key.includes('\u0000')) throw storeInvalid(`a ${what} must be well-formed Unicode without U+0000`)
 }
 
 function checkExpected(op: number, name: string, value: number | undefined): void {
-  if (value !== undefined && !whole(value, 0)) throw storeInvalid(`${name} of operation ${op} must be a whole number from 0`)
+  if (value !== undefined && !whole(value, 0)) throw storeInvalid(`${name} of operation ${op} must be an integer from 0`)
 }
 
 const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: number, catalog: Catalog) => void } = {
@@ -52,14 +52,14 @@ const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: numb
   },
   migrated(op, at, catalog) {
     catalog.space(op.space)
-    if (!whole(op.version, 1)) throw storeInvalid(`version of operation ${at} must be a whole number from 1`)
+    if (!whole(op.version, 1)) throw storeInvalid(`version of operation ${at} must be an integer from 1`)
   },
 }
 
-/** Refuses a batch that breaks the contract before anything of it is done. */
+/** Rejects a batch that breaks the contract before any operation. */
 export function checkOps(ops: readonly StoreOp[], catalog: Catalog): void {
   if (ops.length > LIMITS.ops)
-    throw storeTooLarge(`a batch has at most ${LIMITS.ops} operations, this one ${ops.length}`, 'split it')
+    throw storeTooLarge(`a batch has at most ${LIMITS.ops} operations, this one has ${ops.length}`, 'split it')
   ops.forEach((op, at) => {
     const check = Object.hasOwn(checks, op.op) ? checks[op.op] : undefined
     if (!check) throw storeInvalid(`operation ${at} is of the unknown kind ${JSON.stringify(op.op)}`)
@@ -67,35 +67,34 @@ export function checkOps(ops: readonly StoreOp[], catalog: Catalog): void {
   })
 }
 
-/** Refuses a value or a batch that is larger than every store takes. */
+/** Rejects a value or batch above the limits. */
 export function checkSize(value: number, batch: number): void {
   if (value > LIMITS.value)
     throw storeTooLarge(
-      `a value has at most ${LIMITS.value} characters of JSON, this one ${value}`,
-      'split it, or keep it elsewhere'
+      `a value has at most ${LIMITS.value} characters of JSON, this one has ${value}`,
+      'Split it, or store it elsewhere'
     )
   if (batch > LIMITS.batch)
-    throw storeTooLarge(`a batch has at most ${LIMITS.batch} characters of JSON, this one ${batch}`, 'split it')
+    throw storeTooLarge(`a batch has at most ${LIMITS.batch} characters of JSON, this one has ${batch}`, 'split it')
 }
 
-/** A range, checked: the paths of its index (none for the keys) and the part of it that is asked for. */
+/** A checked range: the paths of its index (empty for the keys), and the requested part of it. */
 export interface CheckedRange {
   readonly paths: IndexPaths
   readonly span: Span
 }
 
-/** Checks a range query against what is declared. Throws STORE_UNKNOWN or STORE_INVALID. */
+/** Checks a range query against the declarations. Throws STORE_UNKNOWN or STORE_INVALID. */
 export function checkRange(collection: string, query: RangeQuery, catalog: Catalog): CheckedRange {
   const { indexes } = catalog.collection(collection)
   if (query.index !== undefined && !Object.hasOwn(indexes, query.index))
     throw storeUnknown('index', `${collection}.${query.index}`)
   const paths = query.index === undefined ? [] : indexes[query.index]!
-  if (!whole(query.limit, 1) || query.limit > LIMITS.page)
-    throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.page}`)
+  if (!whole(query.limit, 1) || query.limit > LIMITS.page) throw storeInvalid(`limit must be an integer from 1 to ${LIMITS.page}`)
   checkBounds(query, paths)
   const span = spanOf(query, paths)
   const rest = query.cursor === undefined ? span : spanAfter(span, query.cursor, query.reverse ?? false)
-  if (!rest) throw storeInvalid('the cursor is none of this query')
+  if (!rest) throw storeInvalid('the cursor does not belong to this query')
   return { paths, span: rest }
 }
 
@@ -115,27 +114,26 @@ function checkBounds({ equals = [], from, to }: RangeQuery, paths: IndexPaths): 
 export function checkRead(log: string, id: string, query: LogQuery, catalog: Catalog): void {
   catalog.log(log)
   checkKey('stream id', id)
-  if (!whole(query.limit, 1) || query.limit > LIMITS.read)
-    throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.read}`)
-  if (query.from !== undefined && !whole(query.from, 1)) throw storeInvalid('from must be a whole number from 1')
+  if (!whole(query.limit, 1) || query.limit > LIMITS.read) throw storeInvalid(`limit must be an integer from 1 to ${LIMITS.read}`)
+  if (query.from !== undefined && !whole(query.from, 1)) throw storeInvalid('from must be an integer from 1')
 }
 
-/** Refuses a lease request that could not be kept. */
+/** Rejects an invalid lease request. */
 export function checkLease(lease: string, ttlMs: number, waitMs = 0, holder = 'x'): void {
   checkKey('lease', lease)
   checkKey('holder', holder)
-  if (!whole(ttlMs, 1)) throw storeInvalid('ttlMs must be a whole number from 1')
-  if (!whole(waitMs, 0)) throw storeInvalid('waitMs must be a whole number from 0')
+  if (!whole(ttlMs, 1)) throw storeInvalid('ttlMs must be an integer from 1')
+  if (!whole(waitMs, 0)) throw storeInvalid('waitMs must be an integer from 0')
 }
 
-/** Refuses a count that could not be kept. */
+/** Rejects an invalid count. */
 export function checkCount(key: string, windows: readonly CountWindow[]): void {
   checkKey('key', key)
   if (!Array.isArray(windows) || windows.length === 0 || windows.length > LIMITS.windows)
     throw storeInvalid(`a count takes 1 to ${LIMITS.windows} windows`)
   for (const [at, { ms, limit }] of windows.entries()) {
     if (!whole(ms, 1) || ms > LIMITS.windowMs)
-      throw storeInvalid(`ms of window ${at} must be a whole number from 1 to ${LIMITS.windowMs}`)
-    if (!whole(limit, 1)) throw storeInvalid(`limit of window ${at} must be a whole number from 1`)
+      throw storeInvalid(`ms of window ${at} must be an integer from 1 to ${LIMITS.windowMs}`)
+    if (!whole(limit, 1)) throw storeInvalid(`limit of window ${at} must be an integer from 1`)
   }
 }

@@ -1,38 +1,38 @@
 import type { Counted, CountWindow } from '@svc/core/contracts'
 
-/** A window as a store keeps it, under its place in the list: when it began (Unix milliseconds), how long it lasts, its hits. */
-export type KeptWindow = readonly [began: number, ms: number, count: number]
+/** A stored window, by its position in the list: its start (Unix milliseconds), its length, its hits. */
+export type StoredWindow = readonly [began: number, ms: number, count: number]
 
-/** What a hit came to. */
+/** The result of a hit. */
 export interface Hit {
   readonly counted: Counted
-  /** What is to be kept from now on; the very list that was there when nothing changed. */
-  readonly kept: readonly KeptWindow[]
+  /** The list to store; the same list if nothing changed. */
+  readonly kept: readonly StoredWindow[]
 }
 
-/** Counts a hit in all windows, or in none where one is full. What is kept of windows beyond those asked for stays. */
-export function hit(before: readonly KeptWindow[], windows: readonly CountWindow[], now: number): Hit {
+/** Counts a hit in all windows, or in none if one is full. Keeps stored windows beyond the requested ones. */
+export function hit(before: readonly StoredWindow[], windows: readonly CountWindow[], now: number): Hit {
   const there = windows.map(({ ms }, at) => windowNow(before[at], ms, now))
   const isCounted = there.every(([, , count], at) => count < windows[at]!.limit)
-  const after = isCounted ? there.map(([began, ms, count]): KeptWindow => [began, ms, count + 1]) : there
+  const after = isCounted ? there.map(([began, ms, count]): StoredWindow => [began, ms, count + 1]) : there
   const counted = { counted: isCounted, windows: after.map(([began, ms, count]) => ({ count, endsAt: began + ms })) }
   return { counted, kept: isCounted ? [...after, ...before.slice(after.length)] : resized(before, there) }
 }
 
-/** The window as it is now; a new one where the former is over by its own length or by the one that is asked for. */
-function windowNow(kept: KeptWindow | undefined, ms: number, now: number): KeptWindow {
+/** The present window; a new one if the former has expired by its own or the requested length. */
+function windowNow(kept: StoredWindow | undefined, ms: number, now: number): StoredWindow {
   if (!kept) return [now, ms, 0]
-  // A clock that was set back must not make a window longer than it is.
+  // A clock that was set back must not extend a window.
   const began = Math.min(kept[0], now)
   return began + Math.min(ms, kept[1]) <= now ? [now, ms, 0] : [began, ms, kept[2]]
 }
 
-/** A hit that was refused begins no window; only those that go on may have another length than before. */
-function resized(before: readonly KeptWindow[], there: readonly KeptWindow[]): readonly KeptWindow[] {
+/** A refused hit begins no window; it can only change the length of running ones. */
+function resized(before: readonly StoredWindow[], there: readonly StoredWindow[]): readonly StoredWindow[] {
   const goesOn = (at: number) => there[at] !== undefined && there[at][2] > 0
   if (before.every((one, at) => !goesOn(at) || one[1] === there[at]![1])) return before
   return before.map((one, at) => (goesOn(at) ? there[at]! : one))
 }
 
-/** When the last of these windows ends. */
-export const endOf = (kept: readonly KeptWindow[]): number => Math.max(...kept.map(([began, ms]) => began + ms))
+/** The latest end of these windows. */
+export const endOf = (kept: readonly StoredWindow[]): number => Math.max(...kept.map(([began, ms]) => began + ms))

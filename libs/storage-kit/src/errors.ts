@@ -1,39 +1,39 @@
 import { svcError, type SvcError } from '@svc/core'
 
-/** The errors of the store's contract, in one wording for all stores. */
+/** The errors of the store's contract, with the same text in all stores. */
 
 export const storeConflict = (op: number, expected: number, actual: number): SvcError =>
-  svcError('STORE_CONFLICT', `operation ${op} expected version ${expected}, there is ${actual}`, {
+  svcError('STORE_CONFLICT', `operation ${op} expected version ${expected}, but the version is ${actual}`, {
     details: { op, expected, actual },
-    hint: 'read it again, decide anew and write with the version that is there',
+    hint: 'Read it again, decide anew, and write with the present version',
   })
 
 export const storeFenced = (lease: string, fence: number): SvcError =>
-  svcError('STORE_FENCED', `the lease "${lease}" with fence ${fence} is held no longer`, {
+  svcError('STORE_FENCED', `the lease "${lease}" with fence ${fence} is not held any more`, {
     details: { lease, fence },
-    hint: 'stop this work: another holder does it; ask for the lease again before any further write',
+    hint: 'Stop this work: another holder does it. Acquire the lease again before any further write',
   })
 
 export const leaseBusy = (lease: string, waitMs: number): SvcError =>
-  svcError('LEASE_BUSY', `the lease "${lease}" is held by another and did not come free within ${waitMs} ms`, {
+  svcError('LEASE_BUSY', `another holder has the lease "${lease}" and did not release it within ${waitMs} ms`, {
     details: { lease, waitMs },
-    hint: 'try again later, or wait longer',
+    hint: 'Try again later, or wait longer',
   })
 
 export const storeNewer = (what: string, stored: number, known: number): SvcError =>
   svcError('STORE_NEWER', `${what} was written by a newer program: version ${stored}, this one knows ${known}`, {
     details: { stored, known },
-    hint: 'update svc and its plugins, or set store.path to another file',
+    hint: 'Update svc and its plugins, or set store.path to another file',
   })
 
 export const storeUnknown = (kind: string, name: string): SvcError =>
-  svcError('STORE_UNKNOWN', `no space that was opened declares the ${kind} "${name}"`, {
+  svcError('STORE_UNKNOWN', `no opened space declares the ${kind} "${name}"`, {
     details: { kind, name },
-    hint: `declare it in the plugin's space and open that before using it`,
+    hint: `Declare it in the plugin's space, and open the space before using it`,
   })
 
 export const storeInvalid = (message: string): SvcError =>
-  svcError('STORE_INVALID', message, { hint: 'fix the call; see the Store contract for what it takes' })
+  svcError('STORE_INVALID', message, { hint: 'Fix the call; see the Store contract' })
 
 export const storeTooLarge = (message: string, hint: string, details: Record<string, unknown> = {}): SvcError =>
   svcError('STORE_TOO_LARGE', message, { details, hint })
@@ -41,17 +41,17 @@ export const storeTooLarge = (message: string, hint: string, details: Record<str
 export const storeUnavailable = (reason: string, hint: string, cause?: unknown): SvcError =>
   svcError('STORE_UNAVAILABLE', reason, { details: { retryable: true }, hint, cause })
 
-export const storeClosed = (): SvcError => storeUnavailable('the store is closed', 'start the server again')
+export const storeClosed = (): SvcError => storeUnavailable('the store is closed', 'Restart the server')
 
 export const migrationMissing = (space: string, from: number): SvcError =>
-  svcError('MIGRATION_MISSING', `the space "${space}" is stored with version ${from}, and nothing migrates it from there`, {
+  svcError('MIGRATION_MISSING', `the space "${space}" is stored with version ${from}, and no migration starts from it`, {
     details: { space, from },
-    hint: 'install a version between the two first: it brings the data to a version that this one can migrate',
+    hint: 'Install an intermediate version first: it migrates the data to a version that this one can migrate',
   })
 
 export const migrationFailed = (space: string, from: number, cause: Error): SvcError =>
-  svcError('MIGRATION_FAILED', `the space "${space}" could not be migrated from version ${from}: ${cause.message}`, {
+  svcError('MIGRATION_FAILED', `cannot migrate the space "${space}" from version ${from}: ${cause.message}`, {
     details: { space, from },
-    hint: 'what it had done is kept and it begins again at the next start; until then the version before still works',
+    hint: 'Fix the cause and start again. The migration keeps its progress; until then the former version still works',
     cause,
   })

@@ -1,20 +1,23 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Log, CallContext } from '@svc/core'
 
-/** What is followed. */
+/** The thing to follow. */
 export interface Followed {
-  /** For the log: "the watch over … ended". */
+  /** Its name for the log: "the watch over … ended". */
   readonly what: string
-  /** Goes on until it ends, fails, or the signal aborts. */
+  /** Runs until it ends, fails, or the signal aborts. */
   watch(ctx: CallContext): Promise<void>
-  /** Takes what is there, once `watch` has begun. */
+  /** Reads the present state, after `watch` has begun. */
   read(ctx: CallContext): Promise<void>
 }
 
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
-/** Keeps to something that changes until `lasting.signal` aborts. Watch and read begin anew after 0.1 s, doubled up to 10 s while they fail at once. */
+/**
+ * Follows changes until `lasting.signal` aborts. Restarts watch and read after 0.1 s, doubled up to 10 s while they fail at
+ * once.
+ */
 export async function follow({ what, ...both }: Followed, lasting: CallContext, log: Log): Promise<void> {
   for (let waitMs = FIRST_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_MS)) {
     const began = performance.now()
@@ -22,7 +25,7 @@ export async function follow({ what, ...both }: Followed, lasting: CallContext, 
     if (performance.now() - began > LONGEST_MS) waitMs = FIRST_MS
     await setTimeout(waitMs, undefined, { signal: lasting.signal, ref: false }).catch(() => {})
     if (lasting.signal.aborted) return
-    log.warn({ err }, `the watch over ${what} ended; it begins anew`)
+    log.warn({ err }, `the watch over ${what} ended; it restarts`)
   }
 }
 
@@ -30,7 +33,7 @@ async function attempt({ watch, read }: Pick<Followed, 'watch' | 'read'>, lastin
   const ending = new AbortController()
   const ctx = { ...lasting, signal: AbortSignal.any([lasting.signal, ending.signal]) }
   try {
-    // begun before the reading, so that no change falls between the two
+    // begins before the read, so that no change is missed
     await Promise.all([watch(ctx), read(ctx)])
     return undefined
   } catch (error) {

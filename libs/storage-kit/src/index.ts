@@ -1,7 +1,7 @@
-// For plugins that keep something.
+// For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
-// For stores: what every one of them checks and how it says no.
+// For stores: shared checks and errors.
 export { type Catalog, createCatalog, type Declared } from './catalog.ts'
 export {
   type CheckedRange,
@@ -14,7 +14,7 @@ export {
   checkSize,
   LIMITS,
 } from './check.ts'
-export { endOf, type Hit, hit, type KeptWindow } from './count.ts'
+export { endOf, type Hit, hit, type StoredWindow } from './count.ts'
 export {
   leaseBusy,
   storeClosed,
@@ -26,5 +26,5 @@ export {
   storeUnavailable,
   storeUnknown,
 } from './errors.ts'
-export { type Attempt, createLeaseQueue, type LeaseDoor, type LeaseQueue } from './lease-queue.ts'
+export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

@@ -2,16 +2,16 @@ import type { CallContext } from '@svc/core'
 import type { Fence, Lease, LeaseRequest } from '@svc/core/contracts'
 import { leaseBusy, storeClosed } from './errors.ts'
 
-/** The lease, or until when another holds it (Unix milliseconds). */
+/** The lease, or its expiry if another holder has it (Unix milliseconds). */
 export type Attempt = Lease | { readonly busyUntil: number }
 
-/** What a store does for a queue of those who wait for leases. */
-export interface LeaseDoor {
-  /** Tries once; `looks` is how often the first in line has looked before. */
+/** The operations of a store for the queue. */
+export interface LeaseBackend {
+  /** Tries once; `looks` is the number of earlier tries. */
   attempt(lease: string, request: LeaseRequest, looks: number): Promise<Attempt>
-  /** Gives back what nobody wants any more. */
+  /** Releases a lease that no caller wants any more. */
   release(lease: Fence): Promise<void>
-  /** Milliseconds until the next look, for releases by other processes; Infinity where there are none. */
+  /** Milliseconds until the next try, for releases by other processes; Infinity if there are none. */
   lookAgain(looks: number): number
 }
 
@@ -20,40 +20,40 @@ interface Waiter {
   readonly ctx: CallContext
   readonly settle: PromiseWithResolvers<Lease>
   done: boolean
-  /** The store is being asked for it just now. */
-  knocking: boolean
-  /** Its time is up. */
+  /** A request to the store is running. */
+  isTrying: boolean
+  /** Its limit has passed. */
   late: boolean
   undo?: () => void
 }
-interface Line {
+interface WaitingLine {
   readonly waiters: Waiter[]
   wake?: () => void
   freed: boolean
 }
 
-/** Those of this process who ask for leases, in order of asking: only the first of each line knocks at the store. */
+/** The callers of this process that wait for leases, in order. Only the first one of each queue asks the store. */
 export interface LeaseQueue {
   acquire(lease: string, request: LeaseRequest, ctx: CallContext): Promise<Lease>
-  /** A lease came free here: the next one looks at once. Without a name, any may have. */
+  /** A lease was released in this process: the next caller tries at once. Without a name, any lease. */
   freed(lease?: string): void
-  /** Everyone who waits gets STORE_UNAVAILABLE. */
+  /** Rejects all waiting callers with STORE_UNAVAILABLE. */
   close(): void
 }
 
-/** Makes a queue before a store's own way to try and release. */
-export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
-  const lines = new Map<string, Line>()
+/** Creates a queue for a store. */
+export function createLeaseQueue(backend: LeaseBackend): LeaseQueue {
+  const lines = new Map<string, WaitingLine>()
   let closed = false
 
-  async function serve(lease: string, line: Line): Promise<void> {
+  async function serve(lease: string, line: WaitingLine): Promise<void> {
     for (let looks = 0; line.waiters.length > 0; looks++) {
       const waiter = line.waiters[0]!
       line.freed = false
-      const busyUntil = await knock(door, lease, waiter, looks)
+      const busyUntil = await tryOnce(backend, lease, waiter, looks)
       if (waiter.done) looks = leave(line, waiter)
       else if (waiter.late || waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, waiter.request.waitMs), line)
-      else await pause(line, Math.min(door.lookAgain(looks), busyUntil - Date.now()))
+      else await pause(line, Math.min(backend.lookAgain(looks), busyUntil - Date.now()))
     }
     lines.delete(lease)
   }
@@ -63,12 +63,12 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
       if (closed) return Promise.reject(storeClosed())
       const line = lines.get(lease)
       if (line && request.waitMs === 0) return Promise.reject(leaseBusy(lease, 0))
-      const waiter: Waiter = { request, ctx, settle: Promise.withResolvers(), done: false, knocking: false, late: false }
+      const waiter: Waiter = { request, ctx, settle: Promise.withResolvers(), done: false, isTrying: false, late: false }
       if (line) {
         line.waiters.push(waiter)
         limit(lease, waiter, line)
       } else {
-        const fresh: Line = { waiters: [waiter], freed: false }
+        const fresh: WaitingLine = { waiters: [waiter], freed: false }
         lines.set(lease, fresh)
         limit(lease, waiter, fresh)
         void serve(lease, fresh)
@@ -76,7 +76,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
       return waiter.settle.promise
     },
     freed(lease) {
-      for (const line of lease === undefined ? lines.values() : [lines.get(lease)]) if (line) stir(line)
+      for (const line of lease === undefined ? lines.values() : [lines.get(lease)]) if (line) notifyNext(line)
     },
     close() {
       closed = true
@@ -85,18 +85,18 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
   }
 }
 
-/** One try for the first in line; answers until when it is no use to try again. */
-async function knock(door: LeaseDoor, lease: string, waiter: Waiter, looks: number): Promise<number> {
-  waiter.knocking = true
+/** One try for the first caller; returns the time before which a retry is useless. */
+async function tryOnce(backend: LeaseBackend, lease: string, waiter: Waiter, looks: number): Promise<number> {
+  waiter.isTrying = true
   try {
-    const got = await door.attempt(lease, waiter.request, looks)
+    const got = await backend.attempt(lease, waiter.request, looks)
     if ('busyUntil' in got) return got.busyUntil
-    if (waiter.done) await door.release(got)
+    if (waiter.done) await backend.release(got)
     else finish(waiter, () => waiter.settle.resolve(got))
   } catch (error) {
     if (!waiter.done) finish(waiter, () => waiter.settle.reject(error))
   } finally {
-    waiter.knocking = false
+    waiter.isTrying = false
   }
   return 0
 }
@@ -107,28 +107,28 @@ function finish(waiter: Waiter, settle: () => void): void {
   settle()
 }
 
-function leave(line: Line, waiter: Waiter): number {
+function leave(line: WaitingLine, waiter: Waiter): number {
   const at = line.waiters.indexOf(waiter)
   if (at >= 0) line.waiters.splice(at, 1)
   return -1
 }
 
-function end(waiter: Waiter, reason: unknown, line: Line): void {
+function end(waiter: Waiter, reason: unknown, line: WaitingLine): void {
   if (waiter.done) return
   finish(waiter, () => waiter.settle.reject(reason))
   leave(line, waiter)
-  stir(line)
+  notifyNext(line)
 }
 
 /** Ends the waiting at its limit or when the caller gives up. */
-function limit(lease: string, waiter: Waiter, line: Line): void {
+function limit(lease: string, waiter: Waiter, line: WaitingLine): void {
   const { waitMs } = waiter.request
   if (waitMs === 0) return
   const { signal } = waiter.ctx
   const stop = () => {
     waiter.late = true
-    // What it asked for just now may still be given: refused meanwhile, it would come back to nobody and keep others out.
-    if (!waiter.knocking) end(waiter, leaseBusy(lease, waitMs), line)
+    // The running request can still succeed: after a rejection, the lease would belong to no caller and block others.
+    if (!waiter.isTrying) end(waiter, leaseBusy(lease, waitMs), line)
   }
   const timer = setTimeout(stop, Math.min(waitMs, 2 ** 31 - 1))
   const abort = () => end(waiter, signal.reason, line)
@@ -139,16 +139,16 @@ function limit(lease: string, waiter: Waiter, line: Line): void {
   }
 }
 
-function stir(line: Line): void {
+function notifyNext(line: WaitingLine): void {
   line.freed = true
   line.wake?.()
 }
 
-/** Waits until the line is stirred, at most so long. */
-async function pause(line: Line, ms: number): Promise<void> {
+/** Waits until the queue is notified, with a limit. */
+async function pause(line: WaitingLine, ms: number): Promise<void> {
   if (line.freed) return
   const { promise, resolve } = Promise.withResolvers<void>()
-  // One millisecond at least: a lease that ends now is free only after it.
+  // At least one millisecond: a lease that expires now is free only afterwards.
   const timer = setTimeout(resolve, Math.max(1, Math.min(ms, 2 ** 31 - 1)))
   line.wake = resolve
   await promise

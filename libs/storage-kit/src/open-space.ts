@@ -3,7 +3,7 @@ import { asSvcError, codeOf, messageOf, type CallContext } from '@svc/core'
 import type { Fence, Space, Store, StoreOp } from '@svc/core/contracts'
 import { migrationFailed, migrationMissing } from './errors.ts'
 
-/** What a migration works with; every batch it writes carries `fence`. */
+/** The context of a migration; every batch that it writes carries `fence`. */
 export interface MigrationContext {
   readonly store: Store
   readonly fence: Fence
@@ -11,22 +11,22 @@ export interface MigrationContext {
 }
 
 /**
- * Brings data from version n to n + 1. What it returns is written together with the new version, so a small migration is all or
- * nothing. A larger one writes batches of its own and must be able to begin again after having been cut off anywhere.
+ * Migrates data from version n to n + 1. Its returned operations are written together with the new version, so a small
+ * migration is all or nothing. A larger one writes its own batches and must be able to restart after an interruption.
  */
 export type Migration = (context: MigrationContext) => Promise<readonly StoreOp[] | undefined>
 
-/** The migrations of a space by the version they begin with. */
+/** The migrations of a space by their start version. */
 export type Migrations = { readonly [fromVersion: number]: Migration }
 
-/** How long a migration holds its lease without a sign of life, and how long others wait for it. */
+/** Time until the lease of a dead migration expires, and how long others wait for it. */
 const TTL_MS = 30_000
 const WAIT_MS = 10 * 60_000
 
 /**
- * Opens a plugin's space and brings what is stored to the version it declares: one step after the other, under a lease, so that of
- * several processes one migrates and the others wait. Throws STORE_NEWER, MIGRATION_MISSING, MIGRATION_FAILED.
- * `await openSpace(store, { name: 'notes', version: 2, collections: { notes: {} } }, { 1: async () => [] }, ctx)`
+ * Opens a plugin's space and migrates its data to the declared version, step by step under a lease: one process migrates,
+ * others wait. Throws STORE_NEWER, MIGRATION_MISSING, MIGRATION_FAILED. `await openSpace(store, { name: 'notes', version: 2,
+ * collections: { notes: {} } }, { 1: async () => [] }, ctx)`
  */
 export async function openSpace(store: Store, space: Space, migrations: Migrations, ctx: CallContext): Promise<void> {
   if (!isBehind(await store.open(space, ctx), space)) return
@@ -48,7 +48,7 @@ export async function openSpace(store: Store, space: Space, migrations: Migratio
 const isBehind = (stored: { readonly version: number }, space: Space) => stored.version !== 0 && stored.version < space.version
 
 async function migrate(space: Space, migrations: Migrations, context: MigrationContext): Promise<void> {
-  // Asked again under the lease: another process may have done it meanwhile.
+  // Asks again under the lease: another process may have migrated meanwhile.
   let { version } = await context.store.open(space, context.ctx)
   for (; version !== 0 && version < space.version; version++) {
     const step = Object.hasOwn(migrations, version) ? migrations[version] : undefined

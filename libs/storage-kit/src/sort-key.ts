@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IndexPaths, Json, RangeQuery } from '@svc/core/contracts'
 
-// Every entry of an index becomes one text whose order by UTF-8 bytes is the order that the contract asks for: a part for each
-// path, then the key. So any store that compares bytes (SQLite, PostgreSQL with collation "C", a sorted list) has the order for free.
+// Every entry of an index becomes one text. Its order by UTF-8 bytes is the order of the contract: one part for each path, then
+// the key. Any store that compares bytes (SQLite, PostgreSQL with collation "C", a sorted list) has this order.
 
-/** What an index sorts by; anything else at a path counts as null. */
+/** Types that an index sorts by; other values count as null. */
 export type Scalar = null | boolean | number | string
 
-/** Part of an index: `[low, high)` by UTF-8 bytes of sort keys; `high` is absent where there is no end. */
+/** Part of an index: `[low, high)` by UTF-8 bytes of sort keys; without `high` it has no end. */
 export interface Span {
   readonly low: string
   readonly high?: string
@@ -21,7 +21,7 @@ const bits = new DataView(new ArrayBuffer(8))
 
 const hex = (word: number) => (word >>> 0).toString(16).padStart(8, '0')
 
-/** A double as 16 hexadecimal digits that sort like the numbers: the sign bit turned, negative ones turned altogether. */
+/** A double as 16 hexadecimal digits that sort like the numbers: flips the sign bit, and all bits of negative numbers. */
 function numberPart(value: number): string {
   bits.setFloat64(0, value === 0 ? 0 : value)
   const head = bits.getUint32(0)
@@ -29,7 +29,7 @@ function numberPart(value: number): string {
   return head >>> 31 ? hex(~head) + hex(~tail) : hex(head ^ 0x80000000) + hex(tail)
 }
 
-/** One value as a part of a sort key. No part is the beginning of another one. */
+/** One value as a part of a sort key. No part is a prefix of another one. */
 function part(value: Scalar): string {
   if (value === null) return '0'
   if (typeof value === 'boolean') return value ? '2' : '1'
@@ -56,17 +56,17 @@ function stepsOf(path: string): readonly string[] {
   return known
 }
 
-/** The text under which a record stands in an index. */
+/** The key of a record in an index. */
 export function sortKey(paths: IndexPaths, value: Json, key: string): string {
   let text = ''
   for (const path of paths) text += part(at(value, stepsOf(path)))
   return text + key
 }
 
-/** The first text behind all that begin with `prefix`, whose last character is never the last of Unicode. */
+/** The first text after all texts with `prefix`, whose last character is never the last of Unicode. */
 const behind = (prefix: string) => prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1)
 
-/** The part of an index (or of the keys, with no paths) that a query asks for. The query has been checked. */
+/** The part of an index (or of the keys, without paths) for a checked query. */
 export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
   const equals = (query.equals ?? []) as readonly Scalar[]
   const prefix = equals.map(part).join('')
@@ -75,23 +75,23 @@ export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
   return { low: query.from === undefined ? prefix : next(query.from), ...(high === undefined ? {} : { high }) }
 }
 
-/** What is left of a span behind a cursor; `undefined` when the cursor is none of this query. */
+/** The rest of a span after a cursor; undefined if the cursor does not belong to this query. */
 export function spanAfter(span: Span, cursor: string, reverse: boolean): Span | undefined {
   const position = Buffer.from(cursor, 'base64url').toString()
   if (cursorOf(position) !== cursor || !isWithin(span, position)) return undefined
-  // The NUL makes the least text that is greater: the entry at the cursor is left out.
+  // The NUL makes the smallest greater text, which excludes the entry at the cursor.
   return reverse ? { low: span.low, high: position } : { ...span, low: `${position}\u0000` }
 }
 
-/** A page's end as a caller sees it. */
+/** The cursor for callers. */
 export const cursorOf = (position: string): string => Buffer.from(position).toString('base64url')
 
-// A cursor may come from outside: one that left the span would show what `equals` hides.
+// A cursor can come from outside: outside of the span, it would show records that `equals` excludes.
 const isWithin = ({ low, high }: Span, position: string) =>
   byBytes(low) <= byBytes(position) && (high === undefined || byBytes(position) < byBytes(high))
 
 const WIDE = /[\ud800-\uffff]/
-/** A text whose order by JavaScript's `<` is the order of the given one by UTF-8 bytes: surrogates move behind U+FFFF. */
+/** A text whose order by JavaScript's `<` equals the order of the argument by UTF-8 bytes: moves surrogates behind U+FFFF. */
 export function byBytes(text: string): string {
   if (!WIDE.test(text)) return text
   let out = ''
@@ -103,8 +103,8 @@ export function byBytes(text: string): string {
 }
 
 /**
- * A new id, as a UUID of version 7 (RFC 9562): its first 48 bits are the time in milliseconds, 74 are chance. What was made at one time lies together in the
- * indexes of a store; with ids by chance alone each new record is a page more to write.
+ * Creates a UUID of version 7 (RFC 9562): 48 bits of time in milliseconds and 74 random bits. Ids of the same time are adjacent
+ * in the indexes of a store; with random ids, each new record is a page more to write.
  */
 export function timelyId(): string {
   const time = Date.now().toString(16).padStart(12, '0')

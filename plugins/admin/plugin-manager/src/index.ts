@@ -1,4 +1,4 @@
 import { definePlugin } from '@svc/core'
 
-/** Adds commands alone: a server does not load it. */
+/** Adds only commands: a server does not load this plugin. */
 export default definePlugin({ setup() {} })

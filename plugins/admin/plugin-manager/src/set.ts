@@ -1,6 +1,6 @@
-// What is installed (alone as @svc/plugin-manager/installed, for a start)
+// Installed plugins (also @svc/plugin-manager/installed, for a start)
 export * from './installed.ts'
-// Changing it
+// Changes
 export type {
   BuiltSet,
   Candidate,
@@ -13,9 +13,9 @@ export type {
 } from './set/change-types.ts'
 export { planChange } from './set/plan-change.ts'
 export { changeLock, sweepSets } from './set/staging.ts'
-// Carrying it to another machine
+// Transfer to another machine
 export { packSet } from './set/pack-set.ts'
 export { planRestore } from './set/plan-restore.ts'
 export { strayDependencies, type Wishes } from './set/package-json.ts'
-// Looking for more
+// Search
 export { searchPlugins } from './set/npm.ts'

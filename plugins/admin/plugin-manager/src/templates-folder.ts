@@ -1,2 +1,2 @@
-/** Where the templates of new plugins lie; from here, because the bundle is as deep as this file. */
+/** The folder of the templates for new plugins. All files of the bundle are at this depth. */
 export const TEMPLATES = new URL('../templates/', import.meta.url)

@@ -52,7 +52,7 @@ describe('svc plugins install on a terminal', function () {
     const stopped = await install()
     await stopped.sees('[y/N]')
     stopped.type('y\r')
-    await stopped.sees('putting the packages together')
+    await stopped.sees('installing the packages')
     stopped.type('\u0003')
     await stopped.sees('nothing was changed')
     expect(await stopped.code()).to.equal(130)

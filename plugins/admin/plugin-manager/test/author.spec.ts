@@ -214,7 +214,7 @@ describe('svc plugins dev', function () {
       'svc-plugin-live/src/route.ts',
       (await readFile(route, 'utf8')).replace('hello: name', 'hello: name, twice: true')
     )
-    await server.said(/src\/route\.ts: taken up in /)
+    await server.said(/src\/route\.ts: reloaded in /)
     expect(await hello()).to.deep.equal({ hello: 'Ada', twice: true })
     expect((await server.end()).code).to.equal(0)
   })

@@ -44,7 +44,7 @@ describe('svc doctor', () => {
     for (const name of ['node', 'home', 'configuration', 'profiles', 'store', 'provider local', 'port', 'sandbox'])
       expect(out).to.match(new RegExp(`^ok {4}${name} +\\S`, 'm'))
     expect(out.replace(/\s+/g, ' ')).to.contain('bubblewrap 0.8.0 works; memory held by ')
-    expect(out).to.match(/\nAll is well\.\n$/)
+    expect(out).to.match(/\nAll checks passed\.\n$/)
   })
 
   it('fails a Node that is too old, with what to do', async () => {
@@ -53,7 +53,7 @@ describe('svc doctor', () => {
         name: 'node',
         state: 'fail',
         message: `${version} is too old: svc needs 24`,
-        hint: 'install Node 24, or start svc with npm: it brings its own',
+        hint: 'Install Node 24, or start svc with npm, which brings its own',
       })
     for (const version of ['24.0.0', '100.1.0']) expect(nodeFinding(version)).to.include({ state: 'ok' })
   })
@@ -97,10 +97,10 @@ describe('svc doctor', () => {
       const { code, of } = await examine(place, ['--port', '0'])
       return { code, found: of('profiles').map(one => [one.state, one.message]), hints: of('profiles').map(one => one.hint) }
     }
-    const lost = (who: string, name: string) => `${who} names the provider "${name}", which is not there`
+    const lost = (who: string, name: string) => `${who} names the provider "${name}", which does not exist`
     const deaf = await examineWith('profiles: { default: { provider: lokal } }\n')
     expect(deaf.code).to.equal(1)
-    expect(deaf.found).to.deep.equal([['fail', `${lost('profile "default"', 'lokal')}: no chat is answered`]])
+    expect(deaf.found).to.deep.equal([['fail', `${lost('profile "default"', 'lokal')}, so no chat can be answered`]])
     expect(deaf.hints[0]).to.match(/^did you mean "local"\?; fix the name in the profiles/)
     const spare = 'fallback: [{ provider: nobody, model: x }, { provider: local, model: local-1 }]'
     const { code, found, hints } = await examineWith(
@@ -159,11 +159,11 @@ describe('svc doctor', () => {
     await chmod(good.key, 0o600)
     const soon = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key, '--port', '0'])
     expect([soon.code, soon.of('tls').map(one => one.message)]).to.satisfy(
-      ([code, [message]]: [number, string[]]) => code === 0 && /ends in \d days/.test(message!)
+      ([code, [message]]: [number, string[]]) => code === 0 && /expires in \d days/.test(message!)
     )
     await place.write('svc.config.json', JSON.stringify({ server: { ssl: { cert: good.cert } } }))
     expect((await examine(place)).of('tls').map(one => [one.state, one.hint])).to.deep.equal([
-      ['warn', 'set server.ssl.enabled to true'],
+      ['warn', 'Set server.ssl.enabled to true'],
     ])
     await writeFile(good.key, makeCertificate().key)
     const { code, findings } = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key])
@@ -230,9 +230,9 @@ export default definePlugin({ setup: scope => void scope.add(Providers, 'mute', 
     )
     const { code, of } = await examine(place, ['--port', '0'], env)
     expect([code, of('sandbox')[0]?.state]).to.deep.equal([0, 'warn'])
-    expect(of('sandbox')[0]?.message).to.contain('No permissions to create new namespace').and.contain('will be refused')
+    expect(of('sandbox')[0]?.message).to.contain('No permissions to create new namespace').and.contain('svc will refuse')
     expect(of('sandbox')[0]?.hint).to.be.a('string')
     const none = await examine(place, [], { PATH: join(place.folder, 'nowhere') })
-    expect(none.of('sandbox')[0]?.hint).to.contain('install bubblewrap')
+    expect(none.of('sandbox')[0]?.hint).to.match(/install bubblewrap/i)
   })
 })

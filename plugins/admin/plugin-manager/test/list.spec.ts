@@ -54,7 +54,7 @@ describe('what svc plugins tells of those that a person has put there', function
   })
 
   it('info, doctor and the log of a start: which variables that one declares are not set, by name, and what to do', async () => {
-    const unset = `${VARIABLE}, NOBODY_HAS_* are not set here: where the plugin needs it, export it before svc serve is started`
+    const unset = `${VARIABLE}, NOBODY_HAS_* are not set here: If the plugin needs it, export it and restart the server (svc serve)`
     expect((await place.svc(['plugins', 'info', TIDES])).out).to.contain(`unset     ${unset}`)
     const { findings } = JSON.parse((await place.svc(['plugins', 'doctor', '--json'])).out) as { findings: { name: string }[] }
     expect(findings.filter(one => one.name === 'variables')).to.have.length(1)

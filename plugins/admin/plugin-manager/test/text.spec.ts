@@ -43,12 +43,12 @@ describe('what a person reads before a plugin is let in', () => {
       registry: { signatures: 1, provenance: 'https://slsa.dev/provenance/v1' },
     })
     expect(told)
-      .to.contain('postinstall: will not run (--allow-scripts lets them)')
+      .to.contain('postinstall: will not run (--allow-scripts runs them)')
       .and.contain('2 other packages; the install scripts of near@1.0.0 never run')
       .and.contain(
-        'by 1 key of the registry; where it was built: https://slsa.dev/provenance/v1 (as the registry reports, unchecked)'
+        'by 1 key of the registry; where it was built: https://slsa.dev/provenance/v1 (claimed by the registry, unchecked)'
       )
-    expect(shown({ installScripts: ['postinstall'], scripts: true })).to.contain('postinstall: WILL RUN NOW, held by nothing')
+    expect(shown({ installScripts: ['postinstall'], scripts: true })).to.contain('postinstall: WILL RUN NOW, without isolation')
     expect(shown({ registry: { signatures: 0 } })).to.contain('by no key of the registry; no statement of where it was built')
   })
 
@@ -62,14 +62,14 @@ describe('what a person reads before a plugin is let in', () => {
     expect(text)
       .to.match(/^ {2}adds +routes: notes, hook$/m)
       .and.match(/^ {2}answers +POST \/hook: OPEN to every client, without a credential\n +GET \/notes: needs the scope read$/m)
-      .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and says who may do what$/m)
+      .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and decides what their owners can do$/m)
   })
 
-  it('says where the network is open to a plugin in a process of its own', () => {
+  it('says where the network is open to a plugin in its own process', () => {
     const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
       /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false }, isOpen))![1]
-    expect(runs('process', false)).to.equal('in a process of its own, held to what it may')
-    expect(runs('process', true)).to.include('only where this machine has a sandbox').and.include('NETWORK IS OPEN')
+    expect(runs('process', false)).to.equal('in its own process, with its permissions enforced')
+    expect(runs('process', true)).to.include('only if this machine has a sandbox').and.include('NETWORK IS OPEN')
     expect(runs('quickjs', true)).to.equal(runs('quickjs', false))
   })
 
@@ -84,14 +84,14 @@ describe('what a person reads before a plugin is let in', () => {
     })
     expect(words.filter(word => word.startsWith('WIDE'))).to.deep.equal(words.slice(0, 7))
     expect(words.slice(0, 8)).to.deep.equal([
-      'WIDE: use * of this service, with all that it holds',
-      'WIDE: join chat.*: see and change what goes through it',
+      'WIDE: use the service * with all its data',
+      'WIDE: join chat.*: see and change all its messages',
       'WIDE: write /',
       `WIDE: read ${dirname(homedir())}`,
       'WIDE: read the variable AWS_*',
       'WIDE: connect to *',
       'WIDE: connect to *.org',
-      'use store of this service, with all that it holds',
+      'use the service store with all its data',
     ])
     expect(words.slice(27)).to.deep.equal(['and 14 more, none of them wide: --json lists all'])
   })

@@ -43,10 +43,10 @@ withSandbox('client libraries in an isolated plugin', () => {
     for (const [name, server] of Object.entries(started)) ports[name] = stack.use(server).port
     const permissions = { network: Object.values(ports).map(port => `localhost:${port}`) }
     const policy = ['sandbox-process', 'isolation'].map(pluginFolder)
-    const held = { folder: FOLDER, permissions }
+    const confinement = { folder: FOLDER, permissions }
     await using describing = await startHost({ plugins: policy })
-    const known = await describeIsolated({ ...REF, held }, describing.service(Isolation))
-    const use = await isolate({ ...REF, held }, {}, known)
+    const known = await describeIsolated({ ...REF, confinement }, describing.service(Isolation))
+    const use = await isolate({ ...REF, confinement }, {}, known)
     host = stack.use(
       await startHost({
         plugins: [...policy, { use, name: REF.name, manifest: MANIFEST }],

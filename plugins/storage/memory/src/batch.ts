@@ -1,7 +1,7 @@
 import type { StoreChange, StoreOp } from '@svc/core/contracts'
 import { type Catalog, checkSize, storeConflict } from '@svc/storage-kit'
-import { keep, keepText, type Kept, type KeptText } from './copy.ts'
-import { type Capacity, thingName } from './capacity.ts'
+import { keep, keepText, type StoredValue, type StoredText } from './copy.ts'
+import { type Capacity, itemName } from './capacity.ts'
 import type { Row, Table } from './table.ts'
 
 /** The entries of one stream. */
@@ -11,31 +11,31 @@ interface Stream {
   bytes: number
 }
 
-/** Everything that is held. */
-export interface Held {
+/** Everything in the store. */
+export interface StoreContents {
   readonly tables: Map<string, Table>
   readonly logs: Map<string, Map<string, Stream>>
   readonly versions: Map<string, number>
 }
 
-/** What a batch did: its answer, and what watchers hear. */
+/** The result of a batch: its answer, and the changes for watchers. */
 export interface Done {
   readonly results: number[]
   readonly changes: readonly StoreChange[]
 }
 
-/** What an operation works with. */
+/** The context of an operation. */
 interface Work {
-  readonly held: Held
+  readonly held: StoreContents
   readonly catalog: Catalog
   readonly journal: Journal
 }
 
-/** About what a record or an entry costs besides its value. */
+/** Approximate overhead of a record or an entry in bytes. */
 const ENTRY = 32
 
-/** Does the operations of checked batches, each batch wholly or not at all. */
-export function createBatches(held: Held, catalog: Catalog, capacity: Capacity): { run(ops: readonly StoreOp[]): Done } {
+/** Performs the operations of checked batches, each batch completely or not at all. */
+export function createBatches(held: StoreContents, catalog: Catalog, capacity: Capacity): { run(ops: readonly StoreOp[]): Done } {
   return {
     run(ops) {
       const kept = keepAll(ops)
@@ -55,7 +55,7 @@ export function createBatches(held: Held, catalog: Catalog, capacity: Capacity):
   }
 }
 
-function one(work: Work, op: StoreOp, at: number, { value, entries }: KeptOp): number {
+function one(work: Work, op: StoreOp, at: number, { value, entries }: StoredOp): number {
   const { held } = work
   if (op.op === 'put' || op.op === 'delete') {
     const table = held.tables.get(op.collection)!
@@ -77,7 +77,7 @@ function replace(
   collection: string,
   key: string,
   before: Row | undefined,
-  kept: Kept | undefined
+  kept: StoredValue | undefined
 ): number {
   if (!kept && !before) return 0
   const version = kept ? (before?.record.version ?? 0) + 1 : 0
@@ -86,11 +86,11 @@ function replace(
   else table.remove(key)
   journal.undone(() => (before ? table.set(before, row) : table.remove(key)))
   journal.account(table.space, key, (row?.bytes ?? 0) - (before?.bytes ?? 0), (row ? 1 : 0) - (before ? 1 : 0))
-  journal.tell(table, collection, key)
+  journal.recordChange(table, collection, key)
   return version
 }
 
-function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly KeptText[]): number {
+function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly StoredText[]): number {
   const streams = held.logs.get(log)!
   const stream = streams.get(id) ?? { values: [], bytes: 0 }
   const [length, size] = [stream.values.length, stream.bytes]
@@ -125,7 +125,7 @@ function migrated({ held, journal }: Work, space: string, version: number): numb
   return 0
 }
 
-/** Gives up a thing: what shares its key within its space. */
+/** Evicts an item: everything with its key in its space. */
 function evict(work: Work, space: string, id: string): void {
   for (const [name, table] of work.held.tables)
     if (table.space === space) replace(work, table, name, id, table.get(id), undefined)
@@ -136,15 +136,15 @@ function expect(op: number, expected: number | undefined, actual: number): void 
   if (expected !== undefined && expected !== actual) throw storeConflict(op, expected, actual)
 }
 
-/** What an operation keeps: the value of a put, the entries of an append. */
-interface KeptOp {
-  readonly value?: Kept
-  readonly entries: readonly KeptText[]
+/** The values of an operation: of a put, or the entries of an append. */
+interface StoredOp {
+  readonly value?: StoredValue
+  readonly entries: readonly StoredText[]
 }
-const NOTHING: KeptOp = Object.freeze({ entries: [] })
+const NOTHING: StoredOp = Object.freeze({ entries: [] })
 
-/** The values of all operations, copied before anything is done: a value that is no JSON spoils nothing. */
-function keepAll(ops: readonly StoreOp[]): KeptOp[] {
+/** Copies the values of all operations first: a value that is not JSON then changes nothing. */
+function keepAll(ops: readonly StoreOp[]): StoredOp[] {
   let sum = 0
   const sized = <T extends { bytes: number }>(kept: T): T => {
     checkSize(kept.bytes, (sum += kept.bytes))
@@ -156,18 +156,18 @@ function keepAll(ops: readonly StoreOp[]): KeptOp[] {
   })
 }
 
-/** What the batch at work has done so far: how to take it back, what it touched, what watchers will hear. */
+/** The steps of the current batch: how to undo them, the touched items, the changes for watchers. */
 interface Journal {
   readonly changes: StoreChange[]
-  /** The things it touched, by `thingName`. */
+  /** The touched items, by `itemName`. */
   touched(): ReadonlySet<string>
-  /** Notes how to take a step back. */
+  /** Records how to undo a step. */
   undone(by: () => void): void
-  /** Counts a thing's change. */
+  /** Counts the change of an item. */
   account(space: string, id: string, bytes: number, count: number): void
-  /** Notes what watchers of a table will hear of a key. */
-  tell(table: Table, collection: string, key: string): void
-  /** Takes everything back, last first. */
+  /** Records a change for the watchers of a table. */
+  recordChange(table: Table, collection: string, key: string): void
+  /** Undoes everything, last step first. */
   rollBack(): void
 }
 
@@ -175,17 +175,17 @@ interface Journal {
 function createJournal(capacity: Capacity): Journal {
   const undo: (() => void)[] = []
   const changes: StoreChange[] = []
-  const things: [space: string, id: string][] = []
+  const items: [space: string, id: string][] = []
   return {
     changes,
-    touched: () => new Set(things.map(([space, id]) => thingName(space, id))),
+    touched: () => new Set(items.map(([space, id]) => itemName(space, id))),
     undone: by => void undo.push(by),
     account(space, id, bytes, count) {
       capacity.change(space, id, bytes, count)
-      things.push([space, id])
+      items.push([space, id])
       undo.push(() => capacity.change(space, id, -bytes, -count))
     },
-    tell(table, collection, key) {
+    recordChange(table, collection, key) {
       if (!table.watched) return
       const record = table.get(key)?.record
       changes.push(record ? { collection, ...record } : { collection, key, version: 0 })

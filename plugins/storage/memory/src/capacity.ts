@@ -1,58 +1,60 @@
 import { storeTooLarge } from '@svc/storage-kit'
 
-/** How much the store may hold. */
+/** Limits of the store. */
 export interface CapacityLimits {
   /** Records and log entries together. */
   readonly maxRecords: number
-  /** About so many bytes of values and keys. */
+  /** Approximate bytes of values and keys. */
   readonly maxBytes: number
-  /** Whether the oldest may go to make capacity. */
+  /** Whether the oldest items may be evicted. */
   readonly evict: boolean
 }
 
-interface Thing {
+interface Item {
   bytes: number
   count: number
 }
 
 /**
- * Counts what is held, by space and thing: whatever shares a key or stream id within one space (a conversation's record and its
- * log) is one thing, kept or given up as a whole.
+ * Counts the contents by space and item. Everything that shares a key or stream id in one space, such as a conversation's
+ * record and its log, is one item, evicted as a whole.
  */
 export interface Capacity {
   readonly bytes: number
   readonly count: number
-  /** Counts a change of a thing, which thereby becomes the youngest of its space. */
+  /** Counts a change of an item, which becomes the newest of its space. */
   change(space: string, id: string, bytes: number, count: number): void
-  /** Gives up things, oldest first, until the limits hold, but none of `keep`. Throws STORE_TOO_LARGE when that does not suffice. */
+  /**
+   * Evicts items, oldest first, until the limits hold, except those in `keep`. Throws STORE_TOO_LARGE if that does not suffice.
+   */
   fit(keep: () => ReadonlySet<string>, evict: (space: string, id: string) => void): void
 }
 
-/** How `keep` names a thing. */
-export const thingName = (space: string, id: string): string => `${space}\u0000${id}`
+/** The name of an item in `keep`. */
+export const itemName = (space: string, id: string): string => `${space}\u0000${id}`
 
-/** Makes the books of a store. */
+/** Creates the counters of a store. */
 export function createCapacity(limits: CapacityLimits): Capacity {
-  const spaces = new Map<string, { bytes: number; things: Map<string, Thing>; youngest?: string }>()
+  const spaces = new Map<string, { bytes: number; items: Map<string, Item>; youngest?: string }>()
   let [bytes, count] = [0, 0]
   const isOver = () => bytes > limits.maxBytes || count > limits.maxRecords
 
   const spaceOf = (name: string) => {
     let space = spaces.get(name)
-    if (!space) spaces.set(name, (space = { bytes: 0, things: new Map() }))
+    if (!space) spaces.set(name, (space = { bytes: 0, items: new Map() }))
     return space
   }
-  // Of the fullest space only: what is small and rarely written (a setting, a token) is not pushed out by what is plenty.
+  // Evicts only from the fullest space, so that frequent data does not displace rare data such as settings and tokens.
   const fullest = () => [...spaces].reduce((most, one) => (one[1].bytes > most[1].bytes ? one : most))
-  // A hundredth at once: looking for the oldest costs more than giving it up.
+  // A hundredth at once: finding the oldest costs more than evicting it.
   const isEnough = () =>
     bytes <= limits.maxBytes * KEPT && count <= limits.maxRecords - Math.floor(limits.maxRecords * (1 - KEPT))
-  const giveUp = (kept: ReadonlySet<string>, evict: (space: string, id: string) => void): boolean => {
+  const evictOldest = (kept: ReadonlySet<string>, evict: (space: string, id: string) => void): boolean => {
     const before = count
-    const [name, { things }] = fullest()
-    for (const id of things.keys()) {
+    const [name, { items }] = fullest()
+    for (const id of items.keys()) {
       if (isEnough()) break
-      if (!kept.has(thingName(name, id))) evict(name, id)
+      if (!kept.has(itemName(name, id))) evict(name, id)
     }
     return count < before
   }
@@ -65,12 +67,12 @@ export function createCapacity(limits: CapacityLimits): Capacity {
     },
     change(name, id, moreBytes, more) {
       const space = spaceOf(name)
-      const thing = space.things.get(id) ?? { bytes: 0, count: 0 }
-      thing.bytes += moreBytes
-      thing.count += more
-      if (space.youngest !== id || thing.count === 0) space.things.delete(id)
-      if (thing.count > 0) space.things.set(id, thing)
-      space.youngest = thing.count > 0 ? id : undefined
+      const item = space.items.get(id) ?? { bytes: 0, count: 0 }
+      item.bytes += moreBytes
+      item.count += more
+      if (space.youngest !== id || item.count === 0) space.items.delete(id)
+      if (item.count > 0) space.items.set(id, item)
+      space.youngest = item.count > 0 ? id : undefined
       space.bytes += moreBytes
       bytes += moreBytes
       count += more
@@ -78,7 +80,7 @@ export function createCapacity(limits: CapacityLimits): Capacity {
     fit(keep, evict) {
       if (!isOver()) return
       const kept = keep()
-      while (isOver()) if (!limits.evict || !giveUp(kept, evict)) throw full(limits)
+      while (isOver()) if (!limits.evict || !evictOldest(kept, evict)) throw full(limits)
     },
   }
 }
@@ -88,6 +90,6 @@ const KEPT = 0.99
 const full = ({ maxRecords, maxBytes }: CapacityLimits) =>
   storeTooLarge(
     `the store in memory is full: it holds at most ${maxRecords} records and ${maxBytes} bytes`,
-    'raise store.max_records or store.max_bytes, set store.evict: true, or use @svc/plugin-store-sqlite',
+    'Raise store.max_records or store.max_bytes, set store.evict: true, or use @svc/plugin-store-sqlite',
     { maxRecords, maxBytes }
   )

@@ -1,7 +1,7 @@
 import { storeUnavailable } from '@svc/storage-kit'
 import type { StoreChange } from '@svc/core/contracts'
 
-/** Keys that may wait for one slow reader; each is kept once, with its last change. */
+/** Maximum number of keys that wait for a slow reader, each with its last change. */
 const WAITING = 100_000
 
 interface Watcher {
@@ -12,15 +12,15 @@ interface Watcher {
   tooSlow: boolean
 }
 
-/** Hands changes to those who watch. */
+/** Passes changes to watchers. */
 export interface Changes {
-  tell(changes: readonly StoreChange[]): void
+  notify(changes: readonly StoreChange[]): void
   /** Changes from this call on, until the signal aborts or the store closes. */
   watch(collection: string, signal: AbortSignal): AsyncIterable<StoreChange>
   close(): void
 }
 
-/** Makes the hub between batches and watchers. */
+/** Creates the hub between batches and watchers. */
 export function createChanges(): Changes {
   const watchers = new Set<Watcher>()
   const end = (watcher: Watcher) => {
@@ -29,7 +29,7 @@ export function createChanges(): Changes {
     watcher.wake?.()
   }
   return {
-    tell(changes) {
+    notify(changes) {
       if (watchers.size === 0) return
       for (const change of changes)
         for (const watcher of watchers) if (watcher.collection === change.collection) put(watcher, change, end)
@@ -52,7 +52,7 @@ export function createChanges(): Changes {
 }
 
 function put(watcher: Watcher, change: StoreChange, end: (watcher: Watcher) => void): void {
-  // Behind the others again: the order of the last changes is kept.
+  // Moves the key to the end: the order of the last changes is kept.
   watcher.waiting.delete(change.key)
   watcher.waiting.set(change.key, change)
   if (watcher.waiting.size > WAITING) {
@@ -75,7 +75,7 @@ async function* read(watcher: Watcher, done: () => void): AsyncGenerator<StoreCh
       watcher.wake = resolve
       await promise
     }
-    if (watcher.tooSlow) throw storeUnavailable('this watcher fell too far behind', 'read what is there and watch again')
+    if (watcher.tooSlow) throw storeUnavailable('this watcher fell too far behind', 'Read the present state and watch again')
   } finally {
     done()
   }

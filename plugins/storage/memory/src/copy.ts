@@ -1,26 +1,26 @@
 import { storeInvalid } from '@svc/storage-kit'
 import type { Json } from '@svc/core/contracts'
 
-/** A value of the store's own, which nobody can change, and about how many bytes it takes. */
-export interface Kept {
+/** A frozen copy of a value, and its approximate size in bytes. */
+export interface StoredValue {
   readonly value: Json
   readonly bytes: number
 }
 
-/** An entry of a log as its text: read seldom, and one string is all that the garbage collector has to follow. */
-export interface KeptText {
+/** An entry of a log as text: it is rarely read, and the garbage collector has only one string to follow. */
+export interface StoredText {
   readonly text: string
   readonly bytes: number
 }
 
-export function keepText(value: unknown): KeptText {
+export function keepText(value: unknown): StoredText {
   try {
     const text = JSON.stringify(value) as string | undefined
     if (text === undefined) throw notJson(value)
     return { text, bytes: text.length }
   } catch (error) {
     if (error instanceof RangeError) throw tooDeep()
-    // a bigint somewhere, or a cycle
+    // contains a bigint or a cycle
     throw error instanceof TypeError ? notJson(value) : error
   }
 }
@@ -30,8 +30,11 @@ const tooDeep = () => storeInvalid('the value is nested too deeply')
 
 const NODE = 16
 
-/** Copies a value as JSON would (absent properties left out, NaN null) and freezes it, so that reads can hand it out as it is. */
-export function keep(value: unknown): Kept {
+/**
+ * Copies a value as JSON would (drops absent properties, NaN becomes null) and freezes it, so that reads can return it as it
+ * is.
+ */
+export function keep(value: unknown): StoredValue {
   const tally = { bytes: 0 }
   try {
     return { value: copy(value, tally), bytes: tally.bytes }

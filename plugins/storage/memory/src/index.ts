@@ -5,15 +5,15 @@ import { createMemoryStore } from './store.ts'
 interface MemoryConfig {
   /** Records and log entries together. */
   max_records: number
-  /** About so many bytes of keys and values. */
+  /** Approximate bytes of keys and values. */
   max_bytes: number
-  /** Keys that are counted. */
+  /** Number of counted keys. */
   max_counts: number
-  /** Whether the oldest go when it is full; otherwise writes are refused. */
+  /** Whether a full store evicts the oldest items; otherwise it rejects writes. */
   evict: boolean
 }
 
-/** A bounded store for tests and for servers that keep nothing. */
+/** A bounded store for tests and for servers without durable data. */
 export default definePlugin({
   section: 'store',
   config: schema<MemoryConfig>({
@@ -35,7 +35,7 @@ export default definePlugin({
   },
 })
 
-/** Says in `/health` that the store is there, and that it does not last. */
+/** Reports in `/health` that the store works and is not durable. */
 export function createCheck(store: Pick<Store, 'probe'>): Check {
   return {
     async probe(ctx) {

@@ -13,17 +13,17 @@ export interface Leases {
   renew(lease: Fence, ttlMs: number): Lease
   release(lease: Fence): void
   releaseHolder(prefix: string): void
-  /** Throws STORE_FENCED unless nobody has held the lease since. */
+  /** Throws STORE_FENCED if another holder has had the lease since. */
   check(fence: Fence): void
 }
 
-/** Forgotten this long after it ran out: until then its holder may still write with it. */
+/** When an expired lease is deleted: until then its holder can still write with it. */
 const KEEP_MS = 60 * 60_000
 
-/** Makes the leases of a store in memory. */
+/** Creates the leases of a store in memory. */
 export function createLeases(): Leases {
   const held = new Map<string, Holding>()
-  // Beyond any fence of an earlier process: it counts from the clock, faster than anyone can ask.
+  // Higher than any fence of an earlier process: it starts from the clock, which is faster than any caller.
   let last = Date.now() * 1000
   let swept = Date.now()
 

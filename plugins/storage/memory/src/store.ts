@@ -11,29 +11,29 @@ import {
   cursorOf,
   endOf,
   hit,
-  type KeptWindow,
+  type StoredWindow,
   storeClosed,
   storeNewer,
 } from '@svc/storage-kit'
-import { createBatches, type Held } from './batch.ts'
+import { createBatches, type StoreContents } from './batch.ts'
 import { createChanges } from './changes.ts'
 import { createLeases, type Leases } from './leases.ts'
 import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
 
-/** A store that lives as long as its process; disposing of it ends its watches and waits. */
+/** A store that lives as long as its process. Its disposal ends watches and waits. */
 export type MemoryStore = Store & AsyncDisposable
 
-/** How much the store may hold. */
+/** Limits of the store. */
 export interface MemoryLimits extends CapacityLimits {
-  /** Keys that are counted at the most. Default 100,000. */
+  /** Maximum number of counted keys. Default 100,000. */
   readonly maxCounts?: number
 }
 
-/** Makes a bounded store in memory: `createMemoryStore({ maxRecords: 1000, maxBytes: 1 << 20, evict: true })`. */
+/** Creates a bounded store in memory: `createMemoryStore({ maxRecords: 1000, maxBytes: 1 << 20, evict: true })`. */
 export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   const catalog = createCatalog()
-  const held: Held = { tables: new Map(), logs: new Map(), versions: new Map() }
+  const held: StoreContents = { tables: new Map(), logs: new Map(), versions: new Map() }
   const batches = createBatches(held, catalog, createCapacity(limits))
   const changes = createChanges()
   const leases = createLeases()
@@ -55,7 +55,7 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
       checkOps(ops, catalog)
       if (fence) leases.check(fence)
       const done = batches.run(ops)
-      changes.tell(done.changes)
+      changes.notify(done.changes)
       return { results: done.results }
     },
     ...createClaims(leases, counts, enter),
@@ -105,7 +105,11 @@ function createClaims(leases: Leases, counts: Counts, enter: (signal: AbortSigna
   }
 }
 
-function createReads(catalog: Catalog, held: Held, enter: (signal: AbortSignal) => void): Pick<Store, 'get' | 'range' | 'read'> {
+function createReads(
+  catalog: Catalog,
+  held: StoreContents,
+  enter: (signal: AbortSignal) => void
+): Pick<Store, 'get' | 'range' | 'read'> {
   return {
     async get(collection, key, ctx) {
       enter(ctx.signal)
@@ -124,7 +128,7 @@ function createReads(catalog: Catalog, held: Held, enter: (signal: AbortSignal) 
   }
 }
 
-function open(space: Space, catalog: Catalog, held: Held): number {
+function open(space: Space, catalog: Catalog, held: StoreContents): number {
   catalog.check(space)
   const stored = held.versions.get(space.name) ?? 0
   if (stored > space.version) throw storeNewer(`the space "${space.name}"`, stored, space.version)
@@ -140,7 +144,7 @@ function open(space: Space, catalog: Catalog, held: Held): number {
   return stored
 }
 
-function range(collection: string, query: RangeQuery, catalog: Catalog, held: Held): RangePage {
+function range(collection: string, query: RangeQuery, catalog: Catalog, held: StoreContents): RangePage {
   const { paths, span } = checkRange(collection, query, catalog)
   const table = held.tables.get(collection)!
   const high = span.high === undefined ? undefined : byBytes(span.high)
@@ -159,17 +163,17 @@ function read(texts: readonly string[], { from, reverse, limit }: LogQuery): Log
 /** The counted hits of one process. */
 interface Counts {
   count(key: string, windows: readonly CountWindow[]): Counted
-  /** How many keys are kept. */
+  /** Number of keys. */
   readonly size: number
 }
 
-/** So many keys are looked at with each key that begins anew: those whose windows are over go. */
+/** Keys that are checked for expiry with each new key. */
 const SWEPT = 2
 
-/** Makes counts of at most so many keys; beyond that those whose windows began first are forgotten. */
+/** Creates counts with a maximum number of keys; beyond it, keys whose windows began first are deleted. */
 export function createCounts(most: number): Counts {
   // In the order in which their longest windows began.
-  const keys = new Map<string, readonly KeptWindow[]>()
+  const keys = new Map<string, readonly StoredWindow[]>()
   let sweeper = keys.entries()
 
   const sweep = (now: number) => {
@@ -179,7 +183,7 @@ export function createCounts(most: number): Counts {
       else if (endOf(next.value[1]) <= now) keys.delete(next.value[0])
     }
   }
-  const begin = (key: string, kept: readonly KeptWindow[], now: number) => {
+  const begin = (key: string, kept: readonly StoredWindow[], now: number) => {
     keys.delete(key)
     keys.set(key, kept)
     sweep(now)

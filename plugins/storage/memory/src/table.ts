@@ -1,23 +1,23 @@
 import type { IndexPaths, StoreRecord } from '@svc/core/contracts'
 import { byBytes, type Declared, sortKey } from '@svc/storage-kit'
 
-/** A record and about how many bytes it takes. */
+/** A record and its approximate size in bytes. */
 export interface Row {
   readonly record: StoreRecord
   readonly bytes: number
 }
 
-/** The records of one collection, by key and in each order that its space declares. */
+/** The records of one collection, by key and in each declared order. */
 export interface Table {
   readonly watched: boolean
   readonly space: string
   get(key: string): Row | undefined
-  /** Puts a row in the place of the one that is there, if any. */
+  /** Adds a row, or replaces `before`. */
   set(row: Row, before: Row | undefined): void
   remove(key: string): void
-  /** The order of an index; of the keys for no paths. Made when it is first asked for, kept from then on. */
+  /** The order of an index, or of the keys if `paths` is empty. Created at its first use. */
   order(paths: IndexPaths): Sorted<string>
-  /** Takes over a newer declaration: forgets the orders that it does not name. */
+  /** Applies a newer declaration and deletes orders that it does not name. */
   declare(declared: Declared): void
 }
 
@@ -26,14 +26,14 @@ interface Order {
   readonly sorted: Sorted<string>
 }
 
-function placeOf(paths: IndexPaths, { record }: Row): Place<string> {
+function placeOf(paths: IndexPaths, { record }: Row): SortedItem<string> {
   const position = sortKey(paths, record.value, record.key)
   return { at: byBytes(position), position, item: record.key }
 }
 
 const idOf = (paths: IndexPaths) => JSON.stringify(paths)
 
-/** Makes the table of a collection. */
+/** Creates the table of a collection. */
 export function createTable(first: Declared): Table {
   const rows = new Map<string, Row>()
   const orders = new Map<string, Order>()
@@ -77,30 +77,30 @@ export function createTable(first: Declared): Table {
   return table
 }
 
-/** One place in an order: `at` sorts by JavaScript's `<`, `position` is the sort key it was made of. */
-interface Place<T> {
+/** A position in an order: `at` sorts by JavaScript's `<`, `position` is its original sort key. */
+interface SortedItem<T> {
   readonly at: string
   readonly position: string
   readonly item: T
 }
 
-/** Items in the order of their `at`; each change costs a search and a move within one short run. */
+/** Items in the order of their `at`. Each change costs a search and a move within a short run. */
 interface Sorted<T> {
-  add(place: Place<T>): void
+  add(place: SortedItem<T>): void
   remove(at: string): void
-  /** At most `limit` places with `low <= at < high`, from the low or from the high end. */
-  slice(low: string, high: string | undefined, reverse: boolean, limit: number): Place<T>[]
+  /** At most `limit` positions with `low <= at < high`, from either end. */
+  slice(low: string, high: string | undefined, reverse: boolean, limit: number): SortedItem<T>[]
 }
 
 const RUN = 512
 
-/** Makes a sorted list of these places, given in any order. */
-function createSorted<T>(places: Place<T>[]): Sorted<T> {
+/** Creates a sorted list of positions in any order. */
+function createSorted<T>(places: SortedItem<T>[]): Sorted<T> {
   places.sort((a, b) => (a.at < b.at ? -1 : 1))
-  const runs: Place<T>[][] = [places.slice(0, RUN)]
+  const runs: SortedItem<T>[][] = [places.slice(0, RUN)]
   for (let at = RUN; at < places.length; at += RUN) runs.push(places.slice(at, at + RUN))
   const runOf = (at: string) => search(runs.length - 1, i => runs[i]!.at(-1)!.at >= at)
-  const within = (run: Place<T>[], at: string) => search(run.length, i => run[i]!.at >= at)
+  const within = (run: SortedItem<T>[], at: string) => search(run.length, i => run[i]!.at >= at)
 
   return {
     add(place) {
@@ -123,7 +123,7 @@ function createSorted<T>(places: Place<T>[]): Sorted<T> {
   }
 }
 
-/** The first number in 0..end for which `ok` holds, `end` when it holds for none before. */
+/** The first number in 0..end for which `ok` is true, or `end`. */
 function search(end: number, ok: (i: number) => boolean): number {
   let [low, high] = [0, end]
   while (low < high) {
@@ -134,8 +134,14 @@ function search(end: number, ok: (i: number) => boolean): number {
   return low
 }
 
-function forward<T>(runs: Place<T>[][], first: number, low: string, high: string | undefined, limit: number): Place<T>[] {
-  const out: Place<T>[] = []
+function forward<T>(
+  runs: SortedItem<T>[][],
+  first: number,
+  low: string,
+  high: string | undefined,
+  limit: number
+): SortedItem<T>[] {
+  const out: SortedItem<T>[] = []
   for (let r = first; r < runs.length; r++) {
     const run = runs[r]!
     for (let i = r === first ? search(run.length, at => run[at]!.at >= low) : 0; i < run.length; i++) {
@@ -147,8 +153,8 @@ function forward<T>(runs: Place<T>[][], first: number, low: string, high: string
   return out
 }
 
-function backward<T>(runs: Place<T>[][], low: string, high: string | undefined, limit: number): Place<T>[] {
-  const out: Place<T>[] = []
+function backward<T>(runs: SortedItem<T>[][], low: string, high: string | undefined, limit: number): SortedItem<T>[] {
+  const out: SortedItem<T>[] = []
   const last = high === undefined ? runs.length - 1 : search(runs.length - 1, i => runs[i]!.at(-1)!.at >= high)
   for (let r = last; r >= 0; r--) {
     const run = runs[r]!

@@ -7,13 +7,13 @@ import { type Findings, inspect } from './inspect.ts'
 import { isThere, identityOf } from './identity.ts'
 import { isFileError, Refusal, wordsFor } from './file-errors.ts'
 
-/** A backup that was made and looked through. */
+/** A backup that was made and checked. */
 export interface Backup {
   readonly bytes: number
   readonly findings: Findings
 }
 export interface BackupOptions {
-  /** Whether a file that is there may be written over. */
+  /** Whether an existing file may be replaced. */
   readonly force: boolean
   readonly signal: AbortSignal
 }
@@ -21,8 +21,8 @@ export interface BackupOptions {
 const WAIT_MS = 10_000
 
 /**
- * Copies a store to a file, for its owner only, while others read and write it: all that was acknowledged before is in the copy, and batches are whole. It gets
- * its name once it is on the disk and has been looked through. Deleted data are not copied.
+ * Copies a store to a file that only its owner can read, while others use the store. The copy contains all acknowledged writes
+ * and only whole batches. The file gets its name after it is synced and checked. Deleted data is not copied.
  */
 export async function makeBackup(store: string, file: string, { force, signal }: BackupOptions): Promise<Backup> {
   checkPlaces(store, file, force)
@@ -32,7 +32,7 @@ export async function makeBackup(store: string, file: string, { force, signal }:
     copy(store, partial, file)
     signal.throwIfAborted()
     const findings = await inspect(partial, signal)
-    if (findings.fault) throw backupFailed(file, asKnown(findings.fault.reason, partial, file))
+    if (findings.problem) throw backupFailed(file, asKnown(findings.problem.reason, partial, file))
     finish(partial, file, force)
     return { bytes: statSync(file).size, findings }
   } finally {
@@ -66,7 +66,7 @@ function copy(store: string, partial: string, file: string): void {
   }
 }
 
-/** A full disk is the backup's own trouble, whatever else it is the store's. */
+/** A full disk concerns the target, not the store. */
 function copyError(error: unknown, store: string, file: string): unknown {
   if (error instanceof Refusal) return storeUnreadable(store, String(error.refused.args[0]), error)
   if (!isFileError(error)) return error

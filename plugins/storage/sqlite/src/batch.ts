@@ -7,20 +7,23 @@ import { RowCache } from './rows.ts'
 import { expect, parsed, Refusal } from './file-errors.ts'
 import type { WireOp } from './wire.ts'
 
-/** What the writer knows while it does a batch. */
+/** The state of the writer during a batch. */
 export interface BatchContext {
   catalog: StoredCatalog
   /** Spaces as this process declares them. */
   readonly spaces: Map<string, Space>
 }
 
-/** Does the operations of batches inside a transaction. */
+/** Performs the operations of batches inside a transaction. */
 export interface Batches {
-  /** Versions and last seqs, then the number of each stream that was appended to. Throws a Refusal, perhaps with part of it done. */
+  /**
+   * Returns versions and last seqs, then the number of each stream that was appended to. Throws a Refusal, possibly after part
+   * of the batch.
+   */
   run(ops: readonly WireOp[]): number[]
-  /** Whether a watched collection was changed since this was last asked. */
+  /** Whether a watched collection changed since the last call. */
   takeWatched(): boolean
-  /** What was kept in mind of the file may not be so any more. */
+  /** Clears the caches: the file may have changed. */
   forget(): void
 }
 
@@ -39,7 +42,7 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
   }
   return {
     run(ops) {
-      entries.takeStreams() // those of a batch that was refused after it had appended are nobody's
+      entries.takeStreams() // drops those of a refused batch
       for (const op of ops) check(op, context)
       const results = ops.map(one)
       return [...results, ...entries.takeStreams()]
@@ -60,14 +63,14 @@ function check(op: WireOp, { catalog, spaces }: BatchContext): void {
   const isRecord = op[0] === 'put' || op[0] === 'delete'
   const owner = isRecord ? catalog.collections.get(op[1]) : catalog.logs.get(op[1])
   if (!owner) throw new Refusal('STORE_UNKNOWN', isRecord ? 'collection' : 'log', op[1])
-  // A process that knows an older version of a space must not write its old shape into migrated data.
+  // A process that knows an older version of a space must not write its old format into migrated data.
   const stored = catalog.spaces.get(owner.space) ?? 0
   const known = spaces.get(owner.space)?.version ?? 0
   if (stored > known) throw new Refusal('STORE_NEWER', `the space "${owner.space}"`, stored, known)
 }
 
-/** A record, and where its collection's indexes have it. */
-interface Held {
+/** A record with its positions in the indexes of its collection. */
+interface IndexedRecord {
   readonly id: number
   version: number
   positions: readonly string[]
@@ -76,11 +79,11 @@ interface Held {
 function createRecords(db: DatabaseSync) {
   const s = statements(db)
   const place = createPlaces(db)
-  // what is written is often written again soon: then its former text is not needed to know where it was
-  const known = new RowCache<Held>()
+  // records are often written again soon: the cache saves reading the former value
+  const known = new RowCache<IndexedRecord>()
   let watched = false
 
-  const load = (collection: StoredCollection, key: string): Held | undefined => {
+  const load = (collection: StoredCollection, key: string): IndexedRecord | undefined => {
     const hasIndexes = collection.indexes.length > 0
     const row = (hasIndexes ? s.findWhole : s.find).get(collection.id, key)
     if (!row) return undefined
@@ -88,7 +91,7 @@ function createRecords(db: DatabaseSync) {
     return { id: Number(row.id), version: Number(row.version), positions }
   }
   const find = (collection: StoredCollection, key: string) => known.get(nameOf(collection, key)) ?? load(collection, key)
-  const tell = ({ id, watched: isWatched }: StoredCollection, key: string, gone: number) => {
+  const recordChange = ({ id, watched: isWatched }: StoredCollection, key: string, gone: number) => {
     if (!isWatched) return
     watched = true
     s.feed.run(id, key, gone, Date.now())
@@ -113,7 +116,7 @@ function createRecords(db: DatabaseSync) {
   return {
     put(at: number, collection: StoredCollection, key: string, text: string, expected: number): number {
       const version = expected === 0 ? insert(at, collection, key, text) : replace(at, collection, key, text, expected)
-      tell(collection, key, 0)
+      recordChange(collection, key, 0)
       return version
     },
     remove(at: number, collection: StoredCollection, key: string, expected: number): number {
@@ -123,7 +126,7 @@ function createRecords(db: DatabaseSync) {
       known.delete(nameOf(collection, key))
       s.remove.run(held.id)
       place(collection, held.id, held.positions, [])
-      tell(collection, key, 1)
+      recordChange(collection, key, 1)
       return 0
     },
     takeWatched() {
@@ -137,12 +140,12 @@ function createRecords(db: DatabaseSync) {
 
 const nameOf = ({ id }: StoredCollection, key: string) => `${id}/${key}`
 
-/** The value of a record's text, where its collection has indexes that look into it. */
+/** The value of a record, if its collection has indexes to compute. */
 const textOf = ({ indexes }: StoredCollection, text: string) => (indexes.length > 0 ? (JSON.parse(text) as Json) : null)
 const positionsOf = ({ indexes }: StoredCollection, key: string, value: Json) =>
   indexes.map(({ paths }) => sortKey(paths, value, key))
 
-/** Moves a record in its collection's indexes from where it was to where it is; none is nowhere. */
+/** Moves a record in the indexes of its collection. An empty list of positions means that it is not in them. */
 function createPlaces(db: DatabaseSync) {
   const put = db.prepare('INSERT INTO places VALUES (?, ?, ?)')
   const take = db.prepare('DELETE FROM places WHERE idx = ? AND position = ?')

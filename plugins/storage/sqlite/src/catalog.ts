@@ -3,7 +3,7 @@ import type { Collection, IndexPaths, Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
 import { Refusal } from './file-errors.ts'
 
-/** An index as the file keeps it: by its paths, so that processes of two releases can differ about it. */
+/** An index in the file. Its paths identify it, so processes of two releases can have different ones. */
 interface StoredIndex {
   readonly id: number
   readonly paths: IndexPaths
@@ -12,19 +12,19 @@ export interface StoredCollection {
   readonly id: number
   readonly space: string
   readonly watched: boolean
-  /** Whether a restore leaves its records as they are. */
+  /** Whether a restore keeps its present records. */
   readonly lasting: boolean
   readonly indexes: readonly StoredIndex[]
 }
 
-/** What the file knows of all processes' spaces. */
+/** The declarations of all processes in the file. */
 export interface StoredCatalog {
   readonly spaces: ReadonlyMap<string, number>
   readonly collections: ReadonlyMap<string, StoredCollection>
   readonly logs: ReadonlyMap<string, { readonly id: number; readonly space: string }>
 }
 
-/** What the column `watched` says: files of before there were lasting collections have 0 or 1 there. */
+/** The values of the column `watched`; files without lasting collections have only 0 and 1. */
 const WATCHED = 1
 const LASTING = 2
 
@@ -74,7 +74,10 @@ export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
   )
 }
 
-/** Writes a space's declaration, builds its new indexes, and answers the version of its data (0 for a new space). Inside a transaction. */
+/**
+ * Writes a space's declaration, builds its new indexes, and returns the version of its data (0 for a new space). Runs inside a
+ * transaction.
+ */
 export function declareSpace(db: DatabaseSync, space: Space): number {
   const catalog = loadCatalog(db)
   const stored = catalog.spaces.get(space.name) ?? 0
@@ -118,7 +121,7 @@ function build(db: DatabaseSync, collection: number, index: number, paths: Index
   }
 }
 
-/** Notes a space's new version and drops the indexes that its declaration no longer names. Inside a transaction. */
+/** Writes a space's new version and drops indexes that its declaration no longer names. Runs inside a transaction. */
 export function noteMigrated(db: DatabaseSync, space: Space, version: number): void {
   db.prepare('UPDATE spaces SET version = ? WHERE name = ?').run(version, space.name)
   db.exec("UPDATE counters SET value = value + 1 WHERE name = 'catalog'")

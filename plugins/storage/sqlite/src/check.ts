@@ -9,16 +9,16 @@ import type { SqliteStore } from './store.ts'
 type Probed = Pick<SqliteStore, 'probe' | 'countsAnewSince'>
 
 const LIMIT_MS = 5000
-/** Then the longest window that anybody counts in has begun since. */
+/** By then, the longest window has begun anew. */
 const DAY_MS = 86_400_000
 
-/** What is lost where the counts had to be begun anew; nothing a day later. */
+/** Reports damaged counts for a day. */
 export const countsReason = (since: number | undefined): string | undefined =>
   since === undefined || Date.now() - since >= DAY_MS
     ? undefined
-    : `the file of counts was damaged: limits have been counted anew since ${new Date(since).toISOString()}`
+    : `the file of counts was damaged: limits count anew since ${new Date(since).toISOString()}`
 
-/** Probes the store, but not for ever. Throws STORE_UNAVAILABLE. */
+/** Probes the store, with a limit. Throws STORE_UNAVAILABLE. */
 async function probeSoon(store: Probed, ctx: CallContext): Promise<{ kind: string; durable: boolean }> {
   const limit = AbortSignal.timeout(LIMIT_MS)
   try {
@@ -28,12 +28,12 @@ async function probeSoon(store: Probed, ctx: CallContext): Promise<{ kind: strin
   }
 }
 
-/** Says in `/health` whether the store takes and gives; those who ask at once share one probe. */
+/** Reports in `/health` whether the store reads and writes. Simultaneous callers share one probe. */
 export function createCheck(store: Probed): Check {
   let flight: Promise<CheckReport> | undefined
   return {
     probe(ctx) {
-      // Nobody who leaves may end it for the others.
+      // A caller that leaves must not abort it for the others.
       flight ??= report(store, { ...ctx, signal: new AbortController().signal }).finally(() => (flight = undefined))
       return flight
     },
@@ -50,10 +50,10 @@ async function report(store: Probed, ctx: CallContext): Promise<CheckReport> {
   }
 }
 
-/** A look through the whole file and at the room on its disk; other processes may have it open. */
+/** Checks the whole file and the free space of its disk; other processes can have it open. */
 export async function examine(path: string, { signal }: CallContext): Promise<CheckReport> {
-  const { fault, ...found } = await inspect(path, signal)
+  const { problem, ...found } = await inspect(path, signal)
   const { bavail, bsize } = await statfs(dirname(path))
   const detail = { path, free_bytes: bavail * bsize, ...found }
-  return fault ? { status: 'unhealthy', reason: fault.reason, detail } : { status: 'healthy', detail }
+  return problem ? { status: 'unhealthy', reason: problem.reason, detail } : { status: 'healthy', detail }
 }

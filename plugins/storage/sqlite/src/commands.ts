@@ -6,22 +6,22 @@ import { findServers, fromWire } from '@svc/runtime'
 import { serverDown } from './errors.ts'
 import { makeBackup } from './backup.ts'
 import type { Findings } from './inspect.ts'
-import { type Held, restore as restoreStore } from './restore.ts'
+import { type CollectionCount, restore as restoreStore } from './restore.ts'
 import { fileOf } from './config.ts'
 
-/** The store's file, as the configuration of this command has it. */
+/** The path of the store in the configuration of this command. */
 export async function configuredFile({ setting }: CommandContext): Promise<string> {
   const path = await setting('store', 'path')
   return fileOf(typeof path === 'string' && path !== '' ? { path } : {})
 }
 
-/** What is in a file, in words. */
+/** Describes the contents of a file. */
 export function contentText({ spaces, records, entries }: Findings, bytes: number): string {
   const size = bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
   return `${size}, ${records} records and ${entries} log entries of ${spaces.length} spaces`
 }
 
-/** `svc store backup <file>`: everything that was acknowledged before, also while the server runs. */
+/** `svc store backup <file>`: copies all acknowledged writes, even while a server runs. */
 export class StoreBackup extends SvcCommand {
   static override summary = 'Copy the store to a file, also while the server runs'
   static override examples = [
@@ -29,7 +29,7 @@ export class StoreBackup extends SvcCommand {
     '<%= config.bin %> <%= command.id %> /mnt/backup/svc.db --force --json',
   ]
   static override args = { file: Args.string({ description: 'File to write', required: true, ignoreStdin: true }) }
-  static override flags = { force: Flags.boolean({ summary: 'Replace a file that is there', default: false }), ...JSON_FLAG }
+  static override flags = { force: Flags.boolean({ summary: 'Replace an existing file', default: false }), ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(StoreBackup)
@@ -42,9 +42,9 @@ export class StoreBackup extends SvcCommand {
   }
 }
 
-/** `svc store restore <file>`: servers of this home pause while the file is replaced; the former store stays beside it. */
+/** `svc store restore <file>`: pauses the servers of this home while it replaces the file; keeps the former store beside it. */
 export class StoreRestore extends SvcCommand {
-  static override summary = 'Put a backup in the place of the store; a running server pauses meanwhile'
+  static override summary = 'Replace the store with a backup; a running server pauses meanwhile'
   static override examples = [
     '<%= config.bin %> <%= command.id %> ./svc-backup.db',
     '<%= config.bin %> <%= command.id %> ./svc-backup.db --json',
@@ -66,12 +66,12 @@ export class StoreRestore extends SvcCommand {
   }
 }
 
-const unsureText = (unsure: readonly Held[]) =>
+const unsureText = (unsure: readonly CollectionCount[]) =>
   `take care: no former store could be read, so what was revoked since the backup holds again: ${unsure
     .map(({ collection, records }) => `${records} records of ${collection}`)
     .join(', ')}. Access tokens: see \`svc tokens list\`, and \`svc tokens revoke <id>\` each that is to be none.`
 
-/** Does the work while the servers of this home have no worker, and so no store open. Throws what came of bringing them back. */
+/** Does the work while the servers of this home have no workers that use the store. Throws if a server cannot resume. */
 async function withPaused<T>({ home, signal, note }: CommandContext, work: () => T): Promise<T> {
   const ctx = systemContext(signal, 'svc store restore')
   using stack = new DisposableStack()
@@ -82,7 +82,7 @@ async function withPaused<T>({ home, signal, note }: CommandContext, work: () =>
   for (const { control, info } of servers) {
     const { problems } = await control.resume(ctx)
     if (problems.length > 0) throw serverDown(info, problems.map(fromWire))
-    note(`${info.url} has served again since, with new workers`)
+    note(`${info.url} serves again, with new workers`)
   }
   return done
 }

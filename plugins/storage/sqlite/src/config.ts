@@ -24,5 +24,5 @@ export const config = schema<SqliteConfig>({
   },
 })
 
-/** The store's file, as the section `store` and the svc home have it. */
+/** The path of the store's file, from the section `store` or the svc home. */
 export const fileOf = ({ path }: { readonly path?: string }): string => resolve(path ?? join(svcHome(), 'svc.db'))

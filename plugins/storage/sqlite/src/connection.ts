@@ -22,20 +22,20 @@ export interface Connection {
   seenCatalog?: unknown
 }
 
-/** Keeps the one connection: opened when it is needed, given up after trouble or when another file is in its place. */
+/** Holds the connection: opens it when needed, and gives it up after errors or when the file was replaced. */
 export interface Connections {
   get(): Connection
   readonly current: Connection | undefined
   /** How often the file was opened. */
   readonly generation: number
-  /** Gives a broken connection up. */
+  /** Gives up a broken connection. */
   abandon(): void
   close(): void
 }
 
 export type ConnectionOptions = Pick<WriterData, 'path' | 'mayMake'>
 
-/** Makes the keeper of the connection to a file. */
+/** Creates the holder of the connection to a file. */
 export function createConnections({ path, mayMake }: ConnectionOptions, context: BatchContext): Connections {
   let current: Connection | undefined
   let former: Identity | undefined
@@ -50,7 +50,7 @@ export function createConnections({ path, mayMake }: ConnectionOptions, context:
     try {
       close()
     } catch {
-      // A broken file may not even close; the connection is given up all the same.
+      // A broken file may not even close; the connection is given up nevertheless.
     }
   }
   return {
@@ -100,5 +100,5 @@ function open(path: string, context: BatchContext, options: { mayMake: boolean }
   }
 }
 
-/** The only column of a statement's first row. */
+/** The only column of the first row. */
 export const firstOf = (statement: StatementSync): unknown => Object.values(statement.get() ?? {})[0]

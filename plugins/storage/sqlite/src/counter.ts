@@ -7,26 +7,26 @@ import { readError, tooManyWrites } from './errors.ts'
 import { type Identity, identityOf, isThere } from './identity.ts'
 import { isBusy, isDamage } from './file-errors.ts'
 
-/** Counts hits on the calling thread: those of one turn of the loop share a transaction. */
+/** Counts hits on the calling thread. Hits of one turn of the event loop share a transaction. */
 export interface Counter {
   count(key: string, windows: readonly CountWindow[], signal: AbortSignal): Promise<Counted>
-  /** Writes something, if anything was ever counted. Answers when the counts were begun anew after damage, Unix milliseconds. */
+  /** Writes a probe if anything was ever counted. Returns when the counts began anew after damage, in Unix milliseconds. */
   probe(signal: AbortSignal): Promise<number | undefined>
-  /** Answers everybody and closes the file. */
+  /** Settles all calls and closes the file. */
   close(): Promise<void>
 }
-/** What a counter is made of. */
+/** Options of a counter. */
 export interface CounterOptions {
-  /** The store beside which the counts lie. */
+  /** The store whose counts these are. */
   readonly path: string
   readonly busyMs: number
-  /** So many keys are counted at the most. */
+  /** Maximum number of keys. */
   readonly most: number
-  /** Hears what a hit failed with, and gives it back. */
+  /** Receives the error of a hit, and returns it. */
   readonly failed: <T>(error: T) => T
-  /** Brings the log of this file into it, elsewhere: that waits for the disk. */
+  /** Checkpoints the log of this file on another thread, because that waits for the disk. */
   readonly settle: (file: string) => void
-  /** A file was opened that had been begun in the place of a damaged one. */
+  /** A new file was begun instead of a damaged one. */
   readonly anew: (since: number) => void
 }
 
@@ -44,11 +44,11 @@ interface Waiting {
 }
 
 const MAX_WAITING = 50_000
-/** So many hits share a transaction at the most, some milliseconds of the loop. */
+/** Maximum number of hits in one transaction: a few milliseconds of the event loop. */
 const GROUP = 1000
 const RETRY_MS = 1
 
-/** Makes a counter; opens nothing yet. */
+/** Creates a counter; opens nothing yet. */
 export function createCounter(options: CounterOptions): Counter {
   const { path, busyMs, failed } = options
   const keeper = createKeeper(options)
@@ -63,12 +63,12 @@ export function createCounter(options: CounterOptions): Counter {
       return []
     } catch (error) {
       const goesOn = ({ until }: Waiting) => isBusy(error) && !closing && Date.now() < until
-      const told = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
-      for (const one of group) if (!goesOn(one)) one.settle.reject(told)
+      const failure = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
+      for (const one of group) if (!goesOn(one)) one.settle.reject(failure)
       return group.filter(goesOn)
     }
   }
-  // Without the busy handler of SQLite, which would hold up the loop and starves one of two writers: who finds the file busy tries again by itself.
+  // Without SQLite's busy handler, which would block the event loop and starves one of two writers: each retries by itself.
   const flush = () => {
     const asked = waiting.filter(stillAsks)
     const again = asked.length > 0 ? attempt(asked.slice(0, GROUP)) : []
@@ -97,23 +97,23 @@ export function createCounter(options: CounterOptions): Counter {
   }
 }
 
-/** Whoever has given up by now asks for nothing. */
+/** Skips hits whose callers have given up. */
 function stillAsks({ signal, settle }: Waiting): boolean {
   if (signal.aborted) settle.reject(signal.reason)
   return !signal.aborted
 }
 
-/** Keeps the open file: until it is in trouble, or is no more the one that all count in. */
+/** Holds the open file until it fails or another file replaces it. */
 interface Keeper {
-  /** Does all in one transaction, or nothing. Throws what SQLite says. */
+  /** Counts all in one transaction. Throws SQLite's errors. */
   transact(acts: readonly Act<unknown>[]): unknown[]
   file(): string
   close(): void
 }
 
-/** Another process has begun a new file, or somebody has taken this one away: noticed within so many milliseconds. */
+/** How soon it notices that the file was replaced or removed, in milliseconds. */
 const LOOK_MS = 50
-/** So many rows are written until the log is brought into the file: 4 MiB of it, when each is written by itself. */
+/** Rows after which the log is checkpointed: at most 4 MiB. */
 const SETTLE_ROWS = 1000
 
 function createKeeper({ path, most, settle, anew }: CounterOptions): Keeper {
@@ -130,7 +130,7 @@ function createKeeper({ path, most, settle, anew }: CounterOptions): Keeper {
     try {
       close()
     } catch {
-      // A broken file may not even close; it is given up all the same.
+      // A broken file may not even close; it is given up nevertheless.
     }
   }
   const get = (): Open => {
@@ -184,7 +184,7 @@ function prepared(file: CountsFile, most: number): Open {
   return { ...file, counts: createCounts(db, most), identity: identityOf(file.file), s }
 }
 
-/** Answers how many rows were written, too. */
+/** Also returns the number of written rows. */
 function transaction(open: Open, acts: readonly Act<unknown>[]): { readonly answers: unknown[]; readonly rows: number } {
   const { db, s, counts } = open
   s.begin.run()

@@ -4,15 +4,15 @@ import { DatabaseSync } from 'node:sqlite'
 import { type Kind, make, makeTables, marksOf, opened } from './file.ts'
 import { isDamage } from './file-errors.ts'
 
-// Counts lie in a file of their own beside the store: what is counted for each request must not wait for what is brought to the disk.
-// A damaged one stays where it is, and one with the next number is begun: moving it away under processes that have it open would mix up the logs of both.
+// Counts have their own file beside the store, so that a request does not wait for the disk. A damaged file stays, and a new
+// one with the next number begins: moving a file that other processes have open would mix up the logs of both.
 
 /** An open file of counts. */
 export interface CountsFile {
   readonly db: DatabaseSync
   readonly file: string
   readonly number: number
-  /** When it was begun in the place of a damaged one, Unix milliseconds. */
+  /** When it began instead of a damaged one, in Unix milliseconds. */
   readonly anewSince: number | undefined
 }
 
@@ -26,16 +26,16 @@ INSERT INTO counters VALUES ('counts', 0), ('probe', 0);
 ${marksOf(COUNTS)}
 `
 
-/** The file of counts beside a store; 1 is the first one. */
+/** Path of the file of counts beside a store, beginning with 1. */
 export const countsFile = (store: string, number = 1): string => (number === 1 ? `${store}.counts` : `${store}.counts.${number}`)
 
-/** Writes, and changes nothing that anybody counts. */
+/** A write that changes no counts. */
 export const PROBE = "UPDATE counters SET value = value + 1 WHERE name = 'probe'"
 
-/** Whether anything has been counted beside this store. */
+/** Whether anything was counted for this store. */
 export const hasCounts = (store: string): boolean => existsSync(countsFile(store)) || lastNumber(store) > 1
 
-/** Opens the file of counts, made where there is none; a damaged one is given up for a new one. */
+/** Opens or creates the file of counts; replaces a damaged one. */
 export function openCounts(store: string): CountsFile {
   const number = lastNumber(store)
   try {
@@ -47,7 +47,7 @@ export function openCounts(store: string): CountsFile {
   }
 }
 
-/** Has everybody go on with a new file. The damaged one is kept, the one before it is not. */
+/** Begins a new file for all processes. Keeps the damaged one, and deletes the one before it. */
 export function beginAnew(store: string, damaged: number): void {
   make(countsFile(store, damaged + 1))
   if (damaged > 1) for (const side of ['', '-wal', '-shm']) rmSync(countsFile(store, damaged - 1) + side, { force: true })
@@ -64,8 +64,8 @@ function open(store: string, number: number): CountsFile {
   const file = countsFile(store, number)
   if (!existsSync(file)) make(file)
   const anew = number === 1 ? '' : `INSERT INTO counters VALUES ('anew', ${Date.now()});`
-  // NORMAL: no commit waits for the disk, and a power cut takes the last of them but leaves no damage, as OFF could. A log of SQLite's is brought into the file
-  // by the writer's thread alone.
+  // With NORMAL, no commit waits for the disk. A power cut loses the last commits but causes no damage, as OFF could. Only the
+  // writer's thread checkpoints the log.
   const db = opened(file, { timeout: 0 }, one => {
     one.exec(
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 16777216'
@@ -76,28 +76,31 @@ function open(store: string, number: number): CountsFile {
   return { db, file, number, anewSince: value === undefined ? undefined : Number(value) }
 }
 
-/** From so many pages on the log is begun again; under load that must be forced, for somebody always adds to its end. */
+/** Pages after which the log must restart; under load this must be forced, because other processes append. */
 const LONG_LOG = 4000
-/** How long hits may keep it from that; then the next time has to do. */
+/** How long hits may delay it before it is skipped. */
 const WAIT_MS = 20
 
 /**
- * Brings the log of a file of counts into it, synced. Where that fails the log keeps it all, and the next time does both; what prevents it for good fails the
- * counting too, and is told there.
+ * Checkpoints the log of a file of counts, synced. If that fails, the log keeps the data for the next time; permanent errors
+ * also fail the counting, which reports them.
  */
 export function settle(file: string): void {
   if (!existsSync(file)) return
   try {
     using db = new DatabaseSync(file, { timeout: WAIT_MS })
     const { log } = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() ?? {}
-    // SQLite syncs the first commit of a log: it is better made here than on the event loop.
+    // SQLite syncs the first commit of a log: better here than on the event loop.
     if (Number(log) >= LONG_LOG) db.exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_checkpoint(RESTART); ${PROBE}`)
   } catch {
-    // see above: nobody waits for this
+    // a later checkpoint does it
   }
 }
 
-/** Moves what a former release counted in the store itself, so that an update forgets no day. Its table stays, empty: that release may still be running. */
+/**
+ * Moves the counts of a former release out of the store, so that an update forgets no day. Its table stays, empty, because that
+ * release may still run.
+ */
 export function moveCounts(store: DatabaseSync, path: string): void {
   if (!store.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'counts'").get()) return
   if (!store.prepare('SELECT 1 FROM counts LIMIT 1').get()) return
@@ -112,7 +115,7 @@ export function moveCounts(store: DatabaseSync, path: string): void {
   }
 }
 
-/** What has been counted under a key since is newer than what is moved. On the disk by the end: the store forgets it next. */
+/** Newer counts of a key take precedence. Synced at the end, because the store then deletes its counts. */
 function copyCounts(from: DatabaseSync, to: DatabaseSync): void {
   const insert = to.prepare('INSERT OR IGNORE INTO counts(key, ends, windows) VALUES (?, ?, ?)')
   to.exec('BEGIN IMMEDIATE')

@@ -1,33 +1,33 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
-import { endOf, hit, type KeptWindow } from '@svc/storage-kit/count'
+import { endOf, hit, type StoredWindow } from '@svc/storage-kit/count'
 import { parsed } from './file-errors.ts'
 
-/** The counted hits in a file, as they are changed inside a transaction. */
+/** The counted hits in a file, changed inside a transaction. */
 export interface Counts {
   count(key: string, windows: readonly CountWindow[]): Counted
-  /** Writes what was counted since the transaction began; answers how many rows that were. */
+  /** Writes the counts of the transaction; returns the number of rows. */
   flush(): number
-  /** The transaction was taken back: forgets what was counted in it. */
+  /** Forgets the counts of a rolled back transaction. */
   drop(): void
 }
 
-/** So many keys are kept; beyond that those whose windows began first are forgotten. */
+/** Maximum number of keys; beyond it, keys whose windows began first are deleted. */
 export const MOST_COUNTS = 1_000_000
-/** So many keys whose windows are over are looked for with each key that begins anew. */
+/** Expired keys that are deleted with each new key. */
 const SWEPT = 2
 
 interface Row {
   readonly id?: number
-  /** The end that the file has. */
+  /** The end in the file. */
   readonly ends?: number
-  kept: readonly KeptWindow[]
+  kept: readonly StoredWindow[]
   changed: boolean
 }
 
 /**
- * Prepares the statements of one connection. Many hits of one transaction mostly have few keys: each row is read once and written once. A row gets a new, higher
- * id when its longest window begins anew, so the lowest ids are those that began first.
+ * Prepares the statements of one connection. Each row is read once and written once in a transaction. A row gets a new, higher
+ * id when its longest window begins, so the lowest ids began first.
  */
 export function createCounts(db: DatabaseSync, most: number): Counts {
   const s = statements(db)
@@ -36,7 +36,7 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
   const load = (key: string): Row => {
     const found = s.find.get(key)
     if (!found) return { kept: [], changed: false }
-    const kept = parsed(found.windows) as unknown as KeptWindow[]
+    const kept = parsed(found.windows) as unknown as StoredWindow[]
     return { id: Number(found.id), ends: Number(found.ends), kept, changed: false }
   }
   const rowOf = (key: string) => {
@@ -44,7 +44,7 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
     if (!row) rows.set(key, (row = load(key)))
     return row
   }
-  /** How many rows more there are now. */
+  /** Growth of the number of rows. */
   const write = (key: string, { id, ends, kept }: Row): number => {
     const end = endOf(kept)
     const text = JSON.stringify(kept)

@@ -7,20 +7,20 @@ import { rowsOf } from './rows.ts'
 import type { Tails } from './tails.ts'
 import { type Answer, UNASKED, type WireOp } from './wire.ts'
 
-/** The part of the contract that reads and writes. */
+/** The reads and writes of the store. */
 export type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'>
 
-/** What the parts of a store share. */
+/** Shared parts of a store. */
 export interface DataParts {
   readonly catalog: Catalog
   readonly reader: Reader
   readonly link: Link
   readonly tails: Tails
-  /** Refuses calls that come too late. */
+  /** Rejects calls after an abort or the close. */
   readonly enter: (ctx: CallContext) => void
 }
 
-/** Makes reads over the reader and writes over the writer's thread. */
+/** Reads through the reader, writes through the writer's thread. */
 export function createData({ catalog, reader, link, tails, enter }: DataParts): Data {
   return {
     async get(collection, key, ctx) {
@@ -49,7 +49,7 @@ export function createData({ catalog, reader, link, tails, enter }: DataParts): 
   }
 }
 
-/** The operations with their values as JSON text, which is what the file keeps. */
+/** The operations with their values as JSON text. */
 function toWire(ops: readonly StoreOp[]): WireOp[] {
   let sum = 0
   const text = (value: unknown) => {
@@ -65,7 +65,7 @@ function toWire(ops: readonly StoreOp[]): WireOp[] {
   })
 }
 
-/** Behind the results of the operations the writer names the stream of each append that appended anything. */
+/** After the results of the operations, the writer returns the stream of each append. */
 function remember(tails: Tails, ops: readonly WireOp[], answer: Answer): void {
   let next = ops.length
   ops.forEach((op, at) => {
@@ -79,7 +79,7 @@ function stringify(value: unknown): string {
     if (json !== undefined) return json
   } catch (error) {
     throw storeInvalid(
-      `a value must be JSON: ${error instanceof RangeError ? 'it is nested too deeply' : 'it holds what JSON cannot'}`
+      `a value must be JSON: ${error instanceof RangeError ? 'it is nested too deeply' : 'it contains values that JSON cannot express'}`
     )
   }
   throw storeInvalid(`a value must be JSON, was of type ${typeof value}`)

@@ -3,18 +3,18 @@ import { STREAM } from './file.ts'
 import { RowCache, type Row } from './rows.ts'
 import { expect } from './file-errors.ts'
 
-/** The streams of all logs, as the writer changes them inside a transaction. */
+/** The streams of all logs, changed by the writer inside a transaction. */
 export interface Entries {
-  /** The seq of the last entry then. */
+  /** Returns the seq of the last entry. */
   append(at: number, log: number, id: string, ifLength: number, rows: readonly Row[]): number
   drop(log: number, id: string): number
-  /** The numbers of the streams that were appended to since this was last asked. */
+  /** The numbers of the streams that were appended to since the last call. */
   takeStreams(): number[]
-  /** What is known of streams may not be so any more: another process has written, or something was undone. */
+  /** Clears the cache: another process has written, or something was rolled back. */
   forget(): void
 }
 
-/** A stream, and how long it is. */
+/** A stream and its length. */
 interface Stream {
   readonly id: number
   length: number
@@ -23,7 +23,7 @@ interface Stream {
 /** Prepares the statements of one connection. */
 export function createEntries(db: DatabaseSync): Entries {
   const s = statements(db)
-  // Looking for a stream took as long as writing to it: whoever appends to one does so again.
+  // Finding a stream takes as long as writing to it, and a writer appends again soon.
   const known = new RowCache<Stream>()
   let streams: number[] = []
 
@@ -37,7 +37,7 @@ export function createEntries(db: DatabaseSync): Entries {
     const { changes, lastInsertRowid } = s.begin.run(log, id)
     return changes === 0 ? undefined : known.keep(keyOf(log, id), { id: Number(lastInsertRowid), length: 0 })
   }
-  /** A stream that is not known is made at once where it may have to be: most are appended to for the first time then. */
+  /** Creates an unknown stream at once if it can be new: most streams are. */
   const streamFor = (log: number, id: string, ifLength: number) =>
     (ifLength > 0 || known.has(keyOf(log, id)) ? undefined : begin(log, id)) ?? find(log, id)
   const write = (stream: Stream, rows: readonly Row[]) => {

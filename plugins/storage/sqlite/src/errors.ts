@@ -17,10 +17,10 @@ const builders: Record<Refused['code'], (args: Args, path: string) => SvcError> 
   STORE_UNAVAILABLE: (args, path) => fileTrouble(path, [text(args, 0), text(args, 1)], args[2], text(args, 3)),
 }
 
-/** What the writer refused, as the contract says it. */
+/** Converts a refusal of the writer into an error of the contract. */
 export const refusedError = ({ code, args }: Refused, path: string): SvcError => builders[code](args, path)
 
-/** What work on the file threw, as the contract says it. */
+/** Converts an error of the file into an error of the contract. */
 export function readError(error: unknown, path: string, moment: Moment = 'running'): unknown {
   if (error instanceof Refusal) return refusedError(error.refused, path)
   if (!isFileError(error)) return error
@@ -29,7 +29,7 @@ export function readError(error: unknown, path: string, moment: Moment = 'runnin
 
 export const fileGone = (path: string): SvcError => refusedError(gone().refused, path)
 
-/** Trouble with the file; where it lies is for the terminal and the log, the message goes to others. `lasting`: see `lastingOf`. */
+/** An error of the file. Only the terminal and the log show its path. `lasting`: see `lastingOf`. */
 function fileTrouble(path: string, [reason, hint]: readonly [string, string], cause: unknown, lasting: string): SvcError {
   const details = { retryable: true, ...(lasting === '' ? {} : { lasting }) }
   return svcError('STORE_UNAVAILABLE', reason, { details, hint, cause, where: shownPath(path) })
@@ -39,73 +39,77 @@ const placed = ({ code, message, details, hint = '' }: SvcError, path: string): 
   svcError(code, message, { details, hint, where: shownPath(path) })
 
 export const writerGone = (cause: unknown): SvcError =>
-  storeUnavailable('the thread that writes the store ended', 'the next request starts it anew; the log has the cause', cause)
+  storeUnavailable(
+    'the thread that writes the store ended',
+    'Try again: the next request restarts it; the log has the cause',
+    cause
+  )
 
 export const tooManyWrites = (): SvcError =>
-  storeUnavailable('too many writes wait for the disk', 'try again in a moment; a disk that stays this slow needs looking after')
+  storeUnavailable('too many writes wait for the disk', 'Try again in a moment, and check why the disk is slow')
 
 export const fellBehind = (): SvcError =>
-  storeUnavailable('this watcher fell too far behind', 'read what is there and watch again')
+  storeUnavailable('this watcher fell too far behind', 'Read the present state and watch again')
 
 export const noAnswer = (seconds: number): SvcError =>
   storeUnavailable(
     `the store has not answered for ${seconds} s: another program has locked it, or the disk hangs`,
-    'end the program that holds the file (a backup, a database browser), or look after the disk; the next request works then'
+    'End the program that holds the file (a backup, a database browser), or check the disk; the next request works then'
   )
 
-/** Words with the name of the file that the person knows, in the place of that of our own beside it. */
+/** Replaces the name of svc's temporary file by the name that the user knows. */
 export const asKnown = (words: string, inner: string, known: string): string => words.replaceAll(basename(inner), basename(known))
 
 export const storeMissing = (path: string): SvcError =>
-  svcError('STORE_MISSING', 'there is no store yet', {
+  svcError('STORE_MISSING', 'the store does not exist yet', {
     where: shownPath(path),
-    hint: 'see that SVC_HOME and store.path are those of the server',
+    hint: 'Set SVC_HOME and store.path to those of the server',
   })
 
 export const sameFile = (path: string): SvcError =>
-  svcError('BACKUP_INVALID', 'this is the store itself', { where: shownPath(path), hint: 'name another file' })
+  svcError('BACKUP_INVALID', 'this is the store itself', { where: shownPath(path), hint: 'Name another file' })
 
 export const backupExists = (path: string): SvcError =>
-  svcError('BACKUP_EXISTS', 'there is a file of this name already', {
+  svcError('BACKUP_EXISTS', 'the file exists already', {
     where: shownPath(path),
-    hint: 'name another file, or write over it with --force',
+    hint: 'Name another file, or replace it with --force',
   })
 
 export const backupFailed = (path: string, reason: string, cause?: unknown): SvcError =>
-  svcError('BACKUP_FAILED', `the backup was not made: ${reason}`, {
+  svcError('BACKUP_FAILED', `cannot make the backup: ${reason}`, {
     where: shownPath(path),
     cause,
     hint:
       codeOf(cause) === 'ENAMETOOLONG'
-        ? 'give it a shorter name'
-        : 'see that its folder is there and writable, and that its disk has room for the whole store',
+        ? 'Give it a shorter name'
+        : 'Make sure that its folder exists and is writable, and that its disk has space for the whole store',
   })
 
 export const storeUnreadable = (path: string, reason: string, cause: unknown): SvcError =>
-  svcError('BACKUP_FAILED', `the store cannot be read: ${reason}`, {
+  svcError('BACKUP_FAILED', `cannot read the store: ${reason}`, {
     where: shownPath(path),
     cause,
-    hint: 'restore an older backup: svc store restore <file>',
+    hint: 'Restore an older backup: svc store restore <file>',
   })
 
 export const backupMissing = (path: string): SvcError =>
-  svcError('BACKUP_INVALID', 'there is no such file', {
+  svcError('BACKUP_INVALID', 'the file does not exist', {
     where: shownPath(path),
-    hint: 'name a file that svc store backup has made',
+    hint: 'Name a file that svc store backup wrote',
   })
 
 export const backupInvalid = (path: string, reason: string): SvcError =>
-  svcError('BACKUP_INVALID', reason, { where: shownPath(path), hint: 'name another file that svc store backup has made' })
+  svcError('BACKUP_INVALID', reason, { where: shownPath(path), hint: 'Name another file that svc store backup wrote' })
 
 export const backupNewer = (path: string, reason: string): SvcError =>
-  svcError('STORE_NEWER', reason, { where: shownPath(path), hint: 'update svc, or name an older backup' })
+  svcError('STORE_NEWER', reason, { where: shownPath(path), hint: 'Update svc, or name an older backup' })
 
 export const serverDown = (
   { pid, url }: { readonly pid: number; readonly url: string },
   problems: readonly SvcError[]
 ): SvcError =>
-  svcError('SERVER_DOWN', `the store is restored, but ${url} (process ${pid}) could not come back: ${messagesOf(problems)}`, {
-    hint: 'fix what is said, and start it again: svc serve',
+  svcError('SERVER_DOWN', `the store is restored, but ${url} (process ${pid}) could not resume: ${messagesOf(problems)}`, {
+    hint: 'Fix the reported problems and start it again: svc serve',
   })
 
 const messagesOf = (problems: readonly SvcError[]) => problems.map(problem => problem.message).join('; ')
@@ -113,15 +117,15 @@ const messagesOf = (problems: readonly SvcError[]) => problems.map(problem => pr
 export const storeInUse = (path: string): SvcError =>
   svcError('STORE_IN_USE', 'another program has the store open', {
     where: shownPath(path),
-    hint: 'end it first: a server of another home, a database browser, a backup',
+    hint: 'End it first: a server of another home, a database browser, a backup',
   })
 
 export const restoreFailed = (path: string, reason: string, cause: unknown): SvcError =>
-  svcError('RESTORE_FAILED', `nothing was restored: ${reason}`, {
+  svcError('RESTORE_FAILED', `cannot restore the store: ${reason}`, {
     where: shownPath(path),
     cause,
     hint:
       codeOf(cause) === 'ENAMETOOLONG'
-        ? 'give the store a shorter name in store.path: its log, and the former store, lie beside it under longer ones'
-        : 'see that the folder of the store is writable and its disk has room for another store',
+        ? 'Give the store a shorter name in store.path: its log and the former store get longer names'
+        : 'Make sure that the folder of the store is writable, and that its disk has space for another store',
   })

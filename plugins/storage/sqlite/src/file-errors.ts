@@ -1,7 +1,7 @@
 import type { Json } from '@svc/core/contracts'
 import { type Refused, UNASKED } from './wire.ts'
 
-/** A refusal on its way up inside the writer. */
+/** A refusal inside the writer. */
 export class Refusal extends Error {
   readonly refused: Refused
 
@@ -14,25 +14,28 @@ export class Refusal extends Error {
 const BUSY = 5
 const LOCKED = 6
 
-/** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name, `{then}` what works again once he has. */
+/** Reason and hint for SQLite's primary result codes. `{file}` is the file's base name, `{then}` the effect of the fix. */
 const REASONS: Record<number, readonly [reason: string, hint: string]> = {
-  3: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
-  [BUSY]: ['{file} stays locked by another program', 'end the program that holds it (a backup, a database browser); {then}'],
-  [LOCKED]: ['{file} stays locked', 'end the program that holds it; {then}'],
-  7: ['there is not enough memory for {file}', 'give the server more memory'],
-  8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; {then}'],
-  10: ['{file} cannot be read or written', 'look after the disk; {then}'],
-  11: ['{file} is damaged', 'end the server and run `svc store restore <backup>`; or move a backup into its place'],
-  13: ['the disk of {file} is full', 'free some space; {then}'],
-  14: ['{file} cannot be opened', 'see that its folder exists and is writable, or set store.path to a place that is'],
-  23: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
+  3: ['{file} cannot be accessed: permission denied', 'Give the user of svc the right to read and write the file and its folder'],
+  [BUSY]: ['{file} is locked by another program', 'End the program that holds it (a backup, a database browser); {then}'],
+  [LOCKED]: ['{file} is locked', 'End the program that holds it; {then}'],
+  7: ['there is not enough memory for {file}', 'Give the server more memory'],
+  8: ['{file} or its folder is read-only', 'Make it writable, or set store.path to a writable location; {then}'],
+  10: ['{file} cannot be read or written', 'Check the disk; {then}'],
+  11: ['{file} is damaged', 'End the server and run `svc store restore <backup>`, or replace the file by a backup'],
+  13: ['the disk of {file} is full', 'Free some space; {then}'],
+  14: ['{file} cannot be opened', 'Make sure that its folder exists and is writable, or set store.path to another location'],
+  23: [
+    '{file} cannot be accessed: permission denied',
+    'Give the user of svc the right to read and write the file and its folder',
+  ],
   26: [
-    '{file} is no database',
-    'end the server and run `svc store restore <backup>`; or move a backup into its place, or set store.path to another file',
+    '{file} is not a database',
+    'End the server and run `svc store restore <backup>`, replace the file by a backup, or set store.path to another file',
   ],
 }
 
-/** When trouble is met: a server that could not start serves no request that would work later. */
+/** When an error occurs: after a failed start, no later request can work. */
 export type Moment = 'start' | 'running'
 
 const THEN: Record<Moment, string> = { start: 'then start svc again', running: 'the next request works then' }
@@ -43,18 +46,18 @@ function primaryCode(error: unknown): number {
   return typeof code === 'number' ? code & 0xff : 0
 }
 
-/** SQLite could not open the file, and does not say why. */
+/** SQLite could not open the file, and gives no reason. */
 export const cannotOpen = (error: unknown): boolean => primaryCode(error) === 14
 
 export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
 
-/** Says in words what went wrong with the file, without its path: the reason, then the hint. */
+/** Returns reason and hint for an error of the file, without its path. */
 export function wordsFor(error: unknown, file: string, moment: Moment = 'running'): readonly [reason: string, hint: string] {
   const [reason, hint] = REASONS[primaryCode(error)] ?? SYSTEM[systemCode(error)] ?? OTHER
   return [reason.replace('{file}', file), hint.replace('{then}', THEN[moment])]
 }
 
-/** Whether an error comes from SQLite or the file system rather than from our own code. */
+/** Whether an error comes from SQLite or the file system, not from svc's code. */
 export const isFileError = (error: unknown): boolean => primaryCode(error) !== 0 || SYSTEM[systemCode(error)] !== undefined
 
 const systemCode = (error: unknown) => String((error as { code?: unknown } | null)?.code)
@@ -70,9 +73,9 @@ const SYSTEM: Record<string, readonly [string, string]> = {
   EEXIST: REASONS[14]!,
   EIO: REASONS[10]!,
 }
-const OTHER = ['{file} failed in a way that is not known', 'the log has the details; {then}'] as const
+const OTHER = ['{file} failed for an unknown reason', 'Read the log; {then}'] as const
 
-/** What is wrong with a file for as long as nobody fixes it, also where a small write still works: `damaged`, `full`, or nothing of the kind. */
+/** A condition of the file that lasts until someone fixes it, even if small writes still work: `damaged`, `full`, or ''. */
 export function lastingOf(error: unknown): string {
   if (error instanceof Refusal) return String(error.refused.args[3] ?? '')
   const code = primaryCode(error)
@@ -82,11 +85,11 @@ export function lastingOf(error: unknown): string {
 
 export const isDamage = (error: unknown): boolean => lastingOf(error) === 'damaged'
 
-/** The file was there and is no more, or there is nothing in it any more. */
+/** The file was deleted or emptied. */
 export const gone = (): Refusal =>
-  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'put it back; or start the server again to begin with an empty one')
+  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'Put it back, or restart the server to begin with an empty one')
 
-/** Reads JSON that the file holds: whatever is none, nobody of us has written. */
+/** Parses JSON in the file. svc wrote it, so invalid JSON means damage. */
 export function parsed(text: unknown): Json {
   try {
     return JSON.parse(String(text)) as Json
@@ -95,7 +98,7 @@ export function parsed(text: unknown): Json {
   }
 }
 
-/** Refuses an operation whose expectation does not hold. */
+/** Refuses an operation whose expected version differs. */
 export function expect(op: number, expected: number, actual: number): void {
   if (expected !== UNASKED && expected !== actual) throw new Refusal('STORE_CONFLICT', op, expected, actual)
 }

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { cannotOpen, gone, Refusal } from './file-errors.ts'
 
-/** What a file of svc's is marked with, so that no other program's database is taken for ours, and the version of its tables: a higher one is refused. */
+/** The marks of a kind of file: they exclude databases of other programs, and newer formats of the tables. */
 export interface Kind {
   readonly what: string
   readonly application: number
@@ -19,8 +19,9 @@ export function marksOf({ application, format }: Kind): string {
   return `PRAGMA application_id = ${application}; PRAGMA user_version = ${format};`
 }
 
-// What was appended at once is one row (`rows.ts`), known by its stream's number and the seq of its last entry in one integer: the entries of a stream lie
-// together, and long ones stay in their leaf. How long a stream is its last row says: a number of its own would be one more page to write with each append.
+// Entries that were appended together are one row (`rows.ts`), with the stream's number and the seq of the last entry in one
+// integer as its key. So the entries of a stream are adjacent. The last row contains the length of a stream: a separate number
+// would be one more page to write with each append.
 const TABLES = `
 CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE spaces(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -38,31 +39,34 @@ INSERT INTO counters VALUES ('catalog', 0), ('fence', 0), ('fence_limit', 0), ('
 ${marksOf(STORE)}
 `
 
-/** What each format lacks that the next one has, from the first on. */
+/** The changes from each format to the next. */
 const LIFTS = [
   'ALTER TABLE streams DROP COLUMN length',
-  // a row may have several entries now: an older svc that has the file open shall fail rather than take them for one
+  // a row can contain several entries now: an older svc with the file open must fail instead of misreading it
   'ALTER TABLE entries RENAME COLUMN id TO last',
 ]
 
-/** A stream's number, and how many entries it has. `rowid`, as in all statements about entries: the column had another name in older formats, which may be read as they are. */
+/**
+ * A stream's number and length. Statements about entries use `rowid`, because older formats, which svc also reads, have another
+ * column name.
+ */
 export const STREAM = `SELECT id, coalesce((SELECT max(rowid) FROM entries WHERE rowid > streams.id << 32 AND rowid < (streams.id + 1) << 32) & 4294967295, 0) AS length
   FROM streams WHERE log = ? AND name = ?`
 
-/** Opens the file for writing; makes it, with its folder, when there is none and `mayMake` allows it. */
+/** Opens the file for writing; creates it with its folder if `mayMake` allows it. */
 export function openForWriting(path: string, { mayMake }: { mayMake: boolean }): DatabaseSync {
   if (!existsSync(path)) {
     if (!mayMake) throw gone()
     make(path)
   }
-  // Without the busy handler of SQLite, which starves one of two writers: who finds it busy tries again by itself.
+  // Without SQLite's busy handler, which starves one of two writers: each retries by itself.
   return opened(path, { timeout: 0, enableForeignKeyConstraints: false }, db => {
     if (!mayMake && formatOf(db) === 0) throw gone()
     prepare(db)
   })
 }
 
-/** Opens the file for reading; `undefined` while nobody has made its tables. `timeout`: milliseconds to wait where it is locked. */
+/** Opens the file for reading; undefined while it has no tables. `timeout`: milliseconds to wait for a lock. */
 export function openForReading(path: string, timeout = 0): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined
   let hasTables = false
@@ -75,7 +79,7 @@ export function openForReading(path: string, timeout = 0): DatabaseSync | undefi
   return undefined
 }
 
-/** Opens the file and readies it; closes it where that fails. */
+/** Opens and prepares the file; closes it if that fails. */
 export function opened(path: string, options: DatabaseSyncOptions, ready: (db: DatabaseSync) => void): DatabaseSync {
   let db: DatabaseSync | undefined
   try {
@@ -90,8 +94,8 @@ export function opened(path: string, options: DatabaseSyncOptions, ready: (db: D
 }
 
 /**
- * Throws what the system says where the file or its folder may not be written: SQLite, which needs its side files even to read, says no more than that it cannot
- * open it. Asks, and opens nothing: whoever closes a file lets go of all locks that this process has on it.
+ * Throws the system's error if the file or its folder is not writable: SQLite, which writes side files even to read, only
+ * reports that it cannot open it. Opens nothing, because closing the file would release all locks of this process.
  */
 function checkRights(path: string): void {
   if (!existsSync(path)) return
@@ -99,7 +103,10 @@ function checkRights(path: string): void {
   accessSync(dirname(path), constants.W_OK | constants.X_OK)
 }
 
-/** Makes an empty file, with its folder. Only its owner may read it: it holds conversations, or who asked. SQLite gives its side files the same mode. */
+/**
+ * Creates an empty file with its folder. Only its owner can read it, because it contains conversations. SQLite gives its side
+ * files the same mode.
+ */
 export function make(path: string): void {
   const folder = dirname(path)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -108,7 +115,7 @@ export function make(path: string): void {
   sync(folder)
 }
 
-/** Brings a file, or the names in a folder, to the disk. */
+/** Syncs a file, or the names in a folder, to disk. */
 export function sync(path: string): void {
   const opened = openSync(path, 'r')
   try {
@@ -126,7 +133,7 @@ function prepare(db: DatabaseSync): void {
   lift(db)
 }
 
-/** Brings a file that an older svc made to the format of this one. */
+/** Upgrades a file of an older svc to the present format. */
 function lift(db: DatabaseSync): void {
   if (formatOf(db) === STORE.format) return
   inOne(db, () => {
@@ -135,7 +142,7 @@ function lift(db: DatabaseSync): void {
   })
 }
 
-/** Makes the tables of a file that has none yet; throws where it is another program's, or of a newer format. */
+/** Creates the tables of an empty file; throws for a file of another program or of a newer format. */
 export function makeTables(db: DatabaseSync, kind: Kind, tables: string): void {
   if (formatOf(db, kind) !== 0) return
   inOne(db, () => {
@@ -143,7 +150,7 @@ export function makeTables(db: DatabaseSync, kind: Kind, tables: string): void {
   })
 }
 
-/** Does something in one transaction. */
+/** Runs a function in one transaction. */
 function inOne(db: DatabaseSync, does: () => void): void {
   db.exec('BEGIN IMMEDIATE')
   try {
@@ -160,10 +167,10 @@ function formatOf(db: DatabaseSync, { what, application: ours, format: known }: 
   if (format > known && application === ours) throw new Refusal('STORE_NEWER', what, format, known)
   if (application === ours && format > 0) return format
   if (format === 0 && application === 0 && tables === 0) return 0
-  throw new Refusal('STORE_UNAVAILABLE', `${what} is a database of another program`, 'set store.path to another file')
+  throw new Refusal('STORE_UNAVAILABLE', `${what} is a database of another program`, 'Set store.path to another file')
 }
 
-/** All as of one moment: another process may just be making the tables. */
+/** Reads a consistent state: another process may be creating the tables. */
 function marksIn(db: DatabaseSync) {
   db.exec('SAVEPOINT marks')
   try {
@@ -178,11 +185,11 @@ function pragma(db: DatabaseSync, name: string): number {
   return Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0])
 }
 
-/** A name beside a file for what is not that file yet: short, so that it can be had wherever the file's own can. */
+/** A temporary name beside a file, short enough for any file system that allows the file's own name. */
 export const partialOf = (file: string): string =>
   join(dirname(file), `.svc-partial-${process.pid}-${hash('sha256', basename(file)).slice(0, 8)}`)
 
-/** Takes away what is left under that name, with all that SQLite puts beside it. */
+/** Deletes the temporary file and SQLite's files beside it. */
 export function dropPartial(partial: string): void {
   for (const side of ['', '-wal', '-shm', '-journal']) if (existsSync(partial + side)) rmSync(partial + side)
 }

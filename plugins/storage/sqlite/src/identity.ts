@@ -2,26 +2,26 @@ import { type BigIntStats, renameSync, rmSync, statSync } from 'node:fs'
 import { codeOf } from '@svc/core'
 
 /**
- * What tells an open file from another one that is put in its place, and the log beside it: number and time of birth. The number alone does not: a file system
- * gives that of a deleted file to the next one.
+ * Distinguishes an open file, and its log, from a replacement: number and time of birth. The number alone is reused after a
+ * deletion.
  */
 export interface Identity {
   readonly file: string
   readonly log: string | undefined
 }
 
-/** The file's identity now, `undefined` when there is none. */
+/** The present identity of the file; undefined if it does not exist. */
 export function identityOf(path: string): Identity | undefined {
   const file = identifierOf(statOf(path))
   return file === undefined ? undefined : { file, log: identifierOf(statOf(logOf(path))) }
 }
 
-/** Whether it is still the file that was opened. */
+/** Whether it is still the opened file. */
 export const isThere = (opened: Identity, path: string): boolean => identifierOf(statOf(path)) === opened.file
 
 /**
- * Another file is in the place of one that was open here: the log of the former one, which SQLite would take for the new one's, is moved out of the way. It is
- * kept: beside the former file it makes that one whole.
+ * Moves the log of a replaced file away, because SQLite would use it for the new file. Keeps it: the former file needs it to be
+ * complete.
  */
 export function setAside(path: string, former: Identity): void {
   const file = statOf(path)
@@ -30,13 +30,15 @@ export function setAside(path: string, former: Identity): void {
   if (identifierOf(log) !== former.log && !isLeftOver(log, file)) return
   const aside = `${path}.former-${Date.now()}-wal`
   renameSync(logOf(path), aside)
-  // Another process may have been quicker, and this is the new file's log already.
+  // Another process may have done this already, and this is the new file's log.
   if (identifierOf(statOf(aside)) !== identifierOf(log)) return renameSync(aside, logOf(path))
   rmSync(`${path}-shm`, { force: true })
   if (log.size === 0n) rmSync(aside)
 }
 
-/** Whether an empty log was there before the file was moved here: one that another reader has opened with a former file, and would take away from this one. */
+/**
+ * Whether an empty log is older than this file in its place: another reader of the former file opened it, and would delete it.
+ */
 const isLeftOver = (log: BigIntStats, file: BigIntStats) =>
   log.size === 0n && file.ctimeNs > file.mtimeNs && log.birthtimeNs < file.ctimeNs
 
@@ -44,7 +46,7 @@ const logOf = (path: string) => `${path}-wal`
 
 const identifierOf = (stat: BigIntStats | undefined) => stat && `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`
 
-/** A name that is longer than that of any file names none. */
+/** A name that is too long for a file means no file. */
 function statOf(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false })

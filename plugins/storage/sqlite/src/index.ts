@@ -14,7 +14,7 @@ export default definePlugin({
   async setup(scope) {
     const path = fileOf(scope.config)
     const busyMs = scope.config.busy_timeout_ms
-    // What is wrong with the file at the start is an error of the start; later it is one of each request until it is fixed.
+    // A problem with the file fails the start; later it fails each request until it is fixed.
     await tryOut(path, busyMs, scope.signal)
     const countsAnew = (since: number) => {
       const reason = countsReason(since)

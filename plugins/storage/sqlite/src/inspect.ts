@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads'
 
-/** What was found in a file. */
+/** The result of a check of a file. */
 export interface Findings {
-  /** What is wrong with it; absent when it is a store of svc's, whole, and of a format that is known. */
-  readonly fault?: { readonly code: string; readonly reason: string }
+  /** The problem; absent if it is an intact store of svc in a known format. */
+  readonly problem?: { readonly code: string; readonly reason: string }
   readonly spaces: readonly { readonly name: string; readonly version: number }[]
   readonly records: number
   readonly entries: number
@@ -12,7 +12,7 @@ export interface Findings {
 // Works from the source (.ts) and from the built package (.js).
 const INSPECTOR = new URL(`./inspector${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
-/** Looks a whole store file through, in a thread of its own: its pages, and whether every value in it can be read. */
+/** Checks a whole store file in a separate thread: its pages, and whether every value is readable. */
 export function inspect(path: string, signal?: AbortSignal): Promise<Findings> {
   const { promise, resolve, reject } = Promise.withResolvers<Findings>()
   const worker = new Worker(INSPECTOR, { workerData: path, name: 'svc-store-inspect' })

@@ -6,22 +6,22 @@ import type { Findings } from './inspect.ts'
 import { COUNT_IN_ROW } from './rows.ts'
 import { Refusal, wordsFor } from './file-errors.ts'
 
-// The thread that looks a file through.
+// The thread that checks a file.
 
 const NOTHING = { spaces: [], records: 0, entries: 0 }
 
 function findings(path: string): Findings {
   try {
     const db = openForReading(path)
-    if (!db) return fault('STORE_EMPTY', 'there is no store in it')
+    if (!db) return withProblem('STORE_EMPTY', 'it contains no store')
     try {
       return contentOf(db)
     } finally {
       db.close()
     }
   } catch (error) {
-    if (error instanceof Refusal) return fault(error.refused.code, reasonOf(error))
-    return fault('STORE_UNAVAILABLE', wordsFor(error, basename(path))[0])
+    if (error instanceof Refusal) return withProblem(error.refused.code, reasonOf(error))
+    return withProblem('STORE_UNAVAILABLE', wordsFor(error, basename(path))[0])
   }
 }
 
@@ -31,15 +31,15 @@ function reasonOf({ refused: { code, args } }: Refusal): string {
     : String(args[0])
 }
 
-const fault = (code: string, reason: string): Findings => ({ ...NOTHING, fault: { code, reason } })
+const withProblem = (code: string, reason: string): Findings => ({ ...NOTHING, problem: { code, reason } })
 
 function contentOf(db: DatabaseSync): Findings {
   const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0]
   const found = one('PRAGMA integrity_check(1)')
-  if (found !== 'ok') return fault('STORE_DAMAGED', `it is damaged: ${String(found).split('\n').at(-1)}`)
+  if (found !== 'ok') return withProblem('STORE_DAMAGED', `it is damaged: ${String(found).split('\n').at(-1)}`)
   for (const table of ['records', 'entries'])
     if (one(`SELECT 1 FROM ${table} WHERE NOT json_valid(value) LIMIT 1`))
-      return fault('STORE_DAMAGED', `it is damaged: ${table} has a value that cannot be read`)
+      return withProblem('STORE_DAMAGED', `it is damaged: ${table} has a value that cannot be read`)
   const spaces = db.prepare('SELECT name, version FROM spaces ORDER BY name').all()
   return {
     spaces: spaces.map(({ name, version }) => ({ name: String(name), version: Number(version) })),

@@ -3,7 +3,7 @@ import { RowCache } from './rows.ts'
 import { Refusal } from './file-errors.ts'
 import type { Answer } from './wire.ts'
 
-/** The leases in the file, as the writer changes them inside a transaction. */
+/** The leases in the file, changed by the writer inside a transaction. */
 export interface LeaseTable {
   acquire(lease: string, holder: string, ttlMs: number): Answer
   renew(lease: string, fence: number, ttlMs: number): Answer
@@ -12,22 +12,22 @@ export interface LeaseTable {
   check(lease: string, fence: number): void
   /** Whether the transaction must be synced although only leases changed. */
   takeMustSync(): boolean
-  /** What is known of leases may not be so any more: another process has written, or something was undone. */
+  /** Clears the cache: another process has written, or something was rolled back. */
   forget(): void
 }
 
-/** Fences are allotted in blocks of so many. */
+/** Size of a block of fences. */
 const BLOCK = 1000
-/** A lease that ran out is forgotten after this long; until then its holder may still write, if nobody else came. */
+/** When an expired lease is deleted. Until then its holder can still write if no other holder came. */
 const KEEP_MS = 24 * 60 * 60_000
 /**
- * Prepares the statements of one connection. A lease is not synced, so a power cut may lose it together with the fence that was
- * counted. But no fence at or above `fence_limit` is ever given out, that limit is synced before, and each connection begins at the
- * limit it finds: what comes after a power cut is above all that came before it.
+ * Prepares the statements of one connection. A lease is not synced, so a power cut can lose it with its fence. But no fence
+ * reaches `fence_limit`, which is synced before, and each connection begins at the limit that it finds. So fences after a power
+ * cut are higher than all before.
  */
 export function createLeaseTable(db: DatabaseSync): LeaseTable {
   const s = statements(db)
-  // whoever writes under a lease does so again and again; 0: nobody has it
+  // a holder writes again soon; 0: no holder
   const known = new RowCache<number>()
   let mustSync = false
   const nextFence = createFences(s, () => {
@@ -75,7 +75,7 @@ export function createLeaseTable(db: DatabaseSync): LeaseTable {
   }
 }
 
-/** Numbers for leases, each above all before; `raised` hears when one of a new block is given, and leases that nobody needs were forgotten. */
+/** Returns increasing fences. `raised` is called when a new block begins and expired leases were deleted. */
 function createFences(s: ReturnType<typeof statements>, raised: () => void) {
   let floor: number | undefined
   // as the file has them

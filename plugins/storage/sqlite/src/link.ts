@@ -17,35 +17,35 @@ import {
   type WriterData,
 } from './wire.ts'
 
-/** The event loop's end of the writer's thread. */
+/** The connection of the event loop to the writer's thread. */
 export interface Link {
-  /** Hands a job over; what is handed over in one turn of the loop, or follows at once from the same answers, travels together. */
+  /** Sends a job. Jobs of one turn of the event loop travel together. */
   send(job: Job, signal?: AbortSignal): Promise<Answer>
-  /** Whether its thread has been started: a little after the server, or with the first write. */
+  /** Whether its thread has started: soon after the server, or with the first write. */
   isRunning(): boolean
-  /** Has the log of a file of counts brought into it, on the writer's thread: that waits for the disk. */
+  /** Checkpoints the log of a file of counts on the writer's thread, because that waits for the disk. */
   settle(file: string): void
-  /** Has the writer, and every later one, know this space. */
+  /** Declares a space to the present writer and to all later ones. */
   remember(space: Space): void
-  /** Answers everybody, calls `then`, closes the file and ends the thread. */
+  /** Settles all jobs, calls `then`, closes the file and ends the thread. */
   close(then: () => void): Promise<void>
 }
 export interface LinkOptions extends Omit<WriterData, 'spaces'> {
-  /** The writer had to open the file again: another one may be in its place. */
+  /** The writer opened the file again: it may be another one. */
   reopened(): void
   /** A watched collection may have changed. */
   watched(): void
-  /** Hears what a job failed with, and gives it back. */
+  /** Receives the error of a job, and returns it. */
   readonly failed: <T>(error: T) => T
 }
 
 const MAX_PENDING = 50_000
-/** A server that starts has better things to do than to start a thread; the first write shall not wait for it either. */
+/** A starting server does not need the thread yet, but the first write must not wait for it. */
 const WARM_MS = 500
 // Works from the source (.ts) and from the built package (.js).
 const WRITER = new URL(`./writer${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
-/** Starts the writer's thread, with the first write or a little later; starts it again when it has died. */
+/** Starts the writer's thread with the first write or soon after the start; restarts it after its death. */
 export function createLink(options: LinkOptions): Link {
   const { path, busyMs } = options
   const spaces = new Map<string, Space>()
@@ -56,7 +56,7 @@ export function createLink(options: LinkOptions): Link {
   let { mayMake } = options
   let closing = false
 
-  // Its thread keeps the process alive only while somebody waits for it.
+  // Its thread keeps the process alive only while a job waits.
   const rest = (writer = worker) => pending.size === 0 && writer?.unref()
   const receive = (words: FromWriter) => {
     const { watched, generation } = commitOf(words)
@@ -65,7 +65,7 @@ export function createLink(options: LinkOptions): Link {
     mayMake &&= seen === 0
     if (watched) options.watched()
     eachAnswer(words, (id, answer) => pending.settle(id, s => answerTo(s, answer, options)))
-    // behind all that follows from these answers, and before the next of them are looked at
+    // after everything that follows from these answers, and before the next ones
     queueMicrotask(() => process.nextTick(flush))
   }
   const lost = (dead: Worker, cause: unknown) => {
@@ -75,7 +75,7 @@ export function createLink(options: LinkOptions): Link {
   }
   const running = () => (worker ??= startWriter({ path, busyMs, mayMake, spaces: [...spaces.values()] }, receive, lost))
   const flush = () => {
-    // Whoever has given up by now asks for nothing.
+    // Skips jobs whose callers have given up.
     const words = packed(outbox.splice(0).filter(([id]) => pending.has(id)))
     if (words.length === 0) return
     running().ref()
@@ -99,7 +99,7 @@ export function createLink(options: LinkOptions): Link {
     },
     remember(space) {
       spaces.set(space.name, space)
-      // Should it fail to take note, the next write fails for the same reason.
+      // If that fails, the next write fails for the same reason.
       if (worker) send(['open', JSON.stringify(space)]).catch(() => {})
     },
     async close(then) {
@@ -143,26 +143,26 @@ async function endOf(worker: Worker | undefined): Promise<void> {
 
 type Settle = PromiseWithResolvers<Answer>
 
-/** Those who wait for an answer of the writer, by number. */
+/** Jobs that wait for an answer of the writer, by number. */
 interface Pending {
   readonly size: number
   has(id: number): boolean
-  /** Someone more, who may give up. */
+  /** Adds a job that its caller can abort. */
   add(signal: AbortSignal | undefined): { readonly id: number; readonly promise: Promise<Answer> }
-  /** Answers one, unless it has given up. */
+  /** Settles a job, unless its caller has given up. */
   settle(id: number, finish: (settle: Settle) => void): void
   failAll(error: unknown): void
-  /** Once nobody waits any more. */
+  /** Resolves when no job waits any more. */
   allSettled(): Promise<void>
 }
 
 interface Waiting {
   readonly settle: Settle
-  /** All that may give up with the same signal. */
+  /** All jobs with the same signal. */
   readonly beside: Set<number> | undefined
 }
 
-/** Makes an empty table; `emptied` hears whenever nobody waits any more. */
+/** Creates an empty table; calls `emptied` whenever no job waits any more. */
 function createPending(emptied: () => void): Pending {
   const waiting = new Map<number, Waiting>()
   let last = 0
@@ -178,7 +178,7 @@ function createPending(emptied: () => void): Pending {
     emptied()
     idle?.()
   }
-  // One listener a signal: adding another looks through all that are there, and a plugin writes with one signal all its life.
+  // One listener for each signal: adding a listener checks all existing ones, and a plugin uses one signal all its life.
   const bySignal = new WeakMap<AbortSignal, Set<number>>()
   const besideOf = (signal: AbortSignal): Set<number> => {
     const there = bySignal.get(signal)

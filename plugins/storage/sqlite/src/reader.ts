@@ -8,13 +8,13 @@ import { createReads, type Reads } from './reads.ts'
 import type { Tails } from './tails.ts'
 import { isBusy, isFileError } from './file-errors.ts'
 
-/** Reads on the calling thread, through a connection of their own that no write holds up. */
+/** Reads on the calling thread, through a separate connection that no write blocks. */
 export interface Reader {
-  /** Runs reads on the open file; waits while it is locked, opens it anew after trouble. Throws as the contract says. */
+  /** Runs reads on the open file; waits for locks, and reopens it after errors. Throws the errors of the contract. */
   reading<T>(read: (reads: Reads) => T, signal?: AbortSignal): Promise<T>
-  /** The catalog as the file has it now; `undefined` when there is no file yet. */
+  /** The present catalog of the file; undefined if it does not exist yet. */
   catalog(): Promise<StoredCatalog | undefined>
-  /** Opens the file anew at the next read. */
+  /** Reopens the file at the next read. */
   reset(): void
 }
 
@@ -25,20 +25,20 @@ interface Open {
   catalog: StoredCatalog
 }
 
-/** What a reader is made of. */
+/** Options of a reader. */
 export interface ReaderOptions {
   readonly path: string
   readonly busyMs: number
   readonly tails: Tails
-  /** Hears what a read failed with, and gives it back. */
+  /** Receives the error of a read, and returns it. */
   readonly failed: <T>(error: T) => T
 }
 
 const RETRY_MS = 2
-/** A file that is taken away or replaced is noticed within so many milliseconds. */
+/** How soon it notices that the file was removed or replaced, in milliseconds. */
 const LOOK_MS = 50
 
-/** Makes a reader; opens nothing yet. */
+/** Creates a reader; opens nothing yet. */
 export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Reader {
   const keeper = createKeeper(path, tails)
 
@@ -70,7 +70,7 @@ export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Re
   }
 }
 
-/** Keeps the open file: until it is given up, or another one is in its place. */
+/** Holds the open file until it is given up or replaced. */
 function createKeeper(path: string, tails: Tails): { connect(): Open | undefined; reset(): void } {
   let open: Open | undefined
   let former: Identity | undefined
@@ -84,7 +84,7 @@ function createKeeper(path: string, tails: Tails): { connect(): Open | undefined
     try {
       db?.close()
     } catch {
-      // A broken file may not even close; the connection is given up all the same.
+      // A broken file may not even close; the connection is given up nevertheless.
     }
   }
   const opened = (db: DatabaseSync): Open => {

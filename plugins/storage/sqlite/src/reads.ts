@@ -7,7 +7,7 @@ import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
 import { parsed } from './file-errors.ts'
 
-/** A place in the feed of one file: another file in its place has another feed. */
+/** A position in the feed of one file: a replaced file has another feed. */
 export interface FeedPlace {
   readonly file: string
   readonly seq: number
@@ -20,27 +20,27 @@ export interface FeedRow {
   readonly record?: StoreRecord
 }
 
-/** What can be read. */
+/** The reads of the store. */
 export interface Reads {
   get(collection: string, key: string): StoreRecord | undefined
   range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
   read(log: string, id: string, query: LogQuery): LogEntry[]
-  /** Until when a lease is held (Unix milliseconds), 0 when it is free. */
+  /** Expiry of a lease in Unix milliseconds, 0 if it is free. */
   heldUntil(lease: string): number
   feedEnd(): FeedPlace
-  /** At most `limit` changes behind a place; `undefined` when deletions since then have been forgotten, or the file is another one. */
+  /** At most `limit` changes after a position; undefined if later deletions were forgotten, or the file was replaced. */
   feed(collection: string, place: FeedPlace, limit: number): FeedRow[] | undefined
   /** Differs after any commit of any process. */
   dataVersion(): string
   probed(): number
 }
 
-/** No text is greater: in SQLite every blob is. */
+/** Greater than every text: in SQLite every blob is. */
 const NO_END = new Uint8Array()
-/** A page ends early behind so many characters of values. */
+/** Characters of values after which a page ends. */
 const PAGE_CHARS = 8 * 1024 * 1024
 
-/** The open file, as reads see it. */
+/** The open file. */
 export interface OpenFile {
   readonly catalog: () => StoredCatalog
   readonly file: string
@@ -48,7 +48,7 @@ export interface OpenFile {
   readonly version: number
 }
 
-/** Prepares each statement when it is first needed. */
+/** Prepares each statement at its first use. */
 export function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }: OpenFile): Reads {
   const prepare = lazily(db)
   const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
@@ -122,7 +122,7 @@ const recordOf = (row: Row): StoreRecord => ({
   value: parsed(row.value),
 })
 
-/** The first and the last seq that a query asks for. */
+/** The first and the last requested seq. */
 function seqs({ from, reverse, limit }: LogQuery, length: number): [from: number, to: number] {
   const to = Math.min(length, reverse ? (from ?? length) : (from ?? 1) + limit - 1)
   return [reverse ? Math.max(1, to - limit + 1) : (from ?? 1), to]

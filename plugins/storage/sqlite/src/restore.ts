@@ -25,19 +25,19 @@ import { identityOf, isThere } from './identity.ts'
 import { type Findings, inspect } from './inspect.ts'
 import { UNASKED } from './wire.ts'
 
-/** What is in the store's place now. */
+/** The restored store. */
 export interface Restored {
-  /** Where the former store lies now; absent when there was none. */
+  /** Path of the former store; absent if there was none. */
   readonly kept?: string
   readonly bytes: number
   readonly findings: Findings
-  /** Lasting collections that are as the backup has them: there was no former store that could tell what became of them since. */
-  readonly unsure: readonly Held[]
+  /** Lasting collections with the records of the backup, because no former store could be read. */
+  readonly unsure: readonly CollectionCount[]
 }
 
 /**
- * Puts a copy of a backup in the place of a store that nobody has open, once it has been looked through. The former store stays beside it, and at no moment is
- * there none. `alone` sees to it that no server has it open while its work is done.
+ * Replaces an unused store with a checked copy of a backup. Keeps the former store beside it, and the store exists at every
+ * moment. `alone` makes sure that no server uses it during the work.
  */
 export async function restore(
   backup: string,
@@ -52,8 +52,8 @@ export async function restore(
   try {
     fetch(backup, partial)
     const findings = await inspect(partial, signal)
-    if (findings.fault?.code === 'STORE_NEWER') throw backupNewer(backup, findings.fault.reason)
-    if (findings.fault) throw backupInvalid(backup, asKnown(findings.fault.reason, partial, backup))
+    if (findings.problem?.code === 'STORE_NEWER') throw backupNewer(backup, findings.problem.reason)
+    if (findings.problem) throw backupInvalid(backup, asKnown(findings.problem.reason, partial, backup))
     settle(partial)
     const replaced = await alone(() => replace(store, partial))
     return { ...replaced, bytes: statSync(store).size, findings }
@@ -68,7 +68,7 @@ export async function restore(
 
 const KNOWN = new Set(['STORE_NEWER', 'BACKUP_INVALID', 'STORE_IN_USE'])
 
-/** With its log, where somebody copied both. */
+/** With its log, if the user copied both. */
 function fetch(backup: string, partial: string): void {
   mkdirSync(dirname(partial), { recursive: true, mode: 0o700 })
   for (const side of ['', '-wal']) {
@@ -78,7 +78,7 @@ function fetch(backup: string, partial: string): void {
   }
 }
 
-/** Whoever held a lease when the backup was made holds it no more. */
+/** The holders of leases at the time of the backup hold them no more. */
 function settle(partial: string): void {
   {
     using db = openForWriting(partial, { mayMake: false })
@@ -94,7 +94,7 @@ function replace(store: string, partial: string): Pick<Restored, 'kept' | 'unsur
   sync(partial)
   const kept = `${store}.bak-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
   if (isReplaced) linkSync(store, kept)
-  // There is a log only where the store could not be opened: it belongs to the former one.
+  // A log exists only if the store could not be opened: it belongs to the former store.
   if (existsSync(`${store}-wal`)) renameSync(`${store}-wal`, `${kept}-wal`)
   rmSync(`${store}-shm`, { force: true })
   renameSync(partial, store)
@@ -102,7 +102,7 @@ function replace(store: string, partial: string): Pick<Restored, 'kept' | 'unsur
   return { ...(isReplaced ? { kept } : {}), unsure }
 }
 
-/** Takes a store for itself alone, with all of its log in it; nothing where it cannot even be opened. Throws STORE_IN_USE. */
+/** Locks a store exclusively and checkpoints its log; undefined if it cannot be opened. Throws STORE_IN_USE. */
 function claim(store: string): DatabaseSync | undefined {
   if (!looksLikeDatabase(store)) return undefined
   const db = new DatabaseSync(store, { timeout: 0 })
@@ -118,7 +118,7 @@ function claim(store: string): DatabaseSync | undefined {
 
 const MAGIC = 'SQLite format 3\0'
 
-/** SQLite would delete the log beside a file that is none of its own, and that log may be all that is left. */
+/** SQLite would delete the log beside a file that is not its own, and that log may be all that is left. */
 function looksLikeDatabase(path: string): boolean {
   const file = openSync(path, 'r')
   try {
@@ -129,17 +129,17 @@ function looksLikeDatabase(path: string): boolean {
   }
 }
 
-/** A collection, and how many records it has. */
-export interface Held {
+/** A collection and its number of records. */
+export interface CollectionCount {
   readonly collection: string
   readonly records: number
 }
 
 /**
- * Takes the records of lasting collections from the former store into a copy of a backup, whose other records stay. Answers what is as the backup has it all
- * the same: there was no former store, or it could not be read, or it is of another version of the data.
+ * Copies the records of lasting collections from the former store into the copy of a backup. Returns the collections that keep
+ * the backup's records: there was no former store, it was unreadable, or its data has another version.
  */
-function carryOver(former: DatabaseSync | undefined, copy: string): Held[] {
+function carryOver(former: DatabaseSync | undefined, copy: string): CollectionCount[] {
   using db = openForWriting(copy, { mayMake: false })
   const carried = former ? carryAll(former, db) : new Set<string>()
   db.exec('PRAGMA journal_mode = DELETE')
@@ -156,7 +156,7 @@ const lastingIn = ({ collections }: StoredCatalog): Named[] => [...collections].
 const countOf = (db: DatabaseSync, id: number) =>
   Number(db.prepare('SELECT count(*) AS n FROM records WHERE collection = ?').get(id)?.n)
 
-/** The names of those that could be carried, each whole or not at all. */
+/** The names of the copied collections, each whole or not at all. */
 function carryAll(from: DatabaseSync, to: DatabaseSync): Set<string> {
   try {
     const catalog = loadCatalog(from)
@@ -181,7 +181,7 @@ function carry(from: DatabaseSync, to: DatabaseSync, one: Named, spaces: StoredC
   }
 }
 
-/** `undefined` where the records of the one would be none of the other's form. */
+/** Undefined if the records have different formats. */
 function declared(db: DatabaseSync, [name, { space, watched, indexes }]: Named, version: number): Batches | undefined {
   const own = Object.fromEntries(indexes.map(({ id, paths }) => [`of_${id}`, paths]))
   const wanted: Space = { name: space, version, collections: { [name]: { indexes: own, watched, lasting: true } } }
@@ -196,7 +196,7 @@ function copyRecords(from: DatabaseSync, [name, { id }]: Named, batches: Batches
   for (const { key, value } of rows) batches.run([['put', name, String(key), String(value), UNASKED]])
 }
 
-/** What cannot be read is no reason to restore nothing: it is often why somebody restores. */
+/** Unreadable data must not prevent a restore: it is often the reason for it. */
 function unlessFileError<T>(error: unknown, otherwise: T): T {
   if (lastingOf(error) === 'full') throw error
   if (error instanceof Refusal || error instanceof SyntaxError || isFileError(error)) return otherwise

@@ -1,13 +1,13 @@
 import type { Json } from '@svc/core/contracts'
 
-// How the entries of a log lie in the file: those that were appended together are one row, for what a row costs is more than what is in it. One alone is its JSON;
-// several are a list of them behind a blank, which no JSON of ours begins with.
+// The format of log entries in the file. Entries that were appended together are one row, because a row costs more than its
+// contents. A single entry is its JSON; several are a list after a blank, with which svc's JSON never begins.
 
-/** Entries that are one row: how many, and its text. */
+/** Entries in one row: their number and its text. */
 export type Row = readonly [count: number, text: string]
 
 const SEVERAL = ' ['
-/** Characters of a row of several: who wants one of them reads all. */
+/** Maximum size of a row of several entries, in characters: reading one entry reads all. */
 const LARGEST = 16_384
 
 /** The rows of entries that are appended together. */
@@ -21,19 +21,22 @@ export function rowsOf(texts: readonly string[]): Row[] {
   return rows
 }
 
-/** The entries of a row. `read`: what reads JSON. */
+/** The entries of a row. `read`: parses JSON. */
 export function entriesIn(text: string, read: (text: string) => Json): readonly Json[] {
   const value = read(text)
   return text.startsWith(SEVERAL) ? (value as readonly Json[]) : [value]
 }
 
-/** The same in SQL: how many entries a row has. */
+/** The same in SQL: the number of entries in a row. */
 export const COUNT_IN_ROW = `CASE WHEN value GLOB '${SEVERAL.replace('[', '[[]')}*' THEN json_array_length(value) ELSE 1 END`
 
-/** So much is known at the most: whoever writes somewhere does so again soon. */
+/** Maximum number of cached rows. */
 const MOST = 5_000
 
-/** What a connection knows of the file by name. Right until another process writes or something is undone: `clear` it then. */
+/**
+ * Rows of the file that a connection has read, by name. Call `clear` when another process has written or something was rolled
+ * back.
+ */
 export class RowCache<T> extends Map<string, T> {
   keep(name: string, value: T): T {
     if (this.size >= MOST) this.clear()

@@ -6,22 +6,22 @@ import { type Connection, createConnections, firstOf } from './connection.ts'
 import { isBusy, isDamage, isFileError, lastingOf, Refusal, wordsFor } from './file-errors.ts'
 import type { Answer, Answered, Commit, Job, Refused, WireOp, WriterData } from './wire.ts'
 
-/** What a group of jobs came to. */
+/** The result of a group of jobs. */
 export interface GroupDone extends Commit {
   readonly answers: readonly Answered[]
 }
 
-/** What the writer's thread does with the file: groups of jobs, one commit each. */
+/** The work of the writer's thread: groups of jobs, one commit each. */
 export interface Session {
-  /** Does the jobs in one transaction. Throws only when the file is busy: then nothing of it is done. */
+  /** Performs the jobs in one transaction. Throws only if the file is busy; then nothing was done. */
   run(jobs: readonly Job[]): GroupDone
   close(): void
 }
 
-/** Deletions stay in the feed so long, and are looked through so often. */
+/** How long deletions stay in the feed, and how often old ones are trimmed. */
 const TRIM_MS = 60 * 60_000
 
-/** Opens the file when it is first needed, and again after trouble. */
+/** Opens the file when it is first needed, and again after errors. */
 export function createSession({ path, spaces, mayMake }: WriterData): Session {
   const context: BatchContext = {
     catalog: { spaces: new Map(), collections: new Map(), logs: new Map() },
@@ -47,7 +47,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
       if (error instanceof Halfway) return transact(jobs, full, true)
       throw error
     }
-    // A new block of fences, which has to be synced: once more, with that.
+    // A new block of fences must be synced: repeats the transaction with sync.
     rollBack(c)
     return transact(jobs, true, saves)
   }
@@ -57,7 +57,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
     } catch (error) {
       if (isBusy(error)) throw error
       if (error instanceof Refusal) return jobs.map(() => error.refused)
-      // What is no trouble with the file is one job's own, and damage may lie where only one job looks: the others must not suffer from it.
+      // Errors that are not of the file belong to one job, and damage may concern only one job: the others run alone.
       if ((!isFileError(error) || isDamage(error)) && jobs.length > 1) return jobs.flatMap(job => attempt([job]))
       connections.abandon()
       return jobs.map(() => unavailable(error, path))
@@ -72,7 +72,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
   }
 }
 
-/** Only data wait for the disk: a lease may be lost with the power, for its holder is gone then, too. */
+/** Only data waits for the disk: a power cut may lose a lease, because its holder is gone too. */
 const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
 function unavailable(error: unknown, path: string): Refused {
@@ -90,13 +90,13 @@ function begin(c: Connection, full: boolean): void {
 }
 
 function rollBack(c: Connection): void {
-  // What was read of the catalog may have been the transaction's own.
+  // The catalog may have been read inside the transaction.
   c.seen = c.seenCatalog = undefined
   c.batches.takeWatched()
   if (c.db.isTransaction) c.db.exec('ROLLBACK')
 }
 
-/** Trusts nothing that was kept in mind when another process has written, and reads the catalog again when that has changed. */
+/** Clears the caches after writes of other processes, and reloads the catalog if it changed. */
 function refresh(c: Connection, context: BatchContext): void {
   const version = firstOf(c.s.version)
   if (version === c.seen) return
@@ -113,26 +113,29 @@ function forget(c: Connection): void {
 }
 
 function reload(c: Connection, context: BatchContext): void {
-  // a new index has records that were known without it
+  // a new index contains records that were cached without it
   forget(c)
   context.catalog = loadCatalog(c.db)
   c.seenCatalog = firstOf(c.s.catalog)
 }
 
-/** Forgets deletions that every watcher has had an hour to hear of. */
+/** Deletes deletions that every watcher has had an hour to read. */
 function trim(c: Connection, now: number): void {
   c.s.forget.run(now - TRIM_MS)
   c.s.trim.run(now - TRIM_MS)
 }
 
-/** A job was refused with part of it done: the group is done once more, each job behind a savepoint. */
+/** A job was refused after part of it: the group runs again, each job behind a savepoint. */
 class Halfway extends Error {}
 
-/** Only the first operation, and what is looked at before it, can refuse with nothing to undo. */
+/** Only checks before the first operation can refuse with nothing to undo. */
 const leavesNothing = ({ code, args }: Refused) =>
   code === 'STORE_CONFLICT' ? args[0] === 0 : code !== 'STORE_UNAVAILABLE' && code !== 'STORE_INVALID'
 
-/** One job. Savepoints only when it is known that one is needed: SQLite copies each page that is changed behind one, a third of the writer's time. */
+/**
+ * Runs one job. Uses savepoints only if one is needed: behind a savepoint, SQLite copies each changed page, a third of the
+ * writer's time.
+ */
 function answer(c: Connection, context: BatchContext, job: Job, saves: boolean): Answered {
   const savepoint = saves || job[0] === 'open'
   if (savepoint) c.s.save.run()

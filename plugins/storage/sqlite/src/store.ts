@@ -26,25 +26,28 @@ import { createWatches } from './watch.ts'
 import type { Answer } from './wire.ts'
 
 export interface SqliteOptions {
-  /** The database file; it and its folder are made when they are missing. */
+  /** The database file; it and its folder are created if missing. */
   readonly path: string
   /** Milliseconds to wait for a file that another program has locked. Default 10,000. */
   readonly busyMs?: number
-  /** Keys that are counted at the most. Default a million. */
+  /** Maximum number of counted keys. Default one million. */
   readonly mostCounts?: number
-  /** Whether the file may be made at the first call; it is never made anew later. Default true. */
+  /** Whether the first call may create the file; later calls never do. Default true. */
   readonly mayMake?: boolean
-  /** The counts that are used now were begun anew after damage, Unix milliseconds. */
+  /** Called when the counts began anew after damage, in Unix milliseconds. */
   readonly countsAnew?: (since: number) => void
 }
 
-/** A store in a file; disposing of it answers all writes and closes the file. */
+/** A store in a file. Its disposal settles all writes and closes the file. */
 export interface SqliteStore extends Store, AsyncDisposable {
-  /** When the counts were begun anew after damage, as the last probe found it; Unix milliseconds. */
+  /** When the counts began anew after damage, according to the last probe, in Unix milliseconds. */
   countsAnewSince(): number | undefined
 }
 
-/** Opens a durable store: `await using store = createSqliteStore({ path: '/var/lib/svc/svc.db' })`. Trouble with the file comes with the first call. */
+/**
+ * Opens a durable store: `await using store = createSqliteStore({ path: '/var/lib/svc/svc.db' })`. The first call reports
+ * problems of the file.
+ */
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const catalog = createCatalog()
   const { tails, condition, reader, watches, link, counter } = createParts(options)
@@ -108,7 +111,7 @@ function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake 
     reopened: () => reader.reset(),
     watched: () => watches.stir(),
     failed(error) {
-      // What the writer met, the next read shall look for.
+      // The next read shall look for the writer's problem, too.
       if (codeOf(error) === 'STORE_UNAVAILABLE') reader.reset()
       return failed(error)
     },
@@ -127,7 +130,7 @@ function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake 
 /** SQLite's `synchronous = FULL`: the commit waits for the disk. */
 const FULL = 2
 
-/** Whether this very write, as every one with data, waited for the disk. */
+/** Whether a write with data waits for the disk. */
 async function probe(
   path: string,
   { link, reader }: { readonly link: Link; readonly reader: Reader },
@@ -135,21 +138,21 @@ async function probe(
 ): Promise<boolean> {
   const [written, synced] = (link.isRunning() ? undefined : await probed(path)) ?? (await link.send(['probe'], signal))
   const read = await reader.reading(reads => reads.probed(), signal)
-  if (read < written!) throw storeUnavailable('the store does not show what was written', 'start the server again')
+  if (read < written!) throw storeUnavailable('the store does not show what was written', 'Restart the server')
   return synced! >= FULL
 }
 
-/** Whoever starts the server waits for its first good health; starting the writer's thread for that takes a fifth of the start. */
+/** A start waits for its first health check, and starting the writer's thread for it would take a fifth of the start. */
 async function probed(path: string) {
-  await setImmediate() // a caller that probes again and again must let others go on
+  await setImmediate() // a caller that probes repeatedly must let others run
   try {
     return writeProbe(path)
   } catch {
-    return undefined // busy, or in trouble: the writer waits, and says what it is
+    return undefined // busy or failing: the writer waits and reports the error
   }
 }
 
-/** Needs the writer only when the file does not have all of the space yet. */
+/** Needs the writer only if the file lacks part of the space. */
 async function declare(space: Space, reader: Reader, link: Link): Promise<number> {
   const stored = await reader.catalog()
   const version = stored?.spaces.get(space.name) ?? 0
@@ -159,17 +162,17 @@ async function declare(space: Space, reader: Reader, link: Link): Promise<number
     return version
   }
   const [before] = await link.send(['open', JSON.stringify(space)])
-  // after its answer: a writer that starts declares what is remembered, and would answer that it is there already
+  // after its answer: a starting writer declares the remembered spaces, and would report that the space exists
   link.remember(space)
   await reader.catalog()
   return before!
 }
 
-/** What is wrong with the file for as long as nobody fixes it, although a small write, such as a probe makes, still works. */
+/** A condition of the file that lasts until someone fixes it, although small writes such as a probe still work. */
 interface Condition {
-  /** Takes note of what a call failed with, where it is such; gives it back. */
+  /** Records the error of a call if it is such a condition; returns the error. */
   note<T>(error: T): T
-  /** Throws what was noted, unless it has been fixed since. */
+  /** Throws the recorded error, unless the problem was fixed. */
   check(): Promise<void>
 }
 
@@ -178,22 +181,22 @@ interface Noted {
   readonly identity: Identity | undefined
 }
 
-/** A damaged file is looked through again at most so often. */
+/** How often a damaged file is checked again. */
 const LOOK_MS = 30_000
-/** A disk with less room than this is still full. */
+/** A disk with less free space counts as full. */
 const ROOM = 256 * 1024
 
-/** Makes the memory of what is wrong with a file; nothing is at first. */
+/** Creates the record of a file's condition, empty at first. */
 function createCondition(path: string): Condition {
   let noted: Noted | undefined
   let looked: { readonly at: number; readonly file: string | undefined } | undefined
 
   const isWhole = async () => {
     const file = identityOf(path)?.file
-    // a call that failed late may have noted the file that is in the place of the damaged one by then
+    // a late call may have recorded the replacement of the damaged file
     if (looked && looked.file === file && performance.now() - looked.at < LOOK_MS) return false
     looked = { at: performance.now(), file }
-    return (await inspect(path)).fault === undefined
+    return (await inspect(path)).problem === undefined
   }
   const isFixed = async ({ error, identity }: Noted) => {
     if (identity && !isThere(identity, path)) return true
@@ -201,8 +204,8 @@ function createCondition(path: string): Condition {
   }
   return {
     note(error) {
-      const told = asSvcError(error, 'STORE_UNAVAILABLE')
-      if (told.details.lasting !== undefined) noted = { error: told, identity: identityOf(path) }
+      const problem = asSvcError(error, 'STORE_UNAVAILABLE')
+      if (problem.details.lasting !== undefined) noted = { error: problem, identity: identityOf(path) }
       return error
     },
     async check() {
@@ -219,21 +222,21 @@ function hasRoom(path: string): boolean {
   return (process.getuid?.() === 0 ? bfree : bavail) * bsize >= ROOM
 }
 
-/** The lease part of the contract. */
+/** The leases of the store. */
 interface Leases {
   readonly contract: Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'>
   /** Ends all waiting. */
   close(): void
 }
 
-/** Between two looks at a lease that another process holds. */
+/** Maximum interval between two checks of a lease that another process holds. */
 const LONGEST_LOOK_MS = 50
 
-/** Makes the leases over the writer's thread; `enter` refuses calls that come too late. */
+/** Creates the leases over the writer's thread; `enter` rejects calls after the close. */
 function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => void): Leases {
   const queue = createLeaseQueue({
     async attempt(lease, { holder, ttlMs }, looks) {
-      // Whoever waits for another process only looks, so as not to take the file's one write lock for nothing.
+      // A caller that waits for another process only reads, so as not to take the write lock for nothing.
       const heldUntil = looks > 0 ? await reader.reading(reads => reads.heldUntil(lease)) : 0
       if (heldUntil > Date.now()) return { busyUntil: heldUntil }
       const answer = await link.send(['acquire', lease, holder, ttlMs])

@@ -2,31 +2,34 @@ import type { Json, LogEntry } from '@svc/core/contracts'
 import { entriesIn, type Row } from './rows.ts'
 
 /**
- * The ends of streams that this process read lately, with what it wrote to them since. An entry never changes and a stream's number is never used again, so
- * what is kept under a number is right as long as the file says that the stream has that number.
+ * A cache of the ends of streams that this process read recently and wrote since. Entries never change and numbers of streams
+ * are never reused, so an entry of the cache is valid while the file has that stream.
  */
 export interface Tails {
-  /** Takes note of acknowledged entries: the rows up to the seq `end`. Only of streams that were read: most that are only written, such as logs, are never read. */
+  /**
+   * Adds acknowledged entries: the rows up to the seq `end`. Only for streams that were read: most streams, such as logs, are
+   * never read.
+   */
   wrote(stream: number, end: number, rows: readonly Row[]): void
-  /** Takes note of entries that were read up to the end of their stream; freezes them. */
+  /** Adds entries that were read up to the end of their stream; freezes them. */
   saw(stream: number, entries: readonly LogEntry[], chars: number): void
-  /** The entries `from` to `to`, frozen; `undefined` when not all of them are kept. */
+  /** The entries `from` to `to`, frozen; undefined unless all are cached. */
   read(stream: number, from: number, to: number): LogEntry[] | undefined
   clear(): void
 }
 
 interface Tail {
   readonly first: number
-  /** Parsed when first read; until then the text. */
+  /** Text until it is first read, then parsed. */
   readonly entries: (LogEntry | string)[]
   chars: number
 }
 
-/** Characters of JSON that are kept in all, and of one stream. */
+/** Limits of the cache in characters of JSON: in total, and for one stream. */
 const ALL = 16 * 1024 * 1024
 const ONE = 1024 * 1024
 
-/** Makes an empty memory of tails. */
+/** Creates an empty cache. */
 export function createTails(): Tails {
   const tails = new Map<number, Tail>()
   let chars = 0
@@ -35,7 +38,7 @@ export function createTails(): Tails {
     chars -= tails.get(stream)?.chars ?? 0
     tails.delete(stream)
   }
-  // A sixteenth at once: a Map that has lost its first keys looks through the room of all of them for the next.
+  // A sixteenth at once: a Map that has lost its first keys searches for the next one from the start.
   const makeRoom = () => {
     for (const oldest of tails.keys()) {
       if (chars <= (ALL / 16) * 15) return

@@ -5,10 +5,13 @@ import { openForWriting } from './file.ts'
 import { isBusy } from './file-errors.ts'
 
 const RETRY_MS = 5
-/** Well within the time that a setup has. */
+/** Less than the time of a setup. */
 const LONGEST_MS = 5000
 
-/** Writes a probe and says what it wrote, and SQLite's `synchronous`. For the short while before there is a writer's thread. Throws what SQLite says. */
+/**
+ * Writes a probe; returns its value and SQLite's `synchronous`. For the time before the writer's thread starts. Throws SQLite's
+ * errors.
+ */
 export function writeProbe(path: string): readonly [written: number, synced: number] {
   using db = openForWriting(path, { mayMake: false })
   const [written] = Object.values(db.prepare(`${PROBE} RETURNING value`).get()!)
@@ -16,7 +19,10 @@ export function writeProbe(path: string): readonly [written: number, synced: num
   return [Number(written), Number(synced)]
 }
 
-/** Opens the file, writes into it and closes it again, on the calling thread: at the start that is sooner done than the writer's thread is there. Throws STORE_UNAVAILABLE, STORE_NEWER. */
+/**
+ * Opens the file, writes into it and closes it, on the calling thread: at the start that is faster than the writer's thread.
+ * Throws STORE_UNAVAILABLE, STORE_NEWER.
+ */
 export async function tryOut(path: string, busyMs: number, signal: AbortSignal): Promise<void> {
   for (const until = Date.now() + Math.min(busyMs, LONGEST_MS); ; ) {
     try {

@@ -4,7 +4,7 @@ import { fellBehind } from './errors.ts'
 import type { Reader } from './reader.ts'
 import type { FeedPlace, FeedRow } from './reads.ts'
 
-/** Tells watchers what changed in the file: they keep a place in its feed and nothing else, however slow they are. */
+/** Notifies watchers of changes in the file. A watcher stores only its position in the feed, however slow it is. */
 export interface Watches {
   watch(collection: string, signal: AbortSignal): AsyncIterable<StoreChange>
   /** Something may have changed. */
@@ -18,11 +18,11 @@ interface Watcher {
   wake?: () => void
 }
 
-/** How often commits of other processes are looked for, while anybody watches. */
+/** Interval of checks for commits of other processes while a watcher exists. */
 const LOOK_MS = 50
 const PAGE = 64
 
-/** Makes the watches over a reader. */
+/** Creates the watches over a reader. */
 export function createWatches(reader: Reader): Watches {
   const watchers = new Set<Watcher>()
   let timer: NodeJS.Timeout | undefined
@@ -33,7 +33,7 @@ export function createWatches(reader: Reader): Watches {
     watcher.wake?.()
   }
   const look = async () => {
-    // While the file is in trouble they look for themselves, each time.
+    // After errors of the file, each watcher retries by itself.
     const version = await reader.reading(reads => reads.dataVersion()).catch(() => '')
     if (version === seen && version !== '') return
     seen = version
@@ -55,7 +55,7 @@ export function createWatches(reader: Reader): Watches {
     watch(collection, signal) {
       const watcher: Watcher = { stirred: true, ended: signal.aborted }
       const begin = reader.reading(reads => reads.feedEnd())
-      // It is awaited with the first item; nobody may ever ask for one.
+      // Awaited with the first item, which may never be requested.
       begin.catch(() => {})
       if (!watcher.ended) join(watcher)
       const abort = () => leave(watcher)
@@ -96,7 +96,7 @@ async function* changes(
   }
 }
 
-/** While the file is in trouble there is nothing to hear; what changed is in the feed once it is fixed. */
+/** During errors of the file nothing is read; the feed has the changes after the fix. */
 async function rowsOf(reader: Reader, collection: string, place: FeedPlace): Promise<FeedRow[] | undefined> {
   try {
     return await reader.reading(reads => reads.feed(collection, place, PAGE))

@@ -1,10 +1,10 @@
 import type { Space } from '@svc/core/contracts'
 import type { Row } from './rows.ts'
 
-// What passes between the event loop and the writer's thread. Jobs and answers travel as one flat list of texts and numbers:
-// cloning nested lists cost more than the work they asked for.
+// The messages between the event loop and the writer's thread. Jobs and answers are flat lists of texts and numbers: cloning
+// nested lists took longer than the work.
 
-/** Stands for an `ifVersion` or `ifLength` that was not given. */
+/** Stands for a missing `ifVersion` or `ifLength`. */
 export const UNASKED = -1
 
 export type WireOp =
@@ -14,7 +14,7 @@ export type WireOp =
   | readonly ['drop', log: string, id: string]
   | readonly ['migrated', space: string, version: number]
 
-/** Work for the writer. Each is done wholly or not at all. */
+/** Work for the writer, done completely or not at all. */
 export type Job =
   | readonly ['batch', ops: readonly WireOp[], lease: string, fence: number]
   | readonly ['acquire', lease: string, holder: string, ttlMs: number]
@@ -25,12 +25,12 @@ export type Job =
   | readonly ['open', space: string]
   | readonly ['probe']
 
-/** What a job answers: results and streams of a batch, a lease's fence and end, a version. */
+/** The answer of a job: results and streams of a batch, fence and expiry of a lease, a version. */
 export type Answer = readonly number[]
 
 /**
- * Answers that travel together at the most: while the loop goes on with some of the answers to a commit, the writer is at work on what followed from the others.
- * With all in one message one of them waited while the other worked: 64 runs of workflows made a third less.
+ * Maximum number of answers in one message. While the event loop handles a message, the writer works on the jobs that followed
+ * from the former one. With one message for all, 64 workflow runs were a third slower.
  */
 const PART = 32
 
@@ -44,32 +44,32 @@ export type Answered = Answer | Refused
 /** A job with its number. */
 export type Numbered = readonly [id: number, job: Job]
 
-/** Packed jobs, in the order of asking; or a file of counts whose log is to be brought into it. */
+/** Packed jobs in order, or a file of counts whose log shall be checkpointed. */
 export type ToWriter = readonly Word[] | 'close' | { readonly settle: string }
 export type Word = string | number
 
-/** What came of one commit: packed, as jobs are. */
+/** The packed result of one commit. */
 export type FromWriter = readonly Word[]
-/** What is told besides the answers. */
+/** The facts besides the answers. */
 export interface Commit {
   /** Whether watched collections may have changed. */
   readonly watched: boolean
-  /** Grows each time the writer opens the file: a reader that opened it earlier may have another file. 0 = not known. */
+  /** Increases when the writer opens the file: a reader that opened it earlier may have another file. 0 means unknown. */
   readonly generation: number
 }
 
 export interface WriterData {
   readonly path: string
   readonly busyMs: number
-  /** Whether the file may be made when it is missing: it has not been there yet. */
+  /** Whether a missing file may be created: it did not exist before. */
   readonly mayMake: boolean
-  /** Spaces that this process has opened before this writer started. */
+  /** Spaces that this process opened before this writer started. */
   readonly spaces: readonly Space[]
 }
 
 export const isRefused = (answer: Answered): answer is Refused => 'code' in answer
 
-/** How many words each kind takes; a batch and an append say at their end how many follow. */
+/** Number of words of each kind; a batch and an append end with the number of following words. */
 const LENGTHS = {
   acquire: 4,
   renew: 4,
@@ -121,10 +121,13 @@ export function unpack(words: readonly Word[]): Numbered[] {
   return jobs
 }
 
-/** Stands for the length of an answer where there is none: the job was refused. */
+/** Stands for the length of the answer of a refused job. */
 const REFUSED = -1
 
-/** The answers to a group of jobs as they travel: a message for each part of them. Words rather than a buffer that is handed over: that cost a lone write a quarter of its way there and back. */
+/**
+ * Packs the answers to a group of jobs into messages. Words instead of a transferred buffer, which made a single write a
+ * quarter slower.
+ */
 export function* packAnswers(
   group: readonly Numbered[],
   answers: readonly Answered[],
@@ -142,7 +145,7 @@ function packAnswer(words: Word[], id: number, answer: Answered): void {
   else words.push(id, answer.length, ...answer)
 }
 
-/** What is told besides the answers. */
+/** The facts besides the answers. */
 export const commitOf = ([generation, watched]: FromWriter): Commit => ({
   generation: Number(generation),
   watched: watched === 1,

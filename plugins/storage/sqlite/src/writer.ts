@@ -7,9 +7,9 @@ import { createSession, type GroupDone } from './session.ts'
 import { isBusy, wordsFor } from './file-errors.ts'
 import { type Job, type Numbered, packAnswers, type Refused, type ToWriter, unpack, type WriterData } from './wire.ts'
 
-// The writer's thread. While one commit waits for the disk the next jobs gather at the port, and go together into the next commit.
+// The writer's thread. While one commit waits for the disk, the next jobs gather at the port for the next commit.
 
-/** So many jobs and characters of values go into one commit. */
+/** Maximum number of jobs, and of characters of values, in one commit. */
 const GROUP = 1000
 const GROUP_CHARS = 32 * 1024 * 1024
 const RETRY_MS = 1
@@ -62,7 +62,7 @@ const charsOf = (job: Job) =>
     : 0
 const rowsChars = (rows: readonly Row[]) => rows.reduce((sum, [, text]) => sum + text.length, 0)
 
-/** While another process has the file, what else comes joins the group: the fewer commits, the less they wait for each other. */
+/** While another process has the file, new jobs join the group: fewer commits wait less for each other. */
 async function commit(): Promise<{ readonly group: Numbered[]; readonly done: GroupDone }> {
   const until = Date.now() + busyMs
   for (;;) {
@@ -71,7 +71,7 @@ async function commit(): Promise<{ readonly group: Numbered[]; readonly done: Gr
       return { group, done: session.run(group.map(([, job]) => job)) }
     } catch (error) {
       if (!isBusy(error)) throw error
-      // Closing, nobody waits for an answer any more.
+      // During the close, no caller waits for an answer.
       if (closing || Date.now() >= until)
         return { group, done: { answers: group.map(() => busy(error)), watched: false, generation: 0 } }
       queue.unshift(...group)

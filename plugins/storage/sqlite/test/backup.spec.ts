@@ -97,7 +97,7 @@ describe('a backup of the store in SQLite', () => {
 
   it('says why it cannot be made, and leaves what was there', async () => {
     await using at = await place('a')
-    await fails(backup(join(at.folder.path, 'none.db'), at.file), 'STORE_MISSING', /no store/)
+    await fails(backup(join(at.folder.path, 'none.db'), at.file), 'STORE_MISSING', /does not exist yet/)
     await fails(
       backup(at.path, join(at.folder.path, 'none', 'b.db')),
       'BACKUP_FAILED',
@@ -183,17 +183,17 @@ describe('the restore of a store in SQLite', () => {
     }
     await restore(copy, at.path, signal)
     expect(await keysOf(at.path)).to.deep.equal(['a', 'in the log'])
-    expect((await inspect(at.path)).fault).to.equal(undefined)
+    expect((await inspect(at.path)).problem).to.equal(undefined)
   })
 
   it('refuses what is no backup, and leaves the store alone', async () => {
     await using at = await place('a')
-    await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', /no such file/)
+    await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', /does not exist/)
     await fails(restore(at.path, at.path, signal), 'BACKUP_INVALID', /the store itself/)
-    await fails(restore(at.folder.path, at.path, signal), 'BACKUP_INVALID', /no such file/)
+    await fails(restore(at.folder.path, at.path, signal), 'BACKUP_INVALID', /does not exist/)
     for (const [content, reason] of [
-      ['a letter, '.repeat(200), /^backup\.db is no database$/],
-      ['', /there is no store in it/],
+      ['a letter, '.repeat(200), /^backup\.db is not a database$/],
+      ['', /it contains no store/],
     ] as const) {
       writeFileSync(at.file, content)
       await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', reason)

@@ -41,10 +41,10 @@ type Case = readonly [what: string, prepare: (path: string) => unknown, code: st
 
 const CASES: readonly Case[] = [
   [
-    'a file that is no database',
+    'a file that is not a database',
     path => writeFileSync(path, 'a letter, '.repeat(500)),
     'STORE_UNAVAILABLE',
-    /svc\.db is no database$/,
+    /svc\.db is not a database$/,
     /svc store restore/,
   ],
   [
@@ -76,7 +76,7 @@ const CASES: readonly Case[] = [
     },
     'STORE_NEWER',
     /version 99, this one knows 3/,
-    /update svc/,
+    /Update svc/,
   ],
   ['a folder in the place of the file', path => mkdirSync(path), 'STORE_UNAVAILABLE', /svc\.db cannot be opened/, /store\.path/],
 ]
@@ -99,8 +99,8 @@ describe('a start with a store in trouble', () => {
     await made(path)
     using locker = await lock(path, 'alone')
     const error = await startErrorOf(path)
-    expect(error.message).to.equal('its setup failed: svc.db stays locked by another program')
-    expect(error.hint).to.match(/end the program that holds it.*; then start svc again$/)
+    expect(error.message).to.equal('its setup failed: svc.db is locked by another program')
+    expect(error.hint).to.match(/End the program that holds it.*; then start svc again$/)
     await locker.free()
     await using _ = await testHost([PLUGIN], { config: { store: { path } } })
   })
@@ -124,7 +124,7 @@ describe('a start with a store in trouble', () => {
       expect(full).to.throw(/ENOSPC/)
       const error = await startErrorOf(path)
       expect(error.message).to.equal('its setup failed: the disk of svc.db is full')
-      expect(error.hint).to.match(/free some space/)
+      expect(error.hint).to.match(/Free some space/)
       writeFileSync(filler, '')
       await using _ = await testHost([PLUGIN], { config: { store: { path } } })
     } finally {

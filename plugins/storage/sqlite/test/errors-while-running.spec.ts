@@ -59,7 +59,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     await store.open(SPACE, ctx)
     await put(store, 'a', 1)
     using locker = await lock(path)
-    await unavailable(put(store, 'b', 1), folder.path, /svc\.db stays locked by another program/)
+    await unavailable(put(store, 'b', 1), folder.path, /svc\.db is locked by another program/)
     expect((await store.count('k', HIT, ctx)).windows[0]!.count, 'limits do not wait for it').to.equal(1)
     await unavailable(store.probe(ctx), folder.path, /locked/)
     expect(await valueOf(store, 'a')).to.equal(1)
@@ -111,7 +111,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     expect(await valueOf(store, 'k5')).to.match(/^needle5 /)
     await put(store, 'k5', 'new')
     expect(await healthOf(store)).to.equal('healthy')
-    expect((await inspect(path)).fault).to.equal(undefined)
+    expect((await inspect(path)).problem).to.equal(undefined)
     expect(readdirSync(folder.path).filter(name => /^svc\.db\.former-\d+-wal$/.test(name))).to.have.length(1)
   })
 
@@ -204,8 +204,12 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
       await store.ask('open')
       await store.ask('put', 'a', 'x')
     }
-    await unavailable(work(), folder.path, /^svc\.db (or its folder is read-only|may not be opened)$/)
-    await unavailable(store.ask('probe'), folder.path, /^svc\.db (or its folder is read-only|may not be opened)$/)
+    await unavailable(work(), folder.path, /^svc\.db (or its folder is read-only|cannot be accessed: permission denied)$/)
+    await unavailable(
+      store.ask('probe'),
+      folder.path,
+      /^svc\.db (or its folder is read-only|cannot be accessed: permission denied)$/
+    )
     chmodSync(folder.path, 0o777)
     chmodSync(path, 0o666)
     await work()

@@ -45,7 +45,7 @@ describe('the store in SQLite, in trouble', () => {
     const error = await errorOf(store.open(SPACE, ctx))
     expect(error).to.include({ code: 'STORE_NEWER' })
     expect(error.details).to.deep.equal({ stored: 4, known: 3 })
-    expect(error.hint).to.match(/update svc/)
+    expect(error.hint).to.match(/Update svc/)
     raw.exec('PRAGMA user_version = 3')
     expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 1 })
   })
@@ -60,12 +60,12 @@ describe('the store in SQLite, in trouble', () => {
     expect(raw.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n).to.equal(1)
   })
 
-  it('refuses a file that is no database, and works once it is fixed', async () => {
+  it('refuses a file that is not a database, and works once it is fixed', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     writeFileSync(path, 'this is a letter, not a database. '.repeat(100))
     await using store = createSqliteStore({ path })
-    await unavailable(store.open(SPACE, ctx), folder.path, /svc\.db is no database/)
+    await unavailable(store.open(SPACE, ctx), folder.path, /svc\.db is not a database/)
     expect(readFileSync(path, 'utf8')).to.match(/^this is a letter/)
     rmSync(path)
     await store.open(SPACE, ctx)
@@ -146,7 +146,7 @@ describe('the store in SQLite, in trouble', () => {
     const home = join(folder.path, 'home')
     mkdirSync(home, 0o555)
     using store = await servant(join(home, 'other.db'), 'none')
-    await unavailable(store.ask('open'), folder.path, /^other\.db may not be opened$/)
+    await unavailable(store.ask('open'), folder.path, /^other\.db cannot be accessed: permission denied$/)
     chmodSync(home, 0o777)
     await store.ask('open')
     await store.ask('put', 'a', 'x')

@@ -1,6 +1,6 @@
 import { nearest, type SvcError, svcError } from '@svc/core'
 
-/** No terminal: the question about permissions has no reader. */
+/** Without a terminal, svc cannot ask about permissions. */
 export const consentMissing = (verb: string): SvcError =>
   svcError('CONSENT_MISSING', `cannot ask for consent to ${verb}: the standard input is not a terminal`, {
     hint: 'Read the permissions above, then pass --yes to accept them',

@@ -12,7 +12,7 @@ import { runNpm } from './npm.ts'
 import type { NewSet, Staging } from './staging.ts'
 import { readTarball } from './tarball.ts'
 
-/** What a change comes to. */
+/** The result of a plan. */
 export interface Plan {
   readonly home: string
   readonly before: Lock
@@ -24,7 +24,7 @@ export interface Plan {
   readonly options: SetOptions
 }
 
-/** Puts the new set together and in its place. Where only links come and go, the set in force is the new one too. */
+/** Builds the new set in its place. If only links change, the set in effect stays. */
 export async function buildSet(plan: Plan, candidates: readonly Candidate[]): Promise<NewSet> {
   const { before, removed, ingredients } = plan
   const spoken = new Set([...candidates, ...removed].map(one => one.name))
@@ -41,7 +41,7 @@ export async function buildSet(plan: Plan, candidates: readonly Candidate[]): Pr
 const same = (one: { readonly name: string }) => (other: { readonly name: string }) => one.name === other.name
 
 interface MadeSet extends Pick<NewSet, 'folder' | 'set' | 'dependencies'> {
-  /** Of each plugin in it: the hash of its own files. */
+  /** Hashes of the own files of each plugin. */
   readonly own: ReadonlyMap<string, string>
 }
 
@@ -78,12 +78,15 @@ async function install(plan: Plan): Promise<void> {
   await runNpm(['install', '--prefer-offline'], { ...options, cwd: set, offline })
   const unpacked = [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)]
   for (const plugin of unpacked) await checkUnpacked(set, plugin)
-  // what is carried on has run its scripts already
+  // kept plugins have already run their scripts
   for (const plugin of unpacked) if (plugin.scripts) await runScripts(plugin, set, options)
   await linkHost(set)
 }
 
-/** Runs the install scripts of one package, and of none that it brings with it. npm's own list of what may run would name it by where its tarball lies; this run names it alone. */
+/**
+ * Runs the install scripts of one package, without those of its dependencies. npm's own allow list would name the package by
+ * the location of its tarball.
+ */
 async function runScripts(
   { name, version }: Pick<LockedPlugin, 'name' | 'version'>,
   set: string,
@@ -94,7 +97,7 @@ async function runScripts(
   await runNpm(args, { ...options, cwd: set, runsScripts: true, plugin: name })
 }
 
-/** The hashes of a set that npm has put together, as its lock has them. */
+/** Hashes the set that npm has installed, for the lock. */
 export function hashSet(set: string, plugins: readonly string[]): Pick<MadeSet, 'own' | 'dependencies'> {
   const modules = join(set, 'node_modules')
   const shared = dependencyFiles(modules, plugins)
@@ -104,7 +107,7 @@ export function hashSet(set: string, plugins: readonly string[]): Pick<MadeSet, 
   }
 }
 
-/** Built anew, a plugin may have other files; then what was learnt of it holds no longer. */
+/** Removes the descriptions of a plugin whose files changed. */
 function rehashed(plugin: LockedPlugin, own: ReadonlyMap<string, string>): LockedPlugin {
   const files = own.get(plugin.name) ?? plugin.files
   if (files === plugin.files) return plugin
@@ -112,16 +115,16 @@ function rehashed(plugin: LockedPlugin, own: ReadonlyMap<string, string>): Locke
   return { ...rest, files }
 }
 
-/** How many files are named. */
+/** How many files an error names. */
 const NAMED = 5
-/** npm gives the first of them the name of the second. */
+/** npm names the first script after the second. */
 const RENAMED = /(^|\/)\.(gitignore|npmignore)$/
 
 type Unpacked = Pick<LockedPlugin, 'name' | 'version' | 'integrity'>
 
 /**
- * Compares what npm has unpacked with what svc found in the same tarball before a person accepted it: npm reads archives with a parser of its own, and what it
- * understands in another way was not shown. Throws PLUGIN_TARBALL_UNSAFE, and PLUGIN_CHANGED where the tarball is another one by now.
+ * Compares the files that npm unpacked with those that svc found in the same tarball. npm has its own archive parser and can
+ * read an archive differently. Throws PLUGIN_TARBALL_UNSAFE, and PLUGIN_CHANGED if the tarball has changed.
  */
 async function checkUnpacked(set: string, { name, version, integrity }: Unpacked): Promise<void> {
   const tarball = await readTarball(join(set, 'tarballs', tarballName(name, version)), name)
@@ -133,19 +136,22 @@ async function checkUnpacked(set: string, { name, version, integrity }: Unpacked
   if (other.length > 0) throw unpackedOtherwise(name, other.sort().slice(0, NAMED))
 }
 
-/** What a new set is made of. */
+/** The parts of a new set. */
 export interface Ingredients {
-  /** The set in force, where there is one. */
+  /** The set in effect, if any. */
   readonly old: string | undefined
-  /** Plugins that stay as they are. */
+  /** Plugins that stay unchanged. */
   readonly kept: readonly LockedPlugin[]
-  /** Plugins that come, with a tarball each. */
+  /** New plugins, each with a tarball. */
   readonly fresh: readonly Fetched[]
-  /** What of the old set is not carried on. */
+  /** Packages of the old set to leave out. */
   readonly dropped: readonly string[]
 }
 
-/** Writes all that npm needs to put the set together: what is wanted, tarballs, the versions chosen before. Throws PLUGIN_CHANGED for a kept tarball that is not what it was. */
+/**
+ * Writes the files that npm needs: package.json, tarballs, and the former lock. Throws PLUGIN_CHANGED if a kept tarball has
+ * changed.
+ */
 export async function writeSet(set: string, { old, kept, fresh, dropped }: Ingredients): Promise<void> {
   await mkdir(join(set, 'tarballs'), { recursive: true, mode: 0o700 })
   for (const plugin of kept) await keepTarball(old!, set, plugin)
@@ -171,7 +177,7 @@ function packageJson(plugins: readonly { readonly name: string; readonly version
 
 const hostCore = () => dirname(findPackageJSON('@svc/core', import.meta.url)!)
 
-/** A package with the core's name and version only: npm checks against it what plugins ask of the core, and touches nothing of the core itself. */
+/** A stand-in with the core's name and version: npm checks peer ranges against it, and cannot touch the core. */
 async function writeHostStub(set: string): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(hostCore(), 'package.json'), 'utf8')) as { version: string }
   await rm(join(set, 'host'), { recursive: true, force: true })
@@ -179,14 +185,14 @@ async function writeHostStub(set: string): Promise<void> {
   await writeFile(join(set, 'host', 'core', 'package.json'), `${JSON.stringify({ name: '@svc/core', version })}\n`)
 }
 
-/** Once npm is done, the core in the set is the very one that loads it. */
+/** After npm, the core in the set is a link to the core of this svc. */
 export async function linkHost(set: string): Promise<void> {
   await rm(join(set, 'host'), { recursive: true, force: true })
   await mkdir(join(set, 'host'))
   await symlink(hostCore(), join(set, 'host', 'core'), 'dir')
 }
 
-/** Takes over what is installed: then npm changes only what differs, and needs no network to take something away. */
+/** Copies the installed packages. npm then changes only the differences, and needs no network to remove one. */
 async function copyModules(old: string, set: string, dropped: readonly string[]): Promise<void> {
   const from = join(old, 'node_modules')
   const out = new Set(dropped)

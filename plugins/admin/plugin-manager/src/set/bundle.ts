@@ -3,10 +3,10 @@ import { schema } from '@svc/core'
 import { bundleInvalid } from './errors.ts'
 import { checkedLock, EMPTY, type Lock } from './lock.ts'
 
-/** One file of a bundle, or a link. */
+/** A file or link in a bundle. */
 export type BundledFile = { readonly sha256: string; readonly executable?: true } | { readonly link: string }
 
-/** `bundle.json`, the first entry: what is locked, without what belongs to one machine, and what each other entry must be. */
+/** `bundle.json`, the first entry: the lock without parts of one machine, and a description of every other entry. */
 export interface Bundle {
   readonly bundle: 1
   readonly plugins: Lock['plugins']
@@ -43,26 +43,26 @@ const bundleSchema = schema<Bundle>(
   { faults: 'first' }
 )
 
-/** A set's name, for a lock that is looked at before its set has one. */
+/** A placeholder for the set in a lock that is checked before its set has a name. */
 const SOME_SET = '0-00000000'
 
 /** Throws BUNDLE_INVALID. */
 export function bundleIn(text: string): Bundle {
   try {
     const bundle = JSON.parse(text) as Bundle
-    const [fault] = bundleSchema.check(bundle)
-    if (fault) throw new Error(`${fault.path} ${fault.message}`)
+    const [problem] = bundleSchema.check(bundle)
+    if (problem) throw new Error(`${problem.path} ${problem.message}`)
     const { plugins } = checkedLock({ ...EMPTY, set: SOME_SET, plugins: bundle.plugins })
-    if (plugins.some(one => one.origin.kind === 'link')) throw new Error('a plugin of it is a link')
+    if (plugins.some(one => one.origin.kind === 'link')) throw new Error('one of its plugins is a link')
     return bundle
   } catch (error) {
-    throw bundleInvalid(`${MANIFEST} is not as svc writes it`, error)
+    throw bundleInvalid(`${MANIFEST} does not have the form that svc writes`, error)
   }
 }
 
 const MODULES = `${SET}/node_modules/`
 
-/** Whether a link (`path` in the bundle) leads to where a bundle may have one. One of npm is: a program of a package, or the core of svc, which is put there on this machine. */
+/** Whether a bundle may contain this link: a program of a package, or the core of svc, which each machine links itself. */
 export function staysInside(path: string, link: string): boolean {
   if (posix.isAbsolute(link) || !path.startsWith(MODULES)) return false
   const target = posix.normalize(posix.join(posix.dirname(path), link))

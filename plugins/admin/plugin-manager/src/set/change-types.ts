@@ -1,118 +1,131 @@
 import type { Manifest } from '@svc/core'
 import type { Lock, LockedPlugin, Origin, Permissions } from './lock.ts'
 
-/** What shall change: any of these, together. Each becomes in force with all others, or none. */
+/** The requested changes. All take effect together, or none. */
 export interface ChangeRequest {
-  /** `spec`: `name`, `name@range`, a folder, or a tarball's file. `scripts`: its install scripts may run (its own, none of its dependencies). */
+  /**
+   * `spec`: `name`, `name@range`, a folder, or the file of a tarball. `scripts`: run its own install scripts, not those of its
+   * dependencies.
+   */
   readonly install?: readonly { readonly spec: string; readonly scripts?: boolean }[]
-  /** Folders that are used where they lie. */
+  /** Folders to use in place. */
   readonly link?: readonly string[]
   /** Names. */
   readonly uninstall?: readonly string[]
-  /** Names, or all: each is asked for again as it was installed (`name@range` → the newest in that range; a folder or tarball is read again; a link is left alone). Allowed install scripts stay allowed. */
+  /**
+   * Names, or all. Requests each plugin again as it was installed: the newest version of `name@range`, a folder or tarball
+   * again, links never. Allowed install scripts stay allowed.
+   */
   readonly update?: readonly string[] | 'all'
-  /** Only what npm has in its cache. */
+  /** Use only npm's cache. */
   readonly offline?: boolean
 }
 
-/** One step, reported when it begins. Steps come in this order, those that are needed; `fetch`, `inspect` and `scripts` come once a plugin. */
+/**
+ * A step, reported when it begins, in this order. Steps that are not needed are left out; `fetch`, `inspect` and `scripts` come
+ * once for each plugin.
+ */
 export interface Progress {
   readonly step: 'fetch' | 'inspect' | 'resolve' | 'copy' | 'install' | 'scripts' | 'unpack' | 'hash' | 'pack' | 'commit'
-  /** What is fetched, looked at, or whose scripts run: a name, or the end of a path. */
+  /** The subject of the step: a name, or the end of a path. */
   readonly plugin?: string
 }
 
 export interface SetOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: Progress) => void
-  /** The npm to run, a file; without it the one that runs this process (`npm_execpath`), else `npm` from PATH. */
+  /** The npm to run, as a file. Default: the one that runs this process (`npm_execpath`), or `npm` from PATH. */
   readonly npm?: string
-  /** Milliseconds that one run of npm may take; default 300,000. */
+  /** Limit for one run of npm, in milliseconds; default 300,000. */
   readonly limitMs?: number
 }
 
 export interface PermissionChange {
-  /** What it did not have: `network api.example.com`, `env KEY`, `read /path`, `write /path`, `services store`, `hooks chat.turn`. */
+  /**
+   * New permissions: `network api.example.com`, `env KEY`, `read /path`, `write /path`, `services store`, `hooks chat.turn`.
+   */
   readonly added: readonly string[]
   readonly removed: readonly string[]
 }
 
-/** A plugin as it would be after the change. None of its code has run. */
+/** A plugin after the change. None of its code has run. */
 export interface Candidate {
   readonly name: string
-  /** Its version now; undefined where it is not installed. */
+  /** Its installed version; undefined if it is new. */
   readonly from?: string
-  /** Its version then. */
+  /** Its version after the change. */
   readonly version: string
   readonly origin: Origin
   readonly manifest: Manifest
-  /** `description` of its package.json; '' where it has none. */
+  /** `description` of its package.json; '' if it has none. */
   readonly description: string
   readonly permissions: Permissions
-  /** Against what was accepted when it was installed; against nothing where it is new. */
+  /** The difference to the accepted permissions; for a new plugin, all of them. */
   readonly permissionChange: PermissionChange
-  /** Names of its own install scripts (`preinstall`, `install`, `postinstall`; `binding.gyp` where npm would build). */
+  /** Names of its own install scripts (`preinstall`, `install`, `postinstall`; `binding.gyp` if npm would build). */
   readonly installScripts: readonly string[]
-  /** `name@version` of the dependencies that have install scripts: these never run. */
+  /** `name@version` of the dependencies with install scripts, which never run. */
   readonly dependencyScripts: readonly string[]
-  /** Whether its own may run. */
+  /** Whether its own scripts will run. */
   readonly scripts: boolean
-  /** Packages that come with it, those of its dependencies included; one that two plugins share counts with both. */
+  /** Number of its dependencies, including indirect and shared ones. */
   readonly dependencies: number
-  /** What the registry tells; undefined for a folder, tarball or link, and where it could not be asked. */
+  /** The claims of the registry; undefined for a folder, tarball or link, and if the registry did not answer. */
   readonly registry?: {
-    /** How many keys of the registry signed it, as the registry reports it, unchecked. */
+    /** Number of registry keys that signed it, as the registry claims, unchecked. */
     readonly signatures: number
-    /** The kind of its provenance statement, a URL, where it has one, as the registry reports it, unchecked. */
+    /** The URL of the kind of its provenance statement, as the registry claims, unchecked. */
     readonly provenance?: string
   }
   /** `sha512-…` of its tarball; '' for a link. */
   readonly integrity: string
-  /** Bytes of its own files, unpacked; 0 for a link. */
+  /** Unpacked size of its own files in bytes; 0 for a link. */
   readonly bytes: number
-  /** It is installed already, the very same bytes: nothing would change. */
+  /** The same bytes are installed already: nothing would change. */
   readonly same: boolean
 }
 
-/** What `build` made. */
+/** The result of `build`. */
 export interface BuiltSet {
-  /** Where its plugins are found: the new set's folder. '' where links are all that is left. */
+  /** The folder of the new set; '' if only links are left. */
   readonly folder: string
   /**
-   * One for each candidate, ready to be given to `commit`: what was chosen before stays (isolation, enabled, trusted); a new one is enabled, not trusted, and runs in `process`,
-   * or as its manifest's `runtime` says: in `quickjs`, or `data`. `permissions` are the candidate's: to hand it back is to accept them.
+   * An entry for each candidate, ready for `commit`. Former choices stay (isolation, enabled, trusted). A new plugin is
+   * enabled, not trusted, and runs in `process`, or in `quickjs` or `data` if its manifest's `runtime` says so. `permissions`
+   * are those of the candidate: committing them accepts them.
    */
   readonly plugins: readonly LockedPlugin[]
 }
 
 /**
- * A change that is prepared beside the set in force: `planChange` → show `candidates` and ask → `build()` → `commit(…)`.
- * No other change can begin until it is disposed of; disposed of before `commit`, it leaves nothing behind.
+ * A change that is prepared beside the set in effect: `planChange` → show `candidates` and ask → `build()` → `commit(…)`. It
+ * blocks other changes until disposal. Disposal before `commit` leaves no traces.
  */
 export interface StagedChange extends AsyncDisposable {
-  /** What is in force while it is prepared. */
+  /** The lock in effect during the preparation. */
   readonly before: Lock
-  /** What is installed, linked or updated, by name; plugins that are not spoken of are no candidates. */
+  /** Installed, linked or updated plugins, by name. Unchanged plugins are not candidates. */
   readonly candidates: readonly Candidate[]
-  /** What is no longer there afterwards. */
+  /** Plugins that the change removes. */
   readonly removed: readonly LockedPlugin[]
-  /** True where `commit` would change nothing. */
+  /** True if `commit` would change nothing. */
   readonly isEmpty: boolean
-  /** Puts the new set together, complete and in its place, but not in force. Throws NPM_FAILED and the others of `planChange`. */
+  /** Builds the new set in its place, without putting it in effect. Throws NPM_FAILED and the errors of `planChange`. */
   build(): Promise<BuiltSet>
   /**
-   * Puts the new set in force, in one step, with these entries for the candidates (`build().plugins`, changed as the person chose). With `holds` on trial: until that resolves with true
-   * the new set is in force only as long as this process lives; with false, or where it throws, what was before is in force again. Resolves with what is in force then.
-   * Throws PLUGIN_SET_UNBUILT before `build`, and what `holds` throws.
+   * Puts the new set in effect in one step, with these entries for the candidates (`build().plugins` with the user's choices).
+   * With `holds`, the set is on trial: it is in effect while this process lives, until `holds` resolves. If `holds` resolves
+   * with false or throws, the former set is in effect again. Resolves with the lock in effect. Throws PLUGIN_SET_UNBUILT before
+   * `build`, and the errors of `holds`.
    */
   commit(plugins: readonly LockedPlugin[], holds?: () => Promise<boolean>): Promise<Lock>
 }
 
-/** A plugin as the registry's search tells of it. */
+/** A plugin in a search result of the registry. */
 export interface FoundPlugin {
   readonly name: string
   readonly version: string
   readonly description: string
-  /** When that version was published, as the registry writes it; '' where it does not tell. */
+  /** Publication date of that version, as the registry writes it; '' if unknown. */
   readonly date: string
 }

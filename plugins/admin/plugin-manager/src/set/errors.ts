@@ -120,14 +120,14 @@ export const notFound = (plugin: string, reason: 'package' | 'version', words: r
 
 const nameIn = (spec: string) => spec.replace(/(?<=.)@.*$/, '')
 
-export interface NpmFault {
+export interface NpmFailure {
   /** Why, for a program. */
   readonly reason: string
   readonly says: string
   readonly hint: string
 }
 
-export const npmFailed = ({ reason, says, hint }: NpmFault, words: readonly string[], plugin?: string): SvcError =>
+export const npmFailed = ({ reason, says, hint }: NpmFailure, words: readonly string[], plugin?: string): SvcError =>
   svcError('NPM_FAILED', says, { ...(plugin === undefined ? {} : { plugin }), details: { reason, npm: words }, hint })
 
 /** Many company registries do not support search. */

@@ -10,7 +10,7 @@ import { type PluginPackage, readPluginPackage } from './package-json.ts'
 import { labelOf, partsOf } from './spec.ts'
 import { readTarball } from './tarball.ts'
 
-/** A plugin that was fetched and looked at; nothing of it is unpacked. */
+/** A fetched and inspected plugin; nothing of it is unpacked. */
 export interface Fetched extends PluginPackage {
   readonly origin: Origin
   readonly scripts: boolean
@@ -21,29 +21,29 @@ export interface Fetched extends PluginPackage {
   readonly registry?: NonNullable<Candidate['registry']>
 }
 
-export interface Wanted {
+export interface RequestedPlugin {
   readonly origin: Origin
   readonly scripts: boolean
 }
 
 export interface FetchPlace {
-  /** A folder of its own for each. */
+  /** A separate folder for each plugin. */
   readonly work: string
   readonly npm: Omit<NpmRun, 'cwd'>
-  readonly tell: (step: 'fetch' | 'inspect', plugin: string) => void
+  readonly notify: (step: 'fetch' | 'inspect', plugin: string) => void
 }
 
-export async function fetchPlugin({ origin, scripts }: Wanted, { work, npm, tell }: FetchPlace): Promise<Fetched> {
+export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, npm, notify }: FetchPlace): Promise<Fetched> {
   const label = labelOf(origin)
   await mkdir(work, { recursive: true })
-  tell('fetch', label)
+  notify('fetch', label)
   if (origin.kind === 'link')
     return { ...(await packageIn(origin.spec, label, work)), installScripts: [], origin, scripts: false, integrity: '', bytes: 0 }
   const tarball = await FETCH[origin.kind](origin, work, { ...npm, plugin: label })
-  tell('inspect', label)
+  notify('inspect', label)
   const { packageJson, contents, integrity, bytes } = await readTarball(tarball, label, npm.signal)
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
-  // npm would fetch it to look at it, before anybody has said yes
+  // npm would fetch it before the user has consented
   if (plugin.stray[0] !== undefined) throw dependencyStray(plugin.name, plugin.stray[0])
   if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, integrity, bytes }
   const [asked] = partsOf(origin.spec)
@@ -55,7 +55,7 @@ export async function fetchPlugin({ origin, scripts }: Wanted, { work, npm, tell
 const FETCH = {
   registry: ({ spec }: Origin, work: string, npm: Omit<NpmRun, 'cwd'>) => pack(spec, work, npm),
   async folder({ spec }: Origin, work: string, npm: Omit<NpmRun, 'cwd'>) {
-    // a package that is no plugin gets the error of svc, not one of npm
+    // a package that is not a plugin gets an error of svc, not of npm
     await packageIn(spec, labelOf({ kind: 'folder', spec }), work)
     return pack(spec, work, npm)
   },
@@ -87,7 +87,7 @@ interface Dist {
   readonly attestations?: { readonly provenance?: { readonly predicateType?: string } }
 }
 
-/** Shown to the user only, so a registry without an answer is no error. */
+/** Only for display, so a registry without an answer is no error. */
 async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Candidate['registry']> {
   try {
     const dist = Object(
@@ -101,7 +101,7 @@ async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Ca
   }
 }
 
-/** What a person is shown of a plugin that would come; `npmLock` tells what it brings with it. */
+/** Describes a new plugin for the user; `npmLock` has its dependencies. */
 export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock | undefined): Candidate {
   const { name, version, origin, manifest, description, installScripts, scripts, integrity, bytes, registry } = plugin
   const old = plugins.find(one => one.name === name)
@@ -135,7 +135,7 @@ function isSame({ origin, version, integrity, scripts }: Fetched, old: LockedPlu
   return old.integrity === integrity && old.scripts === scripts
 }
 
-/** What the lock would say of it: what was chosen before stays. */
+/** A draft of its entry in the lock; former choices stay. */
 export function draftOf(
   { name, version, origin, integrity, permissions, scripts, manifest }: Candidate,
   files: string,
@@ -158,7 +158,7 @@ export function draftOf(
   }
 }
 
-/** Code for the JavaScript sandbox runs nowhere else, and no other code there. */
+/** Code for the JavaScript sandbox runs only there, and other code never. */
 function isolationOf(runtime: string | undefined, before: IsolationMode | undefined): IsolationMode {
   if (runtime !== undefined) return runtime === 'quickjs' ? 'quickjs' : 'data'
   return before === undefined || before === 'quickjs' || before === 'data' ? 'process' : before

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { codeOf, timestamp } from '@svc/core'
 import { setBusy } from './errors.ts'
 
-/** SQLite's codes for a file that another holds, and for one that went while it was opened. */
+/** SQLite's codes for a locked file, and for one that was removed during opening. */
 const [BUSY, GONE] = [5, 14]
 const TRIES = 20
-/** Milliseconds: a look of `isHeld` lasts shorter. */
+/** Milliseconds; longer than a check of `isHeld`. */
 const LOOK_MS = 100
 
 interface Holder {
@@ -16,8 +16,8 @@ interface Holder {
 }
 
 /**
- * Holds the plugins below a home, so that no other process changes them; another command reports `what`. It is a lock of the kernel (by way of SQLite, the one that Node has):
- * it ends with the process, however that ends, and needs no guess whether a process id still means the same. Throws PLUGIN_SET_BUSY.
+ * Locks the plugins of a home against changes by other processes, to which `what` describes the change. The kernel holds the
+ * lock (through SQLite, because Node has no other), so it ends with the process. Throws PLUGIN_SET_BUSY.
  */
 export async function holdSet(home: string, what: string): Promise<Disposable> {
   const folder = join(home, 'plugins')
@@ -31,13 +31,13 @@ export async function holdSet(home: string, what: string): Promise<Disposable> {
     })
     return { [Symbol.dispose]: () => release(lock, folder, [note, file]) }
   }
-  accessSync(folder, constants.W_OK) // what may not be written looks the same to SQLite
+  accessSync(folder, constants.W_OK) // SQLite reports a read-only file the same way
   throw busyWith(note)
 }
 
 /**
- * Undefined where it is not sure that the file is still in its place: another may have removed it while this process opened it, and no other process would see that lock.
- * Only SQLite may open the file: to close it would end what this process holds of it.
+ * Undefined if another process may have removed the file while this one opened it: then others would not see the lock. Only
+ * SQLite may open the file, because closing it would release this process's locks.
  */
 async function tryLock(file: string, note: string): Promise<Disposable | undefined> {
   const { DatabaseSync } = await import('node:sqlite')
@@ -45,7 +45,7 @@ async function tryLock(file: string, note: string): Promise<Disposable | undefin
   let lock: InstanceType<typeof DatabaseSync> | undefined
   try {
     lock = new DatabaseSync(file, { timeout: LOOK_MS })
-    // nothing is written: it needs no journal beside it
+    // nothing is written, so it needs no journal file
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     lock?.close()
@@ -64,7 +64,7 @@ function identity(file: string): string | undefined {
   return stat && `${stat.ino} ${stat.birthtimeNs}`
 }
 
-/** Whether anybody holds the plugins below a home. Those who look do not see each other: they only read. */
+/** Whether a process holds the plugins of a home. Checks do not disturb each other: they only read. */
 export async function isHeld(home: string): Promise<boolean> {
   const file = join(home, 'plugins', 'changing')
   if (!existsSync(file)) return false
@@ -81,7 +81,7 @@ export async function isHeld(home: string): Promise<boolean> {
   }
 }
 
-/** Its files go while it is still held; who has opened them sees that they went. */
+/** Removes its files while it holds the lock; processes that opened them notice. */
 function release(lock: Disposable, folder: string, files: readonly string[]): void {
   try {
     for (const file of files) rmSync(file, { force: true })
@@ -91,7 +91,7 @@ function release(lock: Disposable, folder: string, files: readonly string[]): vo
   }
 }
 
-/** Takes away a folder with nothing in it. */
+/** Removes an empty folder. */
 export function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
@@ -109,6 +109,6 @@ function holderIn(note: string): Holder {
   try {
     return JSON.parse(readFileSync(note, 'utf8')) as Holder
   } catch {
-    return {} // it has only just begun
+    return {} // it has just begun
   }
 }

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { codeOf } from '@svc/core'
 import { strayWish, type Wishes, wishesOf } from './package-json.ts'
 
-/** npm's lock, as far as it is read here. */
+/** The parts of npm's lock that svc reads. */
 export interface NpmLock {
   readonly packages: Readonly<Record<string, NpmPackage>>
 }
 interface NpmPackage extends Wishes {
-  /** Where its folder has another name. */
+  /** Present if its folder has another name. */
   readonly name?: string
   readonly version?: string
   readonly link?: boolean
@@ -17,7 +17,7 @@ interface NpmPackage extends Wishes {
 
 const fileIn = (set: string) => join(set, 'package-lock.json')
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export async function readNpmLock(set: string): Promise<NpmLock | undefined> {
   try {
     return JSON.parse(await readFile(fileIn(set), 'utf8')) as NpmLock
@@ -27,7 +27,7 @@ export async function readNpmLock(set: string): Promise<NpmLock | undefined> {
   }
 }
 
-/** Lets npm keep each version that it has chosen before, but for these packages: they are resolved anew. */
+/** Makes npm keep all chosen versions except those of these packages. */
 export async function writeNpmLock(set: string, lock: NpmLock, without: readonly string[]): Promise<void> {
   const isOut = (path: string) =>
     without.some(name => path === `node_modules/${name}` || path.startsWith(`node_modules/${name}/`))
@@ -43,7 +43,7 @@ export interface Dependency {
   readonly hasScripts: boolean
 }
 
-/** All packages that come with one, those of its dependencies included; the core of this svc is none. */
+/** All direct and indirect dependencies of a package, without the core of svc. */
 export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependency[] {
   const seen = new Map<string, NpmPackage>()
   const open = [`node_modules/${plugin}`]
@@ -62,8 +62,8 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
 }
 
 /**
- * A dependency that is something else than a package of the registry under its own name, in words: a folder or an address (npm would link a folder of this machine into the set),
- * or a name under which another package lies there (its code would run in whatever asks for that name). Undefined where there is none.
+ * Describes a dependency that is not a package of the registry under its own name. npm would link a local folder into the set;
+ * and a package under another's name would run in each package that imports that name. Undefined if there is none.
  */
 export function strayDependency({ packages }: NpmLock): { readonly of: string; readonly what: string } | undefined {
   const wishes = Object.entries(packages).flatMap(([path, one]) =>
@@ -84,10 +84,12 @@ function strayWords(packages: NpmLock['packages'], path: string, name: string, s
   if (address !== undefined) return address
   const place = placeOf(packages, path, name)
   const there = place && packages[place]?.name
-  return there === undefined || there === name ? undefined : `would be given ${there} for ${name}, which another plugin calls so`
+  return there === undefined || there === name
+    ? undefined
+    : `would get ${there} as ${name}, because another plugin uses that name for it`
 }
 
-/** Where Node finds `name` from a package: in its own node_modules, or the nearest above. */
+/** The folder in which Node finds `name` from a package: its own node_modules, or the nearest one above. */
 function placeOf(packages: NpmLock['packages'], from: string, name: string): string | undefined {
   for (let at = from; ; at = at.slice(0, at.lastIndexOf('/node_modules/'))) {
     const path = `${at}/node_modules/${name}`

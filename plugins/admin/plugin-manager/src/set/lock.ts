@@ -6,19 +6,19 @@ import { codeOf, type Manifest, messageOf, schema } from '@svc/core'
 import { lockInvalid } from './errors.ts'
 import { isHeld } from './hold.ts'
 
-/** What npm takes as a name today; nothing that leads out of a folder. */
+/** Names that npm accepts today; none leaves its folder. */
 export const NAME = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?(?!node_modules$|favicon\.ico$)[a-z0-9-][a-z0-9._-]*$/
 
 export const VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/
 
 const SET_ID = /^(?:[0-9a-z]+-[0-9a-f]{8})?$/
 
-/** Names of what comes with svc. */
+/** Names that are reserved for svc. */
 export const isOurs = (name: string): boolean => name === 'svc' || name.startsWith('@svc/')
 
 export const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
 
-/** A tarball's file in the set: no two plugins have the same. */
+/** The file of a tarball in the set, unique for each plugin. */
 export const tarballName = (name: string, version: string): string => `${name.replace('/', '+')}-${version}.tgz`
 
 /** `<home>/svc-plugins.lock`. */
@@ -69,13 +69,13 @@ const lock = {
 }
 const lockSchema = schema<WrittenLock>(closed({ ...lock, before: closed(lock, ['former']) }, ['former', 'before']))
 
-/** The file: while a change is on trial, what was in force before it stands there too. */
+/** The file. During a trial it also contains the former lock. */
 interface WrittenLock extends Lock {
   readonly before?: Lock
 }
 
 /**
- * What is installed below this home; an empty lock where there is none. A change that is on trial counts as long as the process lives that tries it: else what was in force before.
+ * The plugins installed in this home; an empty lock if there are none. A change on trial counts only while its process lives.
  * Throws LOCK_INVALID.
  */
 export async function readLock(home: string): Promise<Lock> {
@@ -83,12 +83,12 @@ export async function readLock(home: string): Promise<Lock> {
   return before === undefined || (await isHeld(home)) ? tried : before
 }
 
-/** Whether a change was on trial when its process was killed: it does not count, and the next change takes it away. */
+/** Whether a process was killed during the trial of its change. The change does not count, and the next one removes it. */
 export async function isAbandoned(home: string): Promise<boolean> {
   return writtenLock(home).before !== undefined && !(await isHeld(home))
 }
 
-/** What is in force, for who holds the plugins: an abandoned change is taken away first. Throws LOCK_INVALID. */
+/** The lock in effect, for the holder of the plugins; removes an abandoned change first. Throws LOCK_INVALID. */
 export async function settledLock(home: string): Promise<Lock> {
   const { before, ...tried } = writtenLock(home)
   if (before === undefined) return tried
@@ -96,7 +96,10 @@ export async function settledLock(home: string): Promise<Lock> {
   return before
 }
 
-/** Where `holds` is given it tries what is new, and says whether it stays; killed meanwhile, or where it throws, what was before is in force. Returns what is in force then. */
+/**
+ * Puts a lock in effect. `holds` tries it: if it resolves with false, throws, or this process is killed, the former lock is in
+ * effect. Returns the lock in effect.
+ */
 export async function putInForce(home: string, before: Lock, next: Lock, holds?: () => Promise<boolean>): Promise<Lock> {
   if (holds === undefined) {
     await writeLock(home, next)
@@ -113,7 +116,7 @@ export async function putInForce(home: string, before: Lock, next: Lock, holds?:
 }
 
 function writtenLock(home: string): WrittenLock {
-  // one small file at each start: by way of the thread pool it takes ten times as long
+  // synchronous: the thread pool would take ten times as long for one small file at each start
   if (!existsSync(lockFile(home))) return EMPTY
   return checkedLock(parsed(textOf(lockFile(home))))
 }
@@ -130,14 +133,14 @@ function parsed(written: string): unknown {
   try {
     return JSON.parse(written)
   } catch (error) {
-    throw lockInvalid(`it is no JSON: ${messageOf(error)}`)
+    throw lockInvalid(`it is not valid JSON: ${messageOf(error)}`)
   }
 }
 
 /** Throws LOCK_INVALID. */
 export function checkedLock(value: unknown): WrittenLock {
-  const [fault] = lockSchema.check(value)
-  if (fault) throw lockInvalid(`${fault.path || 'it'} ${fault.message}`)
+  const [problem] = lockSchema.check(value)
+  if (problem) throw lockInvalid(`${problem.path || 'it'} ${problem.message}`)
   const written = value as WrittenLock
   if (written.before) checkPlugins(written.before)
   checkPlugins(written)
@@ -146,23 +149,26 @@ export function checkedLock(value: unknown): WrittenLock {
 
 function checkPlugins(lock: Lock): void {
   const names = new Set(lock.plugins.map(one => one.name))
-  if (names.size < lock.plugins.length) throw lockInvalid('it has a plugin twice')
+  if (names.size < lock.plugins.length) throw lockInvalid('it names a plugin twice')
   if (lock.set === '' && lock.plugins.some(needsSet)) throw lockInvalid('it names no set for its plugins')
 }
 
-/** A link lies where it is. */
+/** A link stays in its folder. */
 export const needsSet = ({ origin }: Lock['plugins'][number]): boolean => origin.kind !== 'link'
 
-/** The folder that the set in force is in: `<home>/plugins/sets/<id>`; undefined where the lock names none. Plugins (but links) are found from there by name. */
+/**
+ * The folder of the set in effect, `<home>/plugins/sets/<id>`; undefined if the lock names none. Names of plugins, except
+ * links, are resolved from it.
+ */
 export const setFolder = (home: string, lock: Lock): string | undefined =>
   lock.set === '' ? undefined : join(setsOf(home), lock.set)
 
 export const setsOf = (home: string): string => join(home, 'plugins', 'sets')
 
-/** Keys in one order, independent of the writer. */
+/** Keys in a fixed order. */
 const KEYS = ['version', 'set', 'former', 'plugins', 'dependencies', 'before'] as const
 
-/** Puts a lock in force, in one step that a power cut cannot halve; one without plugins is no file. */
+/** Writes the lock in one atomic step, synced to disk. An empty lock removes the file. */
 async function writeLock(home: string, lock: WrittenLock): Promise<void> {
   const file = lockFile(home)
   if (lock.plugins.length === 0 && lock.before === undefined) await rm(file, { force: true })
@@ -191,57 +197,60 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync()
 }
 
-/** Where the files of an installed plugin lie. */
+/** The folder of an installed plugin. */
 export const pluginFolder = (home: string, lock: Lock, { name, origin }: LockedPlugin): string =>
   origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)
 
-/** Where a plugin's code runs: behind a wall of its own, in the host, in the JavaScript sandbox; or it has none that runs, and the plugin of its runtime reads it (a vertical). */
+/**
+ * How a plugin runs: in its own process, in the process of svc, or in the JavaScript sandbox. `data` has no code: another
+ * plugin reads it (a vertical).
+ */
 export type IsolationMode = 'process' | 'in-process' | 'quickjs' | 'data'
 
 export type Permissions = NonNullable<Manifest['permissions']>
 
-/** Where a plugin came from. `spec` is what the person wrote, a folder or file as an absolute path; it never holds credentials. */
+/** The origin of a plugin. `spec` is the user's word, with absolute paths and without credentials. */
 export interface Origin {
   readonly kind: 'registry' | 'folder' | 'tarball' | 'link'
   readonly spec: string
 }
 
-/** One installed plugin, as the lock has it. */
+/** The entry of an installed plugin in the lock. */
 export interface LockedPlugin {
   readonly name: string
   readonly version: string
   readonly origin: Origin
   /** `sha512-…` of its tarball; '' for a link. */
   readonly integrity: string
-  /** SHA-256, in hex, over path and content of each of its own files; '' for a link. */
+  /** SHA-256 in hex over path and content of its own files; '' for a link. */
   readonly files: string
   readonly isolation: IsolationMode
   readonly enabled: boolean
-  /** What the person accepted: this is in force, whatever its manifest says later. */
+  /** The accepted permissions, whatever its manifest says later. */
   readonly permissions: Permissions
-  /** Its install scripts were allowed. */
+  /** The user allowed its install scripts. */
   readonly scripts: boolean
-  /** `--trust` was given. */
+  /** The user passed `--trust`. */
   readonly trusted: boolean
-  /** What its module declares, learnt once in the sandbox at install; holds as long as `files` does. */
+  /** The declarations of its module, from its run in the sandbox at the installation. Valid as long as `files` is. */
   readonly declares?: unknown
-  /** What help and completion show of its commands, learnt once at install in a process of its own; holds as long as `files` does. */
+  /** The facts of its commands for help and completion, from the installation. Valid as long as `files` is. */
   readonly commands?: unknown
 }
 
-/** What is installed: `svc-plugins.lock`. */
+/** The installed plugins: `svc-plugins.lock`. */
 export interface Lock {
   readonly version: 1
-  /** The set in force, a folder's name; '' where nothing that is installed needs one (nothing at all, or links only). */
+  /** Folder name of the set in effect; '' if no plugin needs one. */
   readonly set: string
-  /** The set that was in force before: old workers may still read it, so it is kept. */
+  /** The former set, which old workers may still read. */
   readonly former?: string
   /** Sorted by name. */
   readonly plugins: readonly LockedPlugin[]
   readonly dependencies: {
-    /** SHA-256, in hex, over path and content of everything in node_modules that is no plugin's own file. */
+    /** SHA-256 in hex over path and content of everything in node_modules except the plugins' own files. */
     readonly files: string
-    /** The same over path, size and times: while it holds, the content is not read. */
+    /** The same over path, size and times: if it matches, svc does not read the content. */
     readonly stamp: string
   }
 }

@@ -4,29 +4,29 @@ import { basename, join } from 'node:path'
 import { asSvcError, codeOf, type SvcError } from '@svc/core'
 import { runChild, type RunResult } from '@svc/worker-pool/processes'
 import type { FoundPlugin, SetOptions } from './change-types.ts'
-import { dependencyStray, notFound, npmFailed, type NpmFault, npmMissing, plainWords, searchFailed } from './errors.ts'
+import { dependencyStray, notFound, npmFailed, type NpmFailure, npmMissing, plainWords, searchFailed } from './errors.ts'
 
 const LIMIT_MS = 300_000
-/** Limit of the output that is kept: npm writes much about a big set. */
+/** Limit of the retained output: npm writes a lot about a large set. */
 const MOST_BYTES = 16 * 1024 * 1024
 
 export interface NpmRun extends Pick<SetOptions, 'signal' | 'npm' | 'limitMs'> {
-  /** Where it runs: with a package.json of its own, so that npm looks no further up. */
+  /** Its working folder. It has a package.json, so that npm looks no further up. */
   readonly cwd: string
   readonly offline?: boolean
-  /** The plugin that it is about, for an error. */
+  /** The plugin to name in an error. */
   readonly plugin?: string
-  /** It runs a stranger's code: then it gets no variable but what a build needs. */
+  /** It runs third-party code, so it gets only the variables of a build. */
   readonly runsScripts?: boolean
 }
 
-/** What a person's .npmrc may say otherwise, and what is counted on here; and limits: a registry that is down would be waited for longer than anybody waits. */
+/** Settings that svc relies on, whatever .npmrc says, and limits for an unreachable registry. */
 const ALWAYS = [
   '--global=false',
   '--package-lock=true',
   '--install-strategy=hoisted',
   '--install-links=false',
-  // the set's own tarballs and the core are files and a folder; what else is one is refused by npm's lock
+  // tarballs and the core of the set are files and a folder; svc checks npm's lock for others
   '--allow-file=all',
   '--allow-directory=all',
   '--no-audit',
@@ -37,7 +37,10 @@ const ALWAYS = [
   '--fetch-retry-maxtimeout=2000',
 ]
 
-/** Runs npm to its end; returns what it wrote. Install scripts never run, except where the run is for them. Throws NPM_MISSING, NPM_FAILED, PLUGIN_NOT_FOUND. */
+/**
+ * Runs npm and returns its output. Install scripts run only if the run is for them. Throws NPM_MISSING, NPM_FAILED,
+ * PLUGIN_NOT_FOUND.
+ */
 export async function runNpm(args: readonly string[], run: NpmRun): Promise<string> {
   const { cwd, signal, offline = false, runsScripts = false, limitMs = LIMIT_MS } = run
   await mkdir(cwd, { recursive: true })
@@ -66,17 +69,17 @@ function wordsOf(result: RunResult, { plugin }: NpmRun, limitMs: number): string
   throw npmFault(result, limitMs, plugin)
 }
 
-/** Another package manager may have started this process: its program is no npm. */
+/** Ignores another package manager that started this process. */
 function programOf(npm: string | undefined): [file: string, ...args: string[]] {
   if (npm !== undefined) return [npm]
   const { npm_execpath } = process.env
   return npm_execpath && basename(npm_execpath) === 'npm-cli.js' ? [process.execPath, npm_execpath] : ['npm']
 }
 
-/** Settings that a person may give npm by its variables; the others are of the `npm run` that started this process, and of the folder that it ran in. */
+/** Settings for npm that a user can pass in variables. All others come from the `npm run` that started this process. */
 const NPM_SETTINGS =
   /^npm_config_(registry|userconfig|globalconfig|cache|ca|cafile|cert|key|proxy|https_proxy|noproxy|strict_ssl|@.*|\/\/.*|_.*)$/i
-/** What would change the Node that npm runs on, and settings of svc: npm has no business with these. */
+/** Variables that change npm's Node, and settings of svc, are not for npm. */
 const NOT_PASSED = /^(npm_|NODE_OPTIONS$|NODE_PATH$|SVC_|INIT_CWD$)/i
 
 const npmEnv = () => variables(name => NPM_SETTINGS.test(name) || !NOT_PASSED.test(name))
@@ -92,46 +95,46 @@ const variables = (isPassed: (name: string) => boolean): Record<string, string> 
 
 const MOST_LINES = 8
 
-const NETWORK: NpmFault = {
+const NETWORK: NpmFailure = {
   reason: 'network',
-  says: 'the registry could not be reached',
-  hint: 'fix the network or npm config get registry; what npm has in its cache installs with --offline',
+  says: 'npm cannot reach the registry',
+  hint: "Fix the network or npm config get registry; --offline installs from npm's cache",
 }
-const DENIED: NpmFault = {
+const DENIED: NpmFailure = {
   reason: 'denied',
-  says: 'the registry wants a login for this',
-  hint: 'npm login, or fix the token in .npmrc',
+  says: 'the registry requires a login',
+  hint: 'Run npm login, or fix the token in .npmrc',
 }
-const REGISTRY: NpmFault = {
+const REGISTRY: NpmFailure = {
   reason: 'registry',
   says: 'the registry failed',
-  hint: 'try again later; what npm has in its cache installs with --offline',
+  hint: "Try again later; --offline installs from npm's cache",
 }
-const DISK: NpmFault = {
+const DISK: NpmFailure = {
   reason: 'disk',
-  says: 'npm could not write',
-  hint: 'make room, and let who runs svc write to the svc home and to npm config get cache',
+  says: 'npm cannot write',
+  hint: 'Free disk space, and give the user of svc write access to the svc home and to npm config get cache',
 }
 
-/** By npm's own code, `npm error code E500`. */
-const FAULTS: Readonly<Record<string, NpmFault>> = {
+/** For npm's own code, `npm error code E500`. */
+const FAILURES: Readonly<Record<string, NpmFailure>> = {
   ENOTCACHED: {
     reason: 'not-cached',
-    says: 'npm does not have all of it in its cache',
-    hint: 'install it without --offline, or from a bundle (svc plugins pack)',
+    says: "npm's cache does not contain all of it",
+    hint: 'Install it without --offline, or from a bundle (svc plugins pack)',
   },
   ERESOLVE: {
     reason: 'conflict',
-    says: 'its dependencies do not go with what is installed',
-    hint: 'install a version that was made for this svc and the other plugins: details say what conflicts',
+    says: 'its dependencies conflict with the installed plugins',
+    hint: 'Install a version for this svc and the other plugins; details name the conflict',
   },
   EINTEGRITY: {
     reason: 'integrity',
-    says: 'what came is not what the registry promised',
-    hint: 'npm cache verify, then try again; do not install it if that stays',
+    says: "the downloaded files do not match the registry's checksums",
+    hint: 'Run npm cache verify and try again; do not install it if the error persists',
   },
-  EBADENGINE: { reason: 'engine', says: 'it was made for another Node.js', hint: 'install a version for this one' },
-  EBADPLATFORM: { reason: 'platform', says: 'it was made for another system', hint: 'install a version for this one' },
+  EBADENGINE: { reason: 'engine', says: 'it needs another Node.js', hint: 'Install a version for this Node.js' },
+  EBADPLATFORM: { reason: 'platform', says: 'it needs another system', hint: 'Install a version for this system' },
   ENOSPC: DISK,
   EROFS: DISK,
   EACCES: DISK,
@@ -139,9 +142,9 @@ const FAULTS: Readonly<Record<string, NpmFault>> = {
 }
 const NETWORK_CODE =
   /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|EIDLETIMEOUT|.*CERT.*|SELF_SIGNED.*|UNABLE_TO_.*)$/
-const OTHER: NpmFault = { reason: 'other', says: 'npm failed', hint: 'details have its own words' }
+const OTHER: NpmFailure = { reason: 'other', says: 'npm failed', hint: "Read npm's output in the details" }
 
-/** What a run of npm that failed means: PLUGIN_NOT_FOUND, PLUGIN_DEPENDENCY_STRAY, NPM_FAILED. */
+/** Converts a failed run of npm into PLUGIN_NOT_FOUND, PLUGIN_DEPENDENCY_STRAY or NPM_FAILED. */
 function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugin: string | undefined): SvcError {
   const words = wordsIn(`${stderr.text}\n${stdout.text}`)
   if (stopped === 'timeout') return npmFailed(tooLong(limitMs), words, plugin)
@@ -150,7 +153,7 @@ function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugi
   if (code === 'ETARGET') return notFound(targetIn(stderr.text) ?? plugin ?? '', 'version', words)
   const stray = STRAY[code]
   if (stray !== undefined)
-    return dependencyStray(plugin, `a package that it brings needs ${stray}, which is no package of the registry`)
+    return dependencyStray(plugin, `one of its packages needs ${stray}, which is not a package of the registry`)
   return npmFailed(faultOf(code), words, plugin)
 }
 
@@ -160,20 +163,20 @@ const STRAY: Readonly<Record<string, string>> = {
   EALLOWREMOTE: 'a file from an address',
 }
 
-function faultOf(code: string): NpmFault {
+function faultOf(code: string): NpmFailure {
   if (NETWORK_CODE.test(code)) return NETWORK
   if (/^E(401|403|NEEDAUTH|OTP)$/.test(code)) return DENIED
   if (/^E(5\d\d|429)$/.test(code)) return { ...REGISTRY, says: `the registry failed with ${code.slice(1)}` }
-  return FAULTS[code] ?? OTHER
+  return FAILURES[code] ?? OTHER
 }
 
-const tooLong = (limitMs: number): NpmFault => ({
+const tooLong = (limitMs: number): NpmFailure => ({
   reason: 'timeout',
   says: `npm did not end within ${limitMs} ms`,
-  hint: 'try again; a slow network may need more than one try, for npm keeps what came',
+  hint: 'Try again: npm keeps the downloaded files, so a slow network may need several tries',
 })
 
-/** It may be a dependency that is missing. */
+/** A dependency can be missing, too. */
 const missingIn = (said: string) =>
   /requested resource '(.+?)@[^']*'/.exec(said)?.[1] ?? /'(.+?)@[^']*' is not in this registry/.exec(said)?.[1]
 const targetIn = (said: string) => /No matching version found for (\S+?)\.?$/m.exec(said)?.[1]
@@ -188,7 +191,7 @@ function wordsIn(said: string): string[] {
 
 const KEYWORD = 'svc-plugin'
 
-/** As registries answer: not all of them have each key. */
+/** A result of a registry, which may lack keys. */
 interface SearchResult {
   readonly name?: string
   readonly version?: string
@@ -199,7 +202,10 @@ interface SearchResult {
   readonly time?: { readonly modified?: string }
 }
 
-/** Asks the registry of npm's configuration for packages with the keyword `svc-plugin` that have these words. Throws PLUGIN_SEARCH_FAILED where it knows no search, NPM_MISSING, NPM_FAILED. */
+/**
+ * Searches the configured registry for packages with the keyword `svc-plugin` and these words. Throws PLUGIN_SEARCH_FAILED if
+ * it supports no search, NPM_MISSING, NPM_FAILED.
+ */
 export async function searchPlugins(
   text: string,
   options: Pick<SetOptions, 'signal' | 'npm' | 'limitMs'> = {}
@@ -209,7 +215,7 @@ export async function searchPlugins(
   const ask = async (keyword: string) => foundIn(await runNpm(['search', '--json', '--', keyword, ...words], { ...options, cwd }))
   try {
     const found = await ask(`keywords:${KEYWORD}`)
-    // not every registry knows this way to ask
+    // not every registry supports this query
     return found.length > 0 ? found : await ask(KEYWORD)
   } catch (error) {
     throw isOfSearch(error) ? searchFailed(asSvcError(error, 'NPM_FAILED')) : error

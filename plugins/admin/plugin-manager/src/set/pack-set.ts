@@ -10,12 +10,13 @@ import { holdSet } from './hold.ts'
 import { type Lock, needsSet, setFolder, settledLock } from './lock.ts'
 import { createStaging } from './staging.ts'
 
-/** The same in every bundle: when a file was written is no part of it. */
+/** A fixed time: the same in every bundle. */
 const WRITTEN = new Date('2000-01-01T00:00:00Z')
 
 /**
- * Writes all that is installed into one file (.tgz): lock, tarballs, node_modules as it is, and a hash of each file. Two packs of a set have equal bytes.
- * Throws what `verifySet` finds, PLUGIN_LINKED, PLUGIN_LEADS_OUT, PLUGIN_SET_EMPTY, PLUGIN_SET_BUSY, LOCK_INVALID.
+ * Writes all installed plugins into one .tgz: lock, tarballs, node_modules, and a hash of each file. Two bundles of a set are
+ * identical. Throws the errors of `verifySet`, PLUGIN_LINKED, PLUGIN_LEADS_OUT, PLUGIN_SET_EMPTY, PLUGIN_SET_BUSY,
+ * LOCK_INVALID.
  */
 export async function packSet(
   home: string,
@@ -64,7 +65,7 @@ const bundleOf = (set: string, { plugins, dependencies }: Lock, files: readonly 
   files: Object.fromEntries(files.map(one => [one.path, bundledFile(set, one)])),
 })
 
-/** What of a file must be the same on another machine: its bytes, and whether it may be run. */
+/** The facts of a file that must match on another machine: its bytes, and whether it is executable. */
 export function bundledFile(set: string, one: FileBelow): BundledFile {
   if (one.isLink) return { link: readlinkSync(join(set, one.path)) }
   const isExecutable = (lstatSync(join(set, one.path)).mode & 0o100) !== 0

@@ -4,17 +4,17 @@ import { type Manifest, readManifest } from '@svc/core'
 import { nameOurs, notAPlugin } from './errors.ts'
 import { isOurs, NAME, VERSION } from './lock.ts'
 
-/** What is read of a plugin's package.json. */
+/** The checked parts of a plugin's package.json. */
 export interface PluginPackage {
   readonly name: string
   readonly version: string
   readonly description: string
   readonly manifest: Manifest
-  /** Names of the scripts that npm would run at its install. */
+  /** Names of the install scripts that npm would run. */
   readonly installScripts: readonly string[]
-  /** It depends on something, be it the core alone: npm has to say whether all of it can be had. */
+  /** Whether it has dependencies, even only the core: then npm must resolve them. */
   readonly hasDependencies: boolean
-  /** In words, each of these that is no package of the registry. */
+  /** Describes its dependencies that are not packages of the registry. */
   readonly stray: readonly string[]
 }
 
@@ -28,7 +28,10 @@ interface PackageJson extends Wishes {
 
 const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall']
 
-/** Checks what says that it is a plugin. `label`: what a person called it; `hasGyp`: npm would build it. Throws PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, MANIFEST_INVALID, MANIFEST_NEWER. */
+/**
+ * Checks that a package.json is one of a plugin. `label`: the user's name for it; `hasGyp`: npm would build it. Throws
+ * PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, MANIFEST_INVALID, MANIFEST_NEWER.
+ */
 export async function readPluginPackage(
   text: string | undefined,
   label: string,
@@ -36,17 +39,17 @@ export async function readPluginPackage(
   hasGyp: boolean
 ): Promise<PluginPackage> {
   const { name, version, description, svc, scripts, ...pkg } = jsonIn(text, label)
-  if (typeof name !== 'string' || !NAME.test(name)) throw notAPlugin(label, 'its package.json has no name that npm takes')
+  if (typeof name !== 'string' || !NAME.test(name)) throw notAPlugin(label, 'its package.json has no name that npm accepts')
   if (isOurs(name)) throw nameOurs(name)
   if (typeof version !== 'string' || !VERSION.test(version)) throw notAPlugin(name, 'its package.json has no version like 1.0.0')
-  if (svc === undefined) throw notAPlugin(name, 'its package.json has no "svc" part, so it is no plugin')
+  if (svc === undefined) throw notAPlugin(name, 'its package.json has no "svc" part, so it is not a plugin')
   const own = INSTALL_SCRIPTS.filter(one => typeof scripts?.[one] === 'string')
   return {
     name,
     version,
     description: typeof description === 'string' ? description : '',
     manifest: await manifestIn(text!, work),
-    // what npm does for a package with a binding.gyp and no script of its own
+    // npm's default for a package with a binding.gyp and without a script
     installScripts: hasGyp && !own.includes('install') && !own.includes('preinstall') ? [...own, 'binding.gyp'] : own,
     hasDependencies: Object.keys(wishesOf(pkg)).length > 0,
     stray: strayDependencies(pkg),
@@ -58,7 +61,7 @@ function jsonIn(text: string | undefined, label: string): PackageJson {
   try {
     return Object(JSON.parse(text)) as PackageJson
   } catch {
-    throw notAPlugin(label, 'its package.json is no JSON')
+    throw notAPlugin(label, 'its package.json is not valid JSON')
   }
 }
 
@@ -74,7 +77,7 @@ async function manifestIn(text: string, work: string): Promise<Manifest> {
   }
 }
 
-/** What a package.json wants beside itself, as far as npm installs it. */
+/** The dependencies in a package.json that npm installs. */
 export interface Wishes {
   readonly dependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
@@ -87,12 +90,15 @@ export const wishesOf = ({ dependencies, optionalDependencies, peerDependencies 
   ...peerDependencies,
 })
 
-/** In words, each dependency of a package.json that is no package of the registry: a folder, a repository, an address. Such a plugin is not installed. */
+/**
+ * Describes each dependency that is not a package of the registry: a folder, a repository, an address. svc installs no plugin
+ * with one.
+ */
 export const strayDependencies = (pkg: Wishes): string[] =>
   Object.entries(wishesOf(pkg)).flatMap(([name, spec]) => strayWish(name, spec) ?? [])
 
-/** The same of one. A package of the registry under another name is none. */
+/** The same for one dependency. A package of the registry under another name is allowed. */
 export const strayWish = (name: string, spec: unknown): string | undefined =>
   typeof spec === 'string' && !spec.startsWith('npm:') && /[:/\\]/.test(spec)
-    ? `needs ${name} as ${spec}, which is no package of the registry`
+    ? `needs ${name} as ${spec}, which is not a package of the registry`
     : undefined

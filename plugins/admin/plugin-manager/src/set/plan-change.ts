@@ -1,6 +1,6 @@
 import { nearest } from '@svc/core'
 import { type Candidate, type ChangeRequest, type SetOptions, type StagedChange } from './change-types.ts'
-import { candidateOf, type Fetched, fetchPlugin, type Wanted } from './fetch.ts'
+import { candidateOf, type Fetched, fetchPlugin, type RequestedPlugin } from './fetch.ts'
 import { buildSet, type Plan, writeSet } from './build-set.ts'
 import { dependencyStray, notInstalled, specInvalid } from './errors.ts'
 import { holdSet } from './hold.ts'
@@ -12,9 +12,10 @@ import { createStagedChange, createStaging, type Staging, sweep } from './stagin
 import { problemsOf } from './verify.ts'
 
 /**
- * Finds out what a change would do: fetches tarballs, looks into them without unpacking, resolves dependencies. Nothing of what is installed is touched, no code of a plugin runs.
- * Throws PLUGIN_SET_BUSY, LOCK_INVALID, PLUGIN_SPEC_INVALID, PLUGIN_NOT_INSTALLED, PLUGIN_NOT_FOUND, PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, PLUGIN_NAME_DIFFERS, PLUGIN_TARBALL_UNSAFE,
- * PLUGIN_DEPENDENCY_STRAY, PLUGIN_CHANGED (a tarball that stays is not what it was), MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
+ * Plans a change: fetches tarballs, inspects them without unpacking, resolves dependencies. Touches nothing that is installed,
+ * and runs no code of a plugin. Throws PLUGIN_SET_BUSY, LOCK_INVALID, PLUGIN_SPEC_INVALID, PLUGIN_NOT_INSTALLED,
+ * PLUGIN_NOT_FOUND, PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, PLUGIN_NAME_DIFFERS, PLUGIN_TARBALL_UNSAFE, PLUGIN_DEPENDENCY_STRAY,
+ * PLUGIN_CHANGED (a kept tarball has changed), MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
  */
 export async function planChange(home: string, request: ChangeRequest, options: SetOptions = {}): Promise<StagedChange> {
   options.signal?.throwIfAborted()
@@ -28,7 +29,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   const staging = createStaging(home)
   undo.defer(() => staging.remove(false))
   const fetched = await fetchAll(wanted, staging, request, options)
-  // what was changed since is put together anew, from the very same tarballs too
+  // changed files are rebuilt, even from the same tarballs
   const isWhole = (await problemsOf(home, before)).length === 0
   const plan = planOf(home, before, fetched, removed, { staging, request, options, isWhole })
   const candidates = await candidatesOf(plan)
@@ -42,25 +43,25 @@ export async function planChange(home: string, request: ChangeRequest, options: 
     staging,
     hold,
     make: () => buildSet(plan, candidates),
-    tell: step => options.onProgress?.({ step }),
+    notify: step => options.onProgress?.({ step }),
   })
 }
 
 const WORDS = ['install', 'link', 'uninstall', 'update'] as const
 
-/** Shown to a command that finds the plugins busy: `install svc-plugin-x`. */
+/** For a command that finds the plugins busy: `install svc-plugin-x`. */
 function whatOf(request: ChangeRequest): string {
   const names = { ...request, install: request.install?.map(one => one.spec) }
   return WORDS.flatMap(word => (names[word]?.length ? [`${word} ${[names[word]].flat().join(', ')}`] : [])).join('; ')
 }
 
-/** What is nothing that can be installed is refused before anything of it is written down: it may be an address with a password. */
-const askedBy = ({ install = [], link = [] }: ChangeRequest): Wanted[] => [
+/** Rejects an invalid spec before anything is written down: it can be an address with a password. */
+const askedBy = ({ install = [], link = [] }: ChangeRequest): RequestedPlugin[] => [
   ...install.map(({ spec, scripts = false }) => ({ origin: originOf(spec), scripts })),
   ...link.map(spec => ({ origin: linkOrigin(spec), scripts: false })),
 ]
 
-function updatedBy({ update = [] }: ChangeRequest, lock: Lock): Wanted[] {
+function updatedBy({ update = [] }: ChangeRequest, lock: Lock): RequestedPlugin[] {
   const names = update === 'all' ? lock.plugins.map(one => one.name) : update
   return names.map(name => installed(lock, name)).filter(needsSet)
 }
@@ -76,24 +77,30 @@ function installed({ plugins }: Lock, name: string): LockedPlugin {
 }
 
 async function fetchAll(
-  wanted: readonly Wanted[],
+  wanted: readonly RequestedPlugin[],
   { work }: Staging,
   { offline = false }: ChangeRequest,
   options: SetOptions
 ): Promise<Fetched[]> {
   const found = new Map<string, Fetched>()
-  const tell = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
+  const notify = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
   for (const [at, one] of wanted.entries()) {
-    const plugin = await fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline }, tell })
+    const plugin = await fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline }, notify })
     if (found.has(plugin.name)) throw specInvalid(one.origin.spec, `${plugin.name} is named twice`)
     found.set(plugin.name, plugin)
   }
   return [...found.values()]
 }
 
-type Around = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
+type ResolveContext = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
 
-function planOf(home: string, before: Lock, fetched: readonly Fetched[], removed: readonly LockedPlugin[], around: Around): Plan {
+function planOf(
+  home: string,
+  before: Lock,
+  fetched: readonly Fetched[],
+  removed: readonly LockedPlugin[],
+  around: ResolveContext
+): Plan {
   const { request, isWhole, ...rest } = around
   const isSame = (one: Fetched) => isWhole && before.plugins.some(old => sameBytes(one, old))
   const fresh = fetched.filter(one => one.tarball !== undefined && !isSame(one))
@@ -107,7 +114,7 @@ function planOf(home: string, before: Lock, fetched: readonly Fetched[], removed
       old: setFolder(home, before),
       kept: before.plugins.filter(one => needsSet(one) && !gone.has(one.name)),
       fresh,
-      // a name that was a dependency so far is resolved anew too
+      // npm also resolves a name anew that was only a dependency before
       dropped: [...new Set([...dropped, ...fresh.map(one => one.name)])],
     },
     removed,
@@ -124,10 +131,10 @@ const sameOrigin = ({ name, origin }: Candidate, { plugins }: Lock) => {
   return old?.origin.kind === origin.kind && old.origin.spec === origin.spec
 }
 
-/** To know what an address or a repository holds npm would ask it, before anybody has said yes. npm before 11.16 does not know these, and asks. */
+/** npm would request an address or repository before the user has consented. npm 11.16 and later reject them. */
 const NOTHING_FROM_ELSEWHERE = ['--allow-git=none', '--allow-remote=none']
 
-/** Resolves what the new ones bring with them: npm writes it down, and installs nothing yet. Where none brings anything it need not be asked. */
+/** Lets npm resolve the dependencies of new plugins without installing. Skips npm if none has any. */
 async function candidatesOf({ before, fetched, ingredients, staging, offline, options }: Plan): Promise<Candidate[]> {
   const { fresh, old } = ingredients
   const isAsked = fresh.some(one => one.hasDependencies)

@@ -16,8 +16,9 @@ import { type ArchiveEntry, isFile, quoted, readArchive, readTarball, strayMode,
 import { filesBelow } from './verify.ts'
 
 /**
- * Prepares to put what a bundle of `packSet` holds in the place of all that is installed, without npm and network. Each hash is checked here; the candidates are its plugins.
- * What it locks (isolation, trusted, permissions) is what was so where it was packed: it is shown and asked about like an install. Throws BUNDLE_INVALID, PLUGIN_SET_BUSY, LOCK_INVALID.
+ * Plans to replace all installed plugins with those of a bundle, without npm and network. Checks every hash; the candidates are
+ * the bundle's plugins. Shows its choices (isolation, trusted, permissions) for consent as an install does. Throws
+ * BUNDLE_INVALID, PLUGIN_SET_BUSY, LOCK_INVALID.
  */
 export async function planRestore(
   home: string,
@@ -46,17 +47,17 @@ export async function planRestore(
     staging,
     hold,
     make: () => settle(staging, bundle, dependencies),
-    tell: step => options.onProgress?.({ step }),
+    notify: step => options.onProgress?.({ step }),
   })
 }
 
-/** The files are those that the bundle says; now that these are those which its lock says. */
+/** The files match the bundle's manifest; this checks that they match its lock. */
 function checkHashes(set: string, { plugins, dependencies }: Bundle): Lock['dependencies'] {
   const names = plugins.map(one => one.name)
   const now = hashSet(set, names)
   const other = plugins.find(one => one.files === '' || now.own.get(one.name) !== one.files)
-  if (other) throw bundleInvalid(`the files of ${other.name} are not those that were installed`)
-  if (now.dependencies.files !== dependencies) throw bundleInvalid('the dependencies are not those that were installed')
+  if (other) throw bundleInvalid(`the files of ${other.name} differ from the installed ones`)
+  if (now.dependencies.files !== dependencies) throw bundleInvalid('the dependencies differ from the installed ones')
   return now.dependencies
 }
 
@@ -79,7 +80,7 @@ async function lookAt(plugin: LockedPlugin, set: string, work: string, signal: A
   const { name, version, origin, scripts } = plugin
   const tarball = join(set, 'tarballs', tarballName(name, version))
   const { integrity, bytes, contents } = await readTarball(tarball, name, signal)
-  if (integrity !== plugin.integrity) throw bundleInvalid(`the tarball of ${name} is not the one that was installed`)
+  if (integrity !== plugin.integrity) throw bundleInvalid(`the tarball of ${name} differs from the installed one`)
   const text = await readFile(join(set, 'node_modules', name, 'package.json'), 'utf8')
   const found = await readPluginPackage(text, name, work, contents.has('binding.gyp'))
   if (found.name !== name || found.version !== version) throw bundleInvalid(`${name} is another plugin`)
@@ -91,13 +92,13 @@ async function settle(staging: Staging, { plugins }: Bundle, dependencies: Lock[
   return { folder: await staging.settle(), set: staging.id, kept: [], plugins, dependencies }
 }
 
-/** Bytes, unpacked: more is no set of plugins. */
+/** Limit of the unpacked size in bytes. */
 const MOST_BYTES = 8 * 1024 ** 3
 const MOST_MANIFEST = 256 * 1024 ** 2
 
-/** Unpacks a bundle into a folder that is not there yet, once all its names are known to be good; then checks each file. Throws BUNDLE_INVALID. */
+/** Unpacks a bundle into a new folder after a check of all names, then checks each file. Throws BUNDLE_INVALID. */
 async function unpackBundle(file: string, set: string, signal?: AbortSignal): Promise<Bundle> {
-  if (!existsSync(file)) throw bundleInvalid('there is no such file')
+  if (!existsSync(file)) throw bundleInvalid('the file does not exist')
   const { bundle, entries } = await lookThrough(file, signal)
   checkEntries(bundle, entries)
   await mkdir(set, { recursive: true, mode: 0o700 })
@@ -131,17 +132,17 @@ async function readable<T>(read: () => Promise<T>, signal: AbortSignal | undefin
 async function lookThrough(file: string, signal: AbortSignal | undefined) {
   const entries = new Map<string, ArchiveEntry>()
   const manifest: Uint8Array[] = []
-  const faults: string[] = []
+  const problems: string[] = []
   const onEntry = (entry: ArchiveEntry) => {
     const { path } = entry
-    const fault = strayPath(path) ?? strayMode(entry) ?? (entries.has(path) ? 'a path twice' : undefined)
-    if (fault !== undefined) faults.push(`${fault} (${quoted(path)})`)
+    const problem = strayPath(path) ?? strayMode(entry) ?? (entries.has(path) ? 'a path twice' : undefined)
+    if (problem !== undefined) problems.push(`${problem} (${quoted(path)})`)
     entries.set(path, entry)
     const isManifest = path === MANIFEST && entry.size <= MOST_MANIFEST
     return isManifest ? (chunk: Uint8Array) => void manifest.push(Uint8Array.from(chunk)) : undefined
   }
   await readable(() => readArchive(file, { signal, most: MOST_BYTES, onEntry }), signal)
-  if (faults.length > 0) throw bundleInvalid(`it has ${faults[0]}`)
+  if (problems.length > 0) throw bundleInvalid(`it has ${problems[0]}`)
   if (!isManifestFirst(entries)) throw bundleInvalid(`it does not begin with ${MANIFEST}`)
   return { bundle: bundleIn(Buffer.concat(manifest).toString()), entries }
 }
@@ -151,23 +152,23 @@ function isManifestFirst(entries: ReadonlyMap<string, ArchiveEntry>): boolean {
   return first !== undefined && first.path === MANIFEST && isFile(first)
 }
 
-/** Exactly what the manifest names, and no way out of the set: neither by a link nor through one. */
+/** Accepts only the entries that the manifest names, and no path or link out of the set. */
 function checkEntries({ files }: Bundle, entries: ReadonlyMap<string, ArchiveEntry>): void {
   const known = new Map(Object.entries(files).map(([path, one]) => [`${SET}/${path}`, one]))
-  if (entries.size !== known.size + 1) throw bundleInvalid('it holds other files than it names')
+  if (entries.size !== known.size + 1) throw bundleInvalid('it contains other files than it names')
   for (const [path, one] of known) {
     const entry = entries.get(path)
     if (entry === undefined) throw bundleInvalid(`${path} is missing`)
     const isLink = 'link' in one
     if (isLink ? entry.type !== 'SymbolicLink' || entry.target !== one.link : !isFile(entry))
-      throw bundleInvalid(`${path} is not what it names`)
-    if (isLink && !staysInside(path, one.link)) throw bundleInvalid(`${path} leads out of it`)
+      throw bundleInvalid(`${path} differs from its description`)
+    if (isLink && !staysInside(path, one.link)) throw bundleInvalid(`${path} leaves the bundle`)
   }
 }
 
 function checkFiles({ files }: Bundle, set: string): void {
   const found = filesBelow(set)
   const other = found.find(one => JSON.stringify(bundledFile(set, one)) !== JSON.stringify(files[one.path]))
-  if (other) throw bundleInvalid(`${other.path} is not what was packed`)
+  if (other) throw bundleInvalid(`${other.path} differs from the packed file`)
   if (found.length !== Object.keys(files).length) throw bundleInvalid('files are missing')
 }

@@ -4,7 +4,7 @@ import { basename, join, resolve } from 'node:path'
 import { specInvalid } from './errors.ts'
 import { NAME, type Origin } from './lock.ts'
 
-/** What a person wrote, as an origin: a path is a folder or a tarball, all else is asked of the registry. Throws PLUGIN_SPEC_INVALID. */
+/** Parses the user's word: a path is a folder or a tarball, everything else is for the registry. Throws PLUGIN_SPEC_INVALID. */
 export function originOf(spec: string): Origin {
   const path = pathIn(spec)
   return path === undefined ? registryOrigin(spec) : fileOrigin(spec, path)
@@ -12,11 +12,11 @@ export function originOf(spec: string): Origin {
 
 export function linkOrigin(spec: string): Origin {
   const folder = resolve(untilded(spec))
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw specInvalid(spec, 'there is no such folder')
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw specInvalid(spec, 'the folder does not exist')
   return { kind: 'link', spec: folder }
 }
 
-/** A name may not begin with a dot, so that no path is taken for one. */
+/** A name cannot begin with a dot, so no path is taken for a name. */
 function pathIn(spec: string): string | undefined {
   const plain = spec.replace(/^file:(\/\/)?/, '')
   const isPath = plain !== spec || /^(\.{1,2}(\/|$)|\/|~\/|[A-Za-z]:\\)/.test(plain) || /\.(tgz|tar\.gz)$/.test(plain)
@@ -27,15 +27,15 @@ const untilded = (path: string) => (path.startsWith('~/') ? join(homedir(), path
 
 function fileOrigin(spec: string, path: string): Origin {
   const stat = statSync(path, { throwIfNoEntry: false })
-  if (stat === undefined) throw specInvalid(spec, 'there is no such file or folder')
+  if (stat === undefined) throw specInvalid(spec, 'the file or folder does not exist')
   return { kind: stat.isDirectory() ? 'folder' : 'tarball', spec: path }
 }
 
 function registryOrigin(spec: string): Origin {
   if (/^[\w+.-]+:/.test(spec) || spec.includes('://'))
-    throw specInvalid(spec, 'an address is not asked: download the tarball, and look at it')
+    throw specInvalid(spec, 'svc does not fetch from an address. Download the tarball and install the file')
   const [name, range] = partsOf(spec)
-  if (!NAME.test(name)) throw specInvalid(spec, 'it is no name that npm takes')
+  if (!NAME.test(name)) throw specInvalid(spec, 'npm does not accept this name')
   if (range !== undefined && !/^[\w.^~<>=|* +-]+$/.test(range))
     throw specInvalid(spec, 'it has no version or range after its name')
   return { kind: 'registry', spec }
@@ -47,5 +47,5 @@ export function partsOf(spec: string): [name: string, range?: string] {
   return at < 0 ? [spec] : [spec.slice(0, at), spec.slice(at + 1)]
 }
 
-/** What it is called before its package.json is read. */
+/** Its label before its package.json is read. */
 export const labelOf = ({ kind, spec }: Origin): string => (kind === 'registry' ? spec : basename(spec))

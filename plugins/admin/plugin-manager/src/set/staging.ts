@@ -8,16 +8,16 @@ import { setUnbuilt } from './errors.ts'
 import { holdSet, removeEmpty } from './hold.ts'
 import { byName, checkedLock, type Lock, type LockedPlugin, lockFile, putInForce, setsOf, settledLock } from './lock.ts'
 
-/** Where one change is prepared: gone with it, or swept by the next. */
+/** The folder of one change. Its disposal or the next change removes it. */
 export interface Staging {
-  /** Of the set that is built in `set`. */
+  /** Id of the set that is built in `set`. */
   readonly id: string
   readonly set: string
-  /** For what is needed on the way. */
+  /** A folder for temporary files. */
   readonly work: string
-  /** Puts the set in its place, whole; returns its folder. */
+  /** Moves the complete set to its place; returns its folder. */
   settle(): Promise<string>
-  /** Takes away what was prepared, and the set where it has settled, unless `keep`. */
+  /** Removes the prepared files, and the moved set unless `keep`. */
   remove(keep: boolean): Promise<void>
 }
 
@@ -52,7 +52,10 @@ function tidy(home: string): void {
   removeEmpty(setsOf(home))
 }
 
-/** Removes what interrupted changes have left, and sets that neither are in force nor were just before. `current` is the change that runs. To be called by who holds the set. */
+/**
+ * Removes leftovers of interrupted changes, and sets that are neither in effect nor the former one. `current` is the running
+ * change. Only the holder of the set may call it.
+ */
 export async function sweep(home: string, keep: Pick<Lock, 'set' | 'former'>, current?: string): Promise<void> {
   const kept = new Set([keep.set, keep.former])
   const sets = (await namesIn(setsOf(home))).filter(name => !kept.has(name)).map(name => join(setsOf(home), name))
@@ -61,7 +64,7 @@ export async function sweep(home: string, keep: Pick<Lock, 'set' | 'former'>, cu
   tidy(home)
 }
 
-/** What a lock was written to before it took its place. */
+/** Temporary files of the lock. */
 async function halfLocks(home: string): Promise<string[]> {
   const file = lockFile(home)
   const names = (await namesIn(dirname(file))).filter(
@@ -79,7 +82,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** A new set that stands, and is not in force. */
+/** A new set in its place that is not in effect. */
 export interface NewSet extends BuiltSet {
   readonly set: string
   readonly kept: readonly LockedPlugin[]
@@ -95,17 +98,17 @@ export interface Stage {
   readonly staging: Staging
   readonly hold: Disposable
   readonly make: () => Promise<NewSet>
-  readonly tell: (step: 'commit') => void
+  readonly notify: (step: 'commit') => void
 }
 
-/** The road from what is planned to what is in force, and back: the same for an install and for a bundle. */
-export function createStagedChange({ home, before, staging, hold, make, tell, ...shown }: Stage): StagedChange {
+/** The steps from a plan to its commit and back, for installs and bundles. */
+export function createStagedChange({ home, before, staging, hold, make, notify, ...shown }: Stage): StagedChange {
   const inTurn = turns()
   let built: NewSet | undefined
   let committed = false
   async function commit(plugins: readonly LockedPlugin[], holds?: () => Promise<boolean>): Promise<Lock> {
     if (built === undefined) throw setUnbuilt()
-    tell('commit')
+    notify('commit')
     const lock = lockOf(before, built, plugins)
     const inForce = await putInForce(home, before, lock, holds)
     committed = inForce === lock
@@ -130,7 +133,7 @@ export function createStagedChange({ home, before, staging, hold, make, tell, ..
   }
 }
 
-/** One after the other; nothing after the last. What is disposed of while it commits would otherwise be in force and gone. */
+/** Runs tasks in order, and none after disposal. Otherwise a disposal during the commit would remove a set in effect. */
 function turns() {
   let turn: Promise<unknown> = Promise.resolve()
   let isOver = false
@@ -160,7 +163,7 @@ function lockOf(before: Lock, { set, kept, plugins: drafts, dependencies }: NewS
   }
 }
 
-/** What was built is not for anybody to choose. */
+/** The built facts are not the user's choice. */
 function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): LockedPlugin {
   const choice = plugins.find(one => one.name === draft.name)
   if (choice === undefined) throw setUnbuilt()
@@ -183,8 +186,9 @@ function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): Locke
 }
 
 /**
- * Changes what is said of installed plugins (enabled, isolation, permissions), no files. `change` returns the new lock, or the same for no change; `holds` tries it, as in
- * `StagedChange.commit`. Resolves with what is in force then. Throws PLUGIN_SET_BUSY, LOCK_INVALID, and what `holds` throws.
+ * Changes the entries of installed plugins (enabled, isolation, permissions), not their files. `change` returns the new lock,
+ * or the same one for no change. `holds` tries it, as in `StagedChange.commit`. Resolves with the lock in effect. Throws
+ * PLUGIN_SET_BUSY, LOCK_INVALID, and the errors of `holds`.
  */
 export async function changeLock(
   home: string,
@@ -199,7 +203,10 @@ export async function changeLock(
   return await putInForce(home, before, lock, holds && (() => holds(before)))
 }
 
-/** Removes every set but the one in force, the former one too: for when no server reads it. Throws PLUGIN_SET_BUSY, LOCK_INVALID. */
+/**
+ * Removes every set except the one in effect, including the former one. Call it only when no server reads it. Throws
+ * PLUGIN_SET_BUSY, LOCK_INVALID.
+ */
 export async function sweepSets(home: string): Promise<void> {
   using _held = await holdSet(home, 'tidying up')
   const { set } = await settledLock(home)

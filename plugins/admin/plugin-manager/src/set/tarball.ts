@@ -6,33 +6,33 @@ import { createGunzip } from 'node:zlib'
 import type { ReadEntry } from 'tar'
 import { archiveWords, tarballUnsafe } from './errors.ts'
 
-/** Bytes, unpacked, and files: no plugin is that big; what is would fill the disk. */
+/** Limits of unpacked bytes and files, which protect the disk. No plugin is that large. */
 const [MOST_BYTES, MOST_FILES] = [1024 ** 3, 100_000]
 const MOST_JSON = 1024 ** 2
 
-/** What a tarball holds, looked at without unpacking it anywhere. */
+/** The contents of a tarball, read without unpacking. */
 export interface Tarball {
   /** `sha512-…` */
   readonly integrity: string
-  /** The text of its package.json; undefined where it has none. */
+  /** The text of its package.json; undefined if it has none. */
   readonly packageJson: string | undefined
   /** Own files: path → SHA-256. */
   readonly contents: ReadonlyMap<string, string>
-  /** Of its own files, unpacked. */
+  /** Unpacked size of its own files. */
   readonly bytes: number
 }
 
-/** Looks into a tarball; `label` is what a person called it. Throws PLUGIN_TARBALL_UNSAFE. */
+/** Inspects a tarball; `label` is the user's name for it. Throws PLUGIN_TARBALL_UNSAFE. */
 export async function readTarball(file: string, label: string, signal?: AbortSignal): Promise<Tarball> {
-  const faults: string[] = []
-  const { contents, hashes, json, take } = gatherEntries(faults)
+  const problems: string[] = []
+  const { contents, hashes, json, take } = gatherEntries(problems)
   try {
     await readArchive(file, { signal, most: MOST_BYTES, onEntry: take })
   } catch (error) {
     signal?.throwIfAborted()
     throw tarballUnsafe(label, `cannot be read: ${archiveWords(error)}`, error)
   }
-  if (faults.length > 0) throw tarballUnsafe(label, `has ${faults[0]}`)
+  if (problems.length > 0) throw tarballUnsafe(label, `has ${problems[0]}`)
   const sorted = [...hashes].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     integrity: `sha512-${createHash('sha512')
@@ -46,10 +46,10 @@ export async function readTarball(file: string, label: string, signal?: AbortSig
   }
 }
 
-/** Path → SHA-256 of each own file in a tarball. */
+/** Hashes of the own files in a tarball: path → SHA-256. */
 export const contentsIn = async (file: string): Promise<ReadonlyMap<string, string>> => (await readTarball(file, '')).contents
 
-function gatherEntries(faults: string[]) {
+function gatherEntries(problems: string[]) {
   const hashes = new Map<string, ReturnType<typeof createHash>>()
   const json: Uint8Array[] = []
   const contents = { bytes: 0 }
@@ -60,14 +60,14 @@ function gatherEntries(faults: string[]) {
     const [first = '', ...rest] = entry.path.split('/')
     const path = rest.join('/')
     top ??= first
-    const fault =
+    const problem =
       strayPath(entry.path) ??
       strayMode(entry) ??
       strayKind(entry, path) ??
       (top === first ? undefined : 'files in more than one folder')
-    if (++entries > MOST_FILES) throw new Error(`it has more than ${MOST_FILES} files and folders`)
-    const found = fault ?? (isFile(entry) ? clash(path) : undefined)
-    if (found !== undefined) faults.push(`${found} (${quoted(entry.path)})`)
+    if (++entries > MOST_FILES) throw new Error(`it contains more than ${MOST_FILES} files and folders`)
+    const found = problem ?? (isFile(entry) ? clash(path) : undefined)
+    if (found !== undefined) problems.push(`${found} (${quoted(entry.path)})`)
     if (found !== undefined || !isFile(entry)) return undefined
     const hash = createHash('sha256')
     hashes.set(path, hash)
@@ -89,42 +89,45 @@ function strayKind(entry: ArchiveEntry, path: string): string | undefined {
   return entry.type.endsWith('Link') ? 'a link' : `a ${entry.type}`
 }
 
-/** One entry of an archive, as it stands there: its path may lead anywhere. */
+/** An entry of an archive, unchecked: its path can lead anywhere. */
 export interface ArchiveEntry {
   readonly path: string
   readonly type: ReadEntry['type']
   readonly size: number
   readonly isExecutable: boolean
-  /** It has the bit for another user's or group's rights, or the sticky one. */
+  /** It has a set-user-id, set-group-id or sticky bit. */
   readonly isSpecial: boolean
-  /** Where a link leads; '' for all else. */
+  /** The target of a link; '' otherwise. */
   readonly target: string
 }
 
 export interface ReadArchive {
   readonly signal?: AbortSignal | undefined
-  /** Bytes, unpacked, after which it is given up. */
+  /** Limit of the unpacked size in bytes. */
   readonly most: number
-  /** What is done with an entry's content, whole or piece by piece; undefined: it is passed over. */
+  /** How to handle the content of an entry, whole or in pieces; undefined skips it. */
   readonly onEntry: (entry: ArchiveEntry) => ((chunk: Uint8Array) => void) | undefined
 }
 
-/** Reads a .tgz from its first entry to its last, and writes nothing. Throws where it is cut, damaged or too big, and what `onEntry` throws. */
+/**
+ * Reads a .tgz from start to end and writes nothing. Throws if it is truncated, damaged or too large, and the errors of
+ * `onEntry`.
+ */
 export async function readArchive(file: string, { signal, most, onEntry }: ReadArchive): Promise<void> {
-  const { Parser } = await import('tar') // not at the start of a server, which only looks at what is installed
-  const faults: unknown[] = []
-  const parser = new Parser({ strict: true, onReadEntry: entry => consume(entry, onEntry, faults) })
-  parser.on('error', error => faults.push(error))
-  // another reader might understand it
-  parser.on('ignoredEntry', ({ type }) => faults.push(new Error(`it has an entry of a kind that is not understood (${type})`)))
+  const { Parser } = await import('tar') // not at the start of a server, which only verifies installed plugins
+  const problems: unknown[] = []
+  const parser = new Parser({ strict: true, onReadEntry: entry => consume(entry, onEntry, problems) })
+  parser.on('error', error => problems.push(error))
+  // another reader may interpret it
+  parser.on('ignoredEntry', ({ type }) => problems.push(new Error(`it has an entry of an unknown kind (${type})`)))
   const check = () => {
-    if (faults.length > 0) throw faults[0]
+    if (problems.length > 0) throw problems[0]
   }
   async function parse(source: AsyncIterable<Buffer>) {
     let bytes = 0
     for await (const chunk of source) {
-      // a second gzip inside would be undone by the parser, out of sight of the limit
-      if (bytes === 0 && isPacked(chunk)) throw new Error('it is packed twice')
+      // the parser would unpack an inner gzip without the limit
+      if (bytes === 0 && isPacked(chunk)) throw new Error('it is compressed twice')
       bytes += chunk.length
       if (bytes > most) throw tooBig(most)
       parser.write(chunk)
@@ -136,12 +139,12 @@ export async function readArchive(file: string, { signal, most, onEntry }: ReadA
   await pipeline(createReadStream(file), createGunzip(), parse, signal ? { signal } : {})
 }
 
-const tooBig = (most: number): Error => new Error(`it holds more than ${most} bytes`)
+const tooBig = (most: number): Error => new Error(`it contains more than ${most} bytes`)
 
-/** How gzip and zstd begin. */
+/** First bytes of gzip and zstd. */
 const isPacked = (chunk: Buffer) => /^(1f8b|28b52ffd)/.test(chunk.subarray(0, 4).toString('hex'))
 
-function consume(entry: ReadEntry, onEntry: ReadArchive['onEntry'], faults: unknown[]): void {
+function consume(entry: ReadEntry, onEntry: ReadArchive['onEntry'], problems: unknown[]): void {
   try {
     const { path, type, size, mode = 0, linkpath = '' } = entry
     const take = onEntry({
@@ -154,20 +157,20 @@ function consume(entry: ReadEntry, onEntry: ReadArchive['onEntry'], faults: unkn
     })
     if (take) entry.on('data', take)
   } catch (error) {
-    faults.push(error)
+    problems.push(error)
   }
   entry.resume()
 }
 
 export const isFile = ({ type }: ArchiveEntry): boolean => type === 'File' || type === 'OldFile' || type === 'ContiguousFile'
 
-/** What file systems take: bytes of a name, and of a path with some left for the folder that it is unpacked in. */
+/** Limits of file systems: bytes of a name, and of a path, with space for the target folder. */
 const [MOST_NAME, MOST_PATH] = [255, 2048]
 
-/** Why a path may lead somewhere else than below the folder that it is unpacked in, or be another for another reader; undefined for a good one. */
+/** Why a path can leave the target folder, or mean another path to another reader; undefined for a safe path. */
 export function strayPath(path: string): string | undefined {
   if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\]/u.test(path)) return 'a backslash, control or hidden character in a path'
-  // what could not be decoded: two names may look the same
+  // undecodable bytes: two names may look the same
   if (path.includes('\ufffd')) return 'a path that is not UTF-8'
   if (Buffer.byteLength(path) > MOST_PATH) return 'a path that is too long'
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) return 'an absolute path'
@@ -177,7 +180,7 @@ export function strayPath(path: string): string | undefined {
   return parts.some(part => part === '..' || part === '.') ? 'a path with . or ..' : undefined
 }
 
-/** A path as an error shows it: short, and nothing in it moves the cursor or hides. */
+/** A path in an error: shortened, with control characters escaped. */
 export const quoted = (path: string): string =>
   JSON.stringify(path.slice(0, SHOWN)).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, one => `\\u{${one.codePointAt(0)!.toString(16)}}`)
 
@@ -186,14 +189,17 @@ const SHOWN = 120
 export const strayMode = ({ isSpecial }: ArchiveEntry): string | undefined =>
   isSpecial ? 'a set-user-id, set-group-id or sticky bit' : undefined
 
-/** Notes the paths of an archive, and says of each why it would overwrite another one somewhere: names that differ in case or Unicode form alone are one file on some systems. */
+/**
+ * Records the paths of an archive and detects clashes: names that differ only in case or Unicode form are one file on some
+ * systems.
+ */
 function clashes(): (path: string) => string | undefined {
   const files = new Set<string>()
   const folders = new Set<string>()
   return path => {
     const name = path.normalize('NFC').toLowerCase()
     const above = [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index))
-    if (files.has(name)) return 'a file twice, or two whose names differ in case or Unicode form alone'
+    if (files.has(name)) return 'a file twice, or two whose names differ only in case or Unicode form'
     if (folders.has(name) || above.some(folder => files.has(folder))) return 'a file and a folder of one name'
     files.add(name)
     for (const folder of above) folders.add(folder)

@@ -6,43 +6,44 @@ import { changedDependencies, changedFiles, filesMissing } from './errors.ts'
 import { type Lock, type LockedPlugin, needsSet, setFolder, tarballName } from './lock.ts'
 import { contentsIn } from './tarball.ts'
 
-/** How many changed files are named. */
+/** How many changed files an error names. */
 const NAMED = 5
 
 /**
- * Whether everything that is installed is as it was: each enabled plugin's own files by hash; the dependencies by size and times, by hash where these differ. Returns what is wrong,
- * nothing thrown: PLUGIN_CHANGED, PLUGIN_FILES_MISSING, each with the plugin (dependencies: without) and the hint.
+ * Verifies all installed plugins: the own files of enabled plugins by hash; dependencies by size and times, and by hash if
+ * these differ. Returns the problems: PLUGIN_CHANGED, PLUGIN_FILES_MISSING, each with the plugin (without for dependencies) and
+ * a hint.
  */
 export async function verifySet(home: string, lock: Lock): Promise<SvcError[]> {
   return problemsOf(home, lock, { enabledOnly: true })
 }
 
-/** As `verifySet`; of disabled plugins too where these are carried on. */
+/** As `verifySet`, including disabled plugins that a change keeps. */
 export async function problemsOf(home: string, lock: Lock, { enabledOnly = false } = {}): Promise<SvcError[]> {
   const wanted = lock.plugins.filter(one => one.enabled || !enabledOnly)
   const gone = wanted.filter(one => !needsSet(one) && !existsSync(join(one.origin.spec, 'package.json'))).map(goneLink)
   const folder = setFolder(home, lock)
   if (folder === undefined) return gone
-  if (!existsSync(folder)) return [...gone, filesMissing(undefined, 'the folder of the installed plugins is gone')]
+  if (!existsSync(folder)) return [...gone, filesMissing(undefined, 'the folder of the installed plugins does not exist')]
   const own = await Promise.all(wanted.filter(needsSet).map(one => pluginProblem(folder, one)))
   const dependencies = dependencyProblem(join(folder, 'node_modules'), lock)
   return [...gone, ...own, dependencies].filter(problem => problem !== undefined)
 }
 
-const goneLink = ({ name }: LockedPlugin) => filesMissing(name, 'the folder that it is linked to is gone')
+const goneLink = ({ name }: LockedPlugin) => filesMissing(name, 'the linked folder does not exist')
 
 async function pluginProblem(set: string, plugin: LockedPlugin): Promise<SvcError | undefined> {
   const folder = join(set, 'node_modules', plugin.name)
-  if (!existsSync(join(folder, 'package.json'))) return filesMissing(plugin.name, 'its files are gone')
+  if (!existsSync(join(folder, 'package.json'))) return filesMissing(plugin.name, 'its files do not exist')
   const contents = contentsOf(folder, ownFiles(folder))
   if (hashOf(contents) === plugin.files) return undefined
   return changedFiles(plugin.name, await changedNames(set, plugin, contents))
 }
 
-/** Changes with every write to the files of a plugin. */
+/** A stamp that changes with every write to the files of a plugin. */
 export const stampOfPlugin = (folder: string): string => stampOf(folder, ownFiles(folder))
 
-/** Compares the files of a plugin with the hash that the lock has; returns their stamp. Throws PLUGIN_CHANGED. */
+/** Compares the files of a plugin with their hash in the lock; returns their stamp. Throws PLUGIN_CHANGED. */
 export function verifyFiles(name: string, folder: string, hash: string): string {
   const files = ownFiles(folder)
   const stamp = stampOf(folder, files)
@@ -50,7 +51,7 @@ export function verifyFiles(name: string, folder: string, hash: string): string 
   return stamp
 }
 
-/** Which files differ from the tarball, which still lies in the set. Where its install scripts ran, they may have made more. */
+/** The files that differ from the tarball in the set. Install scripts may have added others. */
 async function changedNames(set: string, { name, version, scripts }: LockedPlugin, now: ReadonlyMap<string, string>) {
   const then = await contentsIn(join(set, 'tarballs', tarballName(name, version))).catch(() => undefined)
   if (then === undefined) return []
@@ -65,24 +66,27 @@ function dependencyProblem(modules: string, { plugins, dependencies }: Lock): Sv
   return hashOf(contentsOf(modules, files)) === dependencies.files ? undefined : changedDependencies()
 }
 
-/** A file or link below a folder; `path` from there, with `/`. */
+/** A file or link below a folder; `path` is relative, with `/`. */
 export interface FileBelow {
   readonly path: string
   readonly isLink: boolean
-  /** A pipe, a socket, a device: who reads it may wait for ever. */
+  /** A pipe, socket or device, whose reader could wait for ever. */
   readonly isOdd: boolean
 }
 
 type Skip = (path: string) => boolean
 
-/** All files and links below a folder, always in one order; `skip` leaves out a path with all below it. None where there is no such folder. */
+/**
+ * All files and links below a folder in a fixed order. `skip` leaves out a path and everything below it. Empty if the folder
+ * does not exist.
+ */
 export function filesBelow(root: string, skip: Skip = () => false): FileBelow[] {
   const found: FileBelow[] = []
   walk(root, '', skip, found)
   return found
 }
 
-// a start waits for it: one list for all, sorted a folder at a time, is half the work
+// one list sorted per folder takes half the time, and a start waits for it
 function walk(root: string, prefix: string, skip: Skip, found: FileBelow[]): void {
   for (const one of entriesOf(root + prefix)) {
     const path = prefix.slice(1) + (prefix === '' ? '' : '/') + one.name
@@ -101,10 +105,10 @@ function entriesOf(folder: string) {
   }
 }
 
-/** The core of this svc lies outside the set; only a link leads there. */
+/** The core is outside of the set; only a link leads to it. */
 const isHostCore = (path: string) => path === '@svc/core'
 
-/** What lies in node_modules that belongs to no plugin's own files. */
+/** The entries of node_modules that belong to no plugin's own files. */
 export function dependencyFiles(modules: string, plugins: readonly string[]): FileBelow[] {
   const own = new Set(plugins)
   const shared = filesBelow(modules, path => own.has(path) || isHostCore(path))
@@ -117,12 +121,12 @@ export function dependencyFiles(modules: string, plugins: readonly string[]): Fi
 
 const inOrder = (a: string, b: string) => (a < b ? -1 : 1)
 
-/** A package's own files: its dependencies are not among them. */
+/** The own files of a package, without its dependencies. */
 export const ownFiles = (folder: string): FileBelow[] => filesBelow(folder, path => path === 'node_modules')
 
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')
 
-/** What a file holds, as a hash; of a link, where it leads; of what is neither, nothing. */
+/** The hash of a file, or the target of a link; undefined otherwise. */
 export function contentOf(root: string, { path, isLink, isOdd }: FileBelow): string {
   if (isOdd) return 'no file'
   return isLink ? `link ${readlinkSync(join(root, path))}` : sha256(readFileSync(join(root, path)))
@@ -136,7 +140,10 @@ export const contentsOf = (root: string, files: readonly FileBelow[]): Map<strin
 export const hashOf = (contents: ReadonlyMap<string, string>): string =>
   contents.size === 0 ? '' : sha256([...contents].map(([path, content]) => `${path}\0${content}\n`).join(''))
 
-/** A hash that changes with every write to any of the files, at a fraction of the cost of reading them. The time of change (ctime) is in it, which no program can set back. */
+/**
+ * A hash that changes with every write to any of the files, without reading them. It includes the time of change (ctime), which
+ * no program can set back.
+ */
 export function stampOf(root: string, files: readonly FileBelow[]): string {
   if (files.length === 0) return ''
   return sha256(files.map(file => stampLine(root, file)).join(''))

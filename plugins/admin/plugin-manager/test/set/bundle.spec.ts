@@ -108,7 +108,7 @@ describe('a bundle', () => {
       await refused(cut)
     }
     await rm(cut)
-    expect(await refused(cut)).to.contain('no such file')
+    expect(await refused(cut)).to.contain('does not exist')
   })
 
   it('is refused for a byte, a file or a link more than it names', async () => {
@@ -128,7 +128,7 @@ describe('a bundle', () => {
     for (const one of edits) await refused(await changed(one))
   })
 
-  it('is refused where it names itself what leads out, or what its lock does not have', async () => {
+  it('is refused if it names a link out of the bundle, or files that its lock does not have', async () => {
     const link = await changed(folder => {
       symlinkSync('../../../../../etc/passwd', join(folder, 'set/node_modules/svc-plugin-one/passwd'))
       edit(folder, one => ({
@@ -136,7 +136,7 @@ describe('a bundle', () => {
         files: { ...one.files, 'node_modules/svc-plugin-one/passwd': { link: '../../../../../etc/passwd' } },
       }))
     })
-    expect(await refused(link)).to.contain('leads out')
+    expect(await refused(link)).to.contain('leaves the bundle')
     const lying = await changed(folder =>
       edit(folder, one => ({ ...one, plugins: one.plugins.map(plugin => ({ ...plugin, files: '0'.repeat(64) })) }))
     )

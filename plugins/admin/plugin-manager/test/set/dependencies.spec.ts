@@ -20,7 +20,7 @@ describe('what a plugin brings with it', function () {
     const error = await failing(place.change({ install: [{ spec }] }))
     expect(error.code).to.equal('PLUGIN_DEPENDENCY_STRAY')
     expect(error.plugin).to.equal('svc-plugin-reader')
-    expect(error.message).to.match(/^needs project as .*, which is no package of the registry$/)
+    expect(error.message).to.match(/^needs project as .*, which is not a package of the registry$/)
     expect(await stateOf(place)).to.deep.equal({ lock: '', files: [] })
   })
 

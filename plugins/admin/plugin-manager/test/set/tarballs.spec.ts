@@ -74,10 +74,10 @@ describe('a package that shall be installed', () => {
         .and.match(says)
     })
 
-  it('is refused where its tarball is none, cut, packed twice, or would fill the disk', async () => {
+  it('is refused if its tarball is invalid, truncated, compressed twice, or too large', async () => {
     const whole = archive([PACKAGE, { path: 'package/index.js', text: 'x'.repeat(5000) }])
     const bomb = archive([PACKAGE, { path: 'package/zeros', size: 2 ** 31 }])
-    expect(await refused(bomb)).to.contain('holds more than')
+    expect(await refused(bomb)).to.contain('contains more than')
     for (const bytes of [Buffer.from('no archive'), whole.subarray(0, whole.length / 2), gzipSync(whole)])
       expect(await refused(bytes)).to.match(/^PLUGIN_TARBALL_UNSAFE/)
   })
@@ -87,7 +87,7 @@ describe('a package that shall be installed', () => {
       archive([{ path: 'package/package.json', text: typeof pkg === 'string' ? pkg : JSON.stringify(pkg) }])
     const { svc: _svc, ...noPlugin } = plugin('svc-plugin-bad')
     expect(await refused(packed(noPlugin))).to.match(/^PLUGIN_NOT_A_PLUGIN.*"svc"/)
-    expect(await refused(packed('{'))).to.match(/^PLUGIN_NOT_A_PLUGIN.*no JSON/)
+    expect(await refused(packed('{'))).to.match(/^PLUGIN_NOT_A_PLUGIN.*not valid JSON/)
     expect(await refused(archive([{ path: 'package/index.js', text: 'x' }]))).to.match(/^PLUGIN_NOT_A_PLUGIN.*no package\.json/)
     expect(await refused(packed({ ...plugin('../../evil') }))).to.match(/^PLUGIN_NOT_A_PLUGIN.*name/)
     expect(await refused(packed({ ...plugin('svc-plugin-bad', '../1') }))).to.match(/^PLUGIN_NOT_A_PLUGIN.*version/)

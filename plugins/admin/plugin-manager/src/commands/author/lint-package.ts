@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url'
 import { COMMANDS_MODULE, commandsOf } from '@svc/core'
 import { strayDependencies } from '../../set.ts'
 import { TEMPLATES } from '../../templates-folder.ts'
-import type { Finding, Linted, PackageJson } from './plugin-folder.ts'
-import { faultOf } from './new-plugin.ts'
+import type { Finding, LintedPackage, PackageJson } from './plugin-folder.ts'
+import { nameProblem } from './new-plugin.ts'
 
 const error = (code: string, message: string, hint: string): Finding => ({
   level: 'error',
@@ -17,8 +17,8 @@ const error = (code: string, message: string, hint: string): Finding => ({
 })
 const warning = (code: string, message: string, hint: string): Finding => ({ ...error(code, message, hint), level: 'warning' })
 
-/** What is wrong with the package as npm and Node see it. */
-export const packageFindings = (linted: Linted): Finding[] => [
+/** Problems of the package for npm and Node. */
+export const packageFindings = (linted: LintedPackage): Finding[] => [
   ...nameFindings(linted.json),
   ...aboutFindings(linted),
   ...fileFindings(linted),
@@ -28,42 +28,44 @@ export const packageFindings = (linted: Linted): Finding[] => [
 ]
 
 function nameFindings({ name, private: isPrivate }: PackageJson): Finding[] {
-  const fault = typeof name === 'string' ? faultOf(name) : 'package.json has no "name"'
+  const problem = typeof name === 'string' ? nameProblem(name) : 'package.json has no "name"'
   return [
-    ...(fault === undefined ? [] : [error('NAME_INVALID', fault, 'choose another name')]),
-    ...(isPrivate === true ? [error('PRIVATE', '"private": true keeps npm from publishing it', 'take "private" out')] : []),
+    ...(problem === undefined ? [] : [error('NAME_INVALID', problem, 'Choose another name')]),
+    ...(isPrivate === true ? [error('PRIVATE', '"private": true keeps npm from publishing it', 'Remove "private"')] : []),
   ]
 }
 
-function aboutFindings({ folder, json }: Linted): Finding[] {
+function aboutFindings({ folder, json }: LintedPackage): Finding[] {
   const has = (name: RegExp) =>
     ['README.md', 'README', 'readme.md', 'LICENSE', 'LICENSE.md', 'LICENCE'].some(
       one => name.test(one) && existsSync(join(folder, one))
     )
   const keywords = Array.isArray(json.keywords) ? json.keywords : []
   return [
-    ...(has(/readme/i) ? [] : [error('README_MISSING', 'there is no README.md', 'say what it adds, and how it is configured')]),
+    ...(has(/readme/i)
+      ? []
+      : [error('README_MISSING', 'there is no README.md', 'Describe what it adds and how to configure it')]),
     ...(typeof json.license === 'string'
       ? []
-      : [error('LICENSE_MISSING', 'it has no license, so others must not use it', 'add "license": "MIT", or another')]),
-    ...(has(/licen[sc]e/i) ? [] : [warning('LICENSE_FILE_MISSING', 'there is no file LICENSE', 'add the text of the licence')]),
+      : [error('LICENSE_MISSING', 'it has no license, so others cannot use it', 'Add "license": "MIT", or another license')]),
+    ...(has(/licen[sc]e/i) ? [] : [warning('LICENSE_FILE_MISSING', 'there is no file LICENSE', 'Add the text of the license')]),
     ...(keywords.includes('svc-plugin')
       ? []
-      : [error('KEYWORD_MISSING', '`svc plugins search` does not find it', 'add "keywords": ["svc-plugin"]')]),
+      : [error('KEYWORD_MISSING', '`svc plugins search` does not find it', 'Add "keywords": ["svc-plugin"]')]),
     ...(typeof json.description === 'string' && json.description !== ''
       ? []
-      : [warning('DESCRIPTION_MISSING', 'it has no "description"', 'say in one line what it adds')]),
+      : [warning('DESCRIPTION_MISSING', 'it has no "description"', 'Describe in one line what it adds')]),
     ...(Array.isArray(json.files)
       ? []
-      : [warning('FILES_MISSING', 'without "files" all of the folder is published', 'add "files": ["dist"], or ["src"]')]),
+      : [warning('FILES_MISSING', 'without "files", npm publishes the whole folder', 'Add "files": ["dist"], or ["src"]')]),
     ...(json.engines === undefined
-      ? [warning('ENGINES_MISSING', 'it does not say which Node it needs', 'add "engines": { "node": ">=24" }')]
+      ? [warning('ENGINES_MISSING', 'it does not declare its version of Node', 'Add "engines": { "node": ">=24" }')]
       : []),
   ]
 }
 
-/** The files that an installed package is entered by. */
-function fileFindings({ folder, json, info }: Linted): Finding[] {
+/** The entry files of an installed package. */
+function fileFindings({ folder, json, info }: LintedPackage): Finding[] {
   const entries =
     json.exports === undefined ? [typeof json.main === 'string' ? json.main : 'index.js'] : installedOf(json.exports)
   const all = [...new Set(entries)]
@@ -73,11 +75,11 @@ function fileFindings({ folder, json, info }: Linted): Finding[] {
     ...all.flatMap(file => (/^\.[mc]?ts$/.test(extname(file)) && !file.endsWith('.d.ts') ? [stripped(file)] : [])),
     ...(isKey(json.exports, '.') || json.exports === undefined
       ? []
-      : [error('ENTRY_MISSING', '"exports" has no "."', 'let "." name the module of the plugin')]),
+      : [error('ENTRY_MISSING', '"exports" has no "."', 'Let "." name the module of the plugin')]),
     ...(hasCommands && (typeof json.exports === 'string' || !isKey(json.exports, COMMANDS_MODULE)) ? [commandsMissing] : []),
     ...(json.type === 'module' || info?.manifest.runtime !== undefined || all.every(file => file.endsWith('.mjs'))
       ? []
-      : [error('TYPE_MISSING', 'its modules would be read as CommonJS', 'add "type": "module"')]),
+      : [error('TYPE_MISSING', 'Node would load its modules as CommonJS', 'Add "type": "module"')]),
   ]
 }
 
@@ -87,7 +89,7 @@ const isKey = (exports: unknown, key: string) =>
     exports !== null &&
     (Object.hasOwn(exports, key) || (key === '.' && !Object.keys(exports).some(one => one.startsWith('.')))))
 
-/** What `exports` leads to for who has the package installed: not what is for its development. */
+/** The targets of `exports` for users of the package, without the condition for its development. */
 function installedOf(exports: unknown): string[] {
   if (typeof exports === 'string') return [exports]
   if (typeof exports !== 'object' || exports === null) return []
@@ -105,15 +107,15 @@ const commandsMissing = error(
 const missing = (file: string, { scripts = {} }: PackageJson) =>
   error(
     'FILE_MISSING',
-    `${file} is not there`,
-    scripts.build === undefined ? 'fix "exports", or add the file' : 'npm run build writes it'
+    `${file} does not exist`,
+    scripts.build === undefined ? 'Fix "exports", or add the file' : 'Run npm run build, which writes it'
   )
 
 const stripped = (file: string) =>
   error(
     'TYPES_NOT_STRIPPED',
-    `${file} is TypeScript, of which Node strips no types inside node_modules`,
-    'publish JavaScript: build it, and let "exports" name the build'
+    `${file} is TypeScript, and Node strips no types inside node_modules`,
+    'Build it to JavaScript, and let "exports" name the build'
   )
 
 function coreFindings({ dependencies = {}, peerDependencies = {} }: PackageJson): Finding[] {
@@ -121,20 +123,20 @@ function coreFindings({ dependencies = {}, peerDependencies = {} }: PackageJson)
   const own = (
     JSON.parse(readFileSync(new URL('../package.json', TEMPLATES), 'utf8')) as { peerDependencies: Record<string, string> }
   ).peerDependencies['@svc/core']!
-  const hint = `add "peerDependencies": { "@svc/core": "^${own}" }`
+  const hint = `Add "peerDependencies": { "@svc/core": "^${own}" }`
   return [
     ...(dependencies['@svc/core'] === undefined
       ? []
-      : [error('CORE_TWICE', '@svc/core as a dependency would be installed a second time', hint)]),
-    ...(range === undefined ? [error('CORE_MISSING', 'it does not say which @svc/core it works with', hint)] : []),
+      : [error('CORE_TWICE', 'npm would install @svc/core a second time as a dependency', hint)]),
+    ...(range === undefined ? [error('CORE_MISSING', 'it does not declare a range of @svc/core', hint)] : []),
     ...(range === undefined || takes(range, own)
       ? []
-      : [error('CORE_RANGE', `its range "${range}" of @svc/core does not take ${own}, the one of this svc`, hint)]),
-    ...(range === '*' || range === 'latest' ? [warning('CORE_OPEN', 'a later @svc/core may break it', hint)] : []),
+      : [error('CORE_RANGE', `its range "${range}" of @svc/core excludes ${own}, the version of this svc`, hint)]),
+    ...(range === '*' || range === 'latest' ? [warning('CORE_OPEN', 'a later @svc/core can break it', hint)] : []),
   ]
 }
 
-/** Whether a plain range takes a version; a range of several parts is npm's to judge. */
+/** Whether a plain range includes a version. Leaves composed ranges to npm. */
 function takes(range: string, version: string): boolean {
   const [, sign = '', ...wanted] = /^([\^~]?|>=)(\d+)\.(\d+)\.(\d+)$/.exec(range) ?? []
   if (wanted.length === 0) return true
@@ -145,22 +147,22 @@ function takes(range: string, version: string): boolean {
   return at >= fixed && b[at]! > a[at]!
 }
 
-/** What `svc plugins install` refuses, and by the same function. */
-const strayFindings = ({ folder, json }: Linted): Finding[] =>
+/** Uses the same function as `svc plugins install`. */
+const strayFindings = ({ folder, json }: LintedPackage): Finding[] =>
   [json, ...installed(folder, json)].flatMap(one =>
     strayDependencies(one).map(what =>
       error(
         'PLUGIN_DEPENDENCY_STRAY',
-        `${one.name ?? 'it'} ${what}: svc plugins install refuses it`,
-        'let it depend on packages of the registry, by their names and versions'
+        `${one.name ?? 'it'} ${what}: svc plugins install rejects it`,
+        'Depend only on packages of the registry, by name and version'
       )
     )
   )
 
 const INSTALL = ['preinstall', 'install', 'postinstall']
 
-/** Scripts that npm would run where the plugin is installed: they run only where the operator allows them. */
-function scriptFindings({ folder, json }: Linted): Finding[] {
+/** Scripts that npm would run at the installation. svc runs them only with the operator's permission. */
+function scriptFindings({ folder, json }: LintedPackage): Finding[] {
   const found = [
     ...new Set(
       [json, ...installed(folder, json)].flatMap(one =>
@@ -172,12 +174,12 @@ function scriptFindings({ folder, json }: Linted): Finding[] {
     warning(
       'INSTALL_SCRIPTS',
       `${name} has install scripts, which do not run unless the operator allows them`,
-      'do without: a plugin whose parts are missing fails where it is installed'
+      'Remove the install scripts: without them, parts of the plugin are missing after the installation'
     )
   )
 }
 
-/** Its dependencies that are installed, and theirs. */
+/** Its installed dependencies, and theirs. */
 function installed(folder: string, json: PackageJson, seen = new Set<string>()): PackageJson[] {
   return Object.keys(json.dependencies ?? {}).flatMap(name => {
     const file = packageOf(name, folder)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
-import type { Finding, Linted } from './plugin-folder.ts'
+import type { Finding, LintedPackage } from './plugin-folder.ts'
 
 /** A line of source, without comments. */
 interface Line {
@@ -12,8 +12,11 @@ interface Line {
 const ASIDE = new Set(['node_modules', 'dist', 'test', 'tests', 'coverage'])
 const CODE = /(?<!\.d)\.[mc]?[jt]s$/
 
-/** What the source seems to reach and the manifest does not declare: an isolated plugin would be refused it. Warnings: reading is no proof. */
-export function sourceFindings({ folder, info }: Linted): Finding[] {
+/**
+ * Compares the source with the manifest: svc would refuse an isolated plugin what the manifest does not declare. Only warnings,
+ * because reading the source is no proof.
+ */
+export function sourceFindings({ folder, info }: LintedPackage): Finding[] {
   if (info === undefined || info.manifest.runtime !== undefined) return []
   const { env = [], network = [], write = [] } = info.manifest.permissions ?? {}
   const lines = filesBelow(folder).flatMap(file => linesOf(file, relative(folder, file)))
@@ -43,7 +46,7 @@ function filesBelow(folder: string): string[] {
   })
 }
 
-/** Texts stay, comments go; lines keep their numbers. */
+/** Removes comments, keeps texts and line numbers. */
 const COMMENT = /(['"`])(?:\\[^]|(?!\1)[^])*?\1|\/\/.*|\/\*[^]*?\*\//g
 
 function linesOf(file: string, name: string): Line[] {
@@ -63,7 +66,7 @@ const variablesIn = ({ code }: Line): string[] => [
 const hostsIn = ({ code }: Line): string[] =>
   [...code.matchAll(/['"`]https?:\/\/([\w.-]+(?::\d+)?)/g)].map(([, host = '']) => host).filter(host => !NO_HOST.test(host))
 
-/** Hosts in texts that the code does not connect to: examples, this machine, vocabularies. */
+/** Hosts in texts that the code does not connect to: examples, localhost, vocabularies. */
 const NO_HOST = /^(localhost|127\.0\.0\.1|json-schema\.org|www\.w3\.org)(:\d+)?$|(^|\.)example(\.\w+)?$/
 
 const NETWORK = /(?<![\w.])fetch\(|from ['"]node:(https?|http2|net|tls|dgram)['"]/
@@ -101,7 +104,7 @@ const variable = (name: string, line: Line) =>
   warning(
     'ENV_UNDECLARED',
     `it reads the variable ${name}, which its manifest does not declare`,
-    `add it: "permissions": { "env": ["${name}"] }`,
+    `Add it: "permissions": { "env": ["${name}"] }`,
     line
   )
 
@@ -109,7 +112,7 @@ const hostOf = (host: string, line: Line) =>
   warning(
     'NETWORK_UNDECLARED',
     `it names the host ${host}, which its manifest does not declare`,
-    `add it: "permissions": { "network": ["${host}"] }`,
+    `Add it: "permissions": { "network": ["${host}"] }`,
     line
   )
 
@@ -117,15 +120,15 @@ const unnamed = (line: Line) =>
   warning(
     'NETWORK_UNDECLARED',
     'it uses the network, and its manifest declares no host',
-    'name the hosts: "permissions": { "network": ["api.example.org"] }',
+    'Name the hosts: "permissions": { "network": ["api.example.org"] }',
     line
   )
 
 const writes = (name: string, line: Line) =>
   warning(
     'WRITE_UNDECLARED',
-    `it imports ${name} of node:fs, and its manifest declares no path that it writes`,
-    'name the paths: "permissions": { "write": ["…"] }',
+    `it imports ${name} of node:fs, and its manifest declares no path to write`,
+    'Name the paths: "permissions": { "write": ["…"] }',
     line
   )
 
@@ -135,11 +138,11 @@ const closed = ({ what, hint }: (typeof CLOSED_NETWORK)[number], line: Line) =>
 const starts = (line: Line) =>
   warning(
     'PROCESS_STARTED',
-    'it starts processes or threads, which an isolated plugin may not',
-    'do without, or say in the README that it needs `in-process`',
+    'it starts processes or threads, which an isolated plugin cannot do',
+    'Remove them, or document in the README that it needs `in-process`',
     line
   )
 
-/** Each thing once, where it is found first. */
+/** Removes duplicates; the first occurrence stays. */
 const once = (findings: readonly Finding[]) =>
   findings.filter((one, at) => findings.findIndex(other => other.message === one.message) === at)

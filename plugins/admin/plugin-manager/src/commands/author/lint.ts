@@ -4,27 +4,27 @@ import { join } from 'node:path'
 import { DEFAULTS, OURS, reservedFor } from '@svc/cli/program'
 import { asSvcError, commandsOf, type Manifest, messageOf, type PackageInfo, readManifest, routesOf, slotsOf } from '@svc/core'
 import { matchesPattern } from '@svc/runtime/isolation'
-import { type Finding, folderOfPlugin, type Linted, type PackageJson } from './plugin-folder.ts'
+import { type Finding, folderOfPlugin, type LintedPackage, type PackageJson } from './plugin-folder.ts'
 import { packageFindings } from './lint-package.ts'
 import { sourceFindings } from './lint-source.ts'
 
-/** Looks at the package in a folder; nothing of it runs. Throws PLUGIN_UNKNOWN. */
+/** Checks the package in a folder without running its code. Throws PLUGIN_UNKNOWN. */
 export async function lintPlugin(place: string): Promise<Finding[]> {
   const folder = folderOfPlugin(place)
   const file = join(folder, 'package.json')
-  const { info, faults } = await manifestOf(file)
+  const { info, problems } = await manifestOf(file)
   const json = jsonOf(file)
-  const linted: Linted = { folder, json, ...(info ? { info } : {}) }
+  const linted: LintedPackage = { folder, json, ...(info ? { info } : {}) }
   const named = [...(await takenFindings(linted)), ...routeFindings(linted)]
-  return [...faults, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
+  return [...problems, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
 }
 
-async function manifestOf(file: string): Promise<{ info?: PackageInfo; faults: Finding[] }> {
+async function manifestOf(file: string): Promise<{ info?: PackageInfo; problems: Finding[] }> {
   try {
-    return { info: await readManifest(file), faults: [] }
+    return { info: await readManifest(file), problems: [] }
   } catch (error) {
-    const { code, where = 'package.json', hint = 'fix the manifest' } = asSvcError(error, 'MANIFEST_INVALID')
-    return { faults: [{ level: 'error', code, message: messageOf(error), where, hint }] }
+    const { code, where = 'package.json', hint = 'Fix the manifest' } = asSvcError(error, 'MANIFEST_INVALID')
+    return { problems: [{ level: 'error', code, message: messageOf(error), where, hint }] }
   }
 }
 
@@ -32,13 +32,13 @@ function jsonOf(file: string): PackageJson {
   try {
     return Object(JSON.parse(readFileSync(file, 'utf8'))) as PackageJson
   } catch {
-    // the manifest's finding says so
+    // the manifest's finding reports it
     return {}
   }
 }
 
-/** Routes that the manifest declares and a server would not serve. */
-function routeFindings({ info }: Linted): Finding[] {
+/** Declared routes that a server would not serve. */
+function routeFindings({ info }: LintedPackage): Finding[] {
   if (info === undefined) return []
   const { public_routes: open = [] } = info.manifest.permissions ?? {}
   return routesOf(info.manifest).flatMap(([name, { path, scope }]): Finding[] => [
@@ -50,21 +50,21 @@ function routeFindings({ info }: Linted): Finding[] {
 const routeOpen = (name: string, path: string): Finding => ({
   level: 'error',
   code: 'PERMISSION_MISSING',
-  message: `the route "${name}" (${path}) has no scope, so it needs no credential, and the manifest does not ask for the permission`,
-  hint: `give it a scope, or ask for the permission: "permissions": { "public_routes": ["${name}"] }`,
+  message: `the route "${name}" (${path}) has no scope, so it needs no credential, and the manifest does not declare the permission`,
+  hint: `Give it a scope, or declare the permission: "permissions": { "public_routes": ["${name}"] }`,
   where: 'package.json',
 })
 
 const routeReserved = (name: string, path: string): Finding => ({
   level: 'warning',
   code: 'ROUTE_RESERVED',
-  message: `the route "${name}" (${path}) is not served where the plugin runs in a process of its own`,
-  hint: 'choose a path that is not below /.well-known',
+  message: `an isolated plugin cannot serve the route "${name}" (${path})`,
+  hint: 'Choose a path that is not below /.well-known',
   where: 'package.json',
 })
 
-/** Names that svc or one of its own plugins has: the server of who installs it would not start. */
-async function takenFindings({ info }: Linted): Promise<Finding[]> {
+/** Names that svc or one of its plugins uses: a server with this plugin would not start. */
+async function takenFindings({ info }: LintedPackage): Promise<Finding[]> {
   if (info === undefined) return []
   const taken = await curatedNames()
   const names = slotsOf(info.manifest).flatMap(([slot, list]) =>
@@ -76,8 +76,8 @@ async function takenFindings({ info }: Linted): Promise<Finding[]> {
 const nameTaken = (slot: string, name: string, by: string): Finding => ({
   level: 'error',
   code: 'NAME_TAKEN',
-  message: `${slot} has a "${name}" already, of ${by}`,
-  hint: 'choose another name',
+  message: `${by} already has the name "${name}" in ${slot}`,
+  hint: 'Choose another name',
   where: 'package.json',
 })
 
@@ -86,19 +86,19 @@ function commandFindings(name: string): Finding[] {
   return by === undefined ? [] : [{ ...nameTaken('commands', name, by), code: 'COMMAND_TAKEN' }]
 }
 
-/** First words of commands that help has no line for. */
+/** Topics of commands without a help line. */
 const topicFindings = (manifest: Manifest): Finding[] =>
   [...new Set(commandsOf(manifest).flatMap(name => (name.includes(' ') ? [name.split(' ')[0]!] : [])))]
     .filter(topic => manifest.topics?.[topic] === undefined)
     .map(topic => ({
       level: 'warning',
       code: 'TOPIC_UNDESCRIBED',
-      message: `\`svc --help\` has no line of its own for "${topic}": it shows the description of the package`,
-      hint: `add "topics": { "${topic}": "…" } to the "svc" part`,
+      message: `\`svc --help\` has no line for the topic "${topic}" and shows the description of the package`,
+      hint: `Add "topics": { "${topic}": "…" } to the "svc" part`,
       where: 'package.json',
     }))
 
-/** What the curated plugins declare by name: `tools read_file` → who. */
+/** The names that the curated plugins declare, with the plugin: `tools read_file` → its name. */
 async function curatedNames(): Promise<ReadonlyMap<string, string[]>> {
   const names = new Map<string, string[]>()
   for (const plugin of DEFAULTS.plugins as readonly string[]) {
@@ -108,6 +108,6 @@ async function curatedNames(): Promise<ReadonlyMap<string, string[]>> {
   return names
 }
 
-/** Slot and name of all that a manifest declares word for word; commands are none. */
+/** Slot and name of all literal names in a manifest, without commands. */
 export const namesIn = (manifest: Manifest): (readonly [slot: string, name: string])[] =>
   slotsOf(manifest).flatMap(([slot, list]) => list.flatMap(name => (name.includes('*') ? [] : [[slot, name] as const])))

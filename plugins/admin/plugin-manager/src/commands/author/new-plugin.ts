@@ -8,25 +8,25 @@ import { TEMPLATES } from '../../templates-folder.ts'
 import { folderTaken, nameInvalid } from '../errors.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
-/** Kinds of plugins that there is a template of. */
+/** Kinds of plugins that have a template. */
 export const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
 
-interface Asked {
+interface NewPluginOptions {
   readonly name: string
   readonly kind: (typeof KINDS)[number]
   readonly js: boolean
   readonly dir?: string | undefined
 }
 
-/** A package that was made. */
+/** A created package. */
 export interface NewPlugin {
   readonly folder: string
-  /** As paths from the folder. */
+  /** Paths relative to the folder. */
   readonly files: readonly string[]
 }
 
-/** Makes the package of a plugin that passes its kit. Throws NAME_INVALID, FOLDER_TAKEN; then nothing was written. */
-export async function newPlugin({ name, kind, js, dir }: Asked): Promise<NewPlugin> {
+/** Creates a plugin package that passes its test kit. Throws NAME_INVALID and FOLDER_TAKEN before it writes anything. */
+export async function newPlugin({ name, kind, js, dir }: NewPluginOptions): Promise<NewPlugin> {
   const words = wordsOf(name)
   const folder = fromCaller(dir ?? basename(name))
   if (existsSync(folder) && readdirSync(folder).length > 0) throw folderTaken(folder)
@@ -67,7 +67,7 @@ const pathIn = (path: string, words: PluginWords, language: Language) =>
 const inLanguage = (text: string, path: string, language: Language) =>
   path.endsWith('.ts') ? (language === 'js' ? toJavaScript(text) : typed(text)) : text
 
-/** What this svc was built with. */
+/** Versions of the tools that this svc was built with. */
 function coreVersion(): string {
   const text = readFileSync(new URL('../package.json', TEMPLATES), 'utf8')
   return (JSON.parse(text) as { peerDependencies: Record<string, string> }).peerDependencies['@svc/core']!
@@ -75,7 +75,7 @@ function coreVersion(): string {
 
 const CHECKS = { module: 'nodenext', target: 'esnext', strict: true, noEmit: true, skipLibCheck: true }
 
-/** How its types are checked: in JavaScript by the editor, from the comments. */
+/** How its types are checked; in JavaScript the editor checks the comments. */
 function configs(language: Language, { runtime }: Omit<Manifest, 'api'>): Record<string, string> {
   const include = runtime === undefined ? ['src', 'test'] : ['test']
   if (language === 'js') return { 'jsconfig.json': json({ compilerOptions: { ...CHECKS, checkJs: true }, include }) }
@@ -120,11 +120,14 @@ interface Parts {
   readonly language: Language
   readonly manifest: Omit<Manifest, 'api'>
   readonly api: number
-  /** The version of @svc/core that it is written for. */
+  /** The version of @svc/core that the plugin needs. */
   readonly core: string
 }
 
-/** The package.json of a new plugin. In TypeScript its own source is found under the condition `development`, all others find what was built. */
+/**
+ * The package.json of a new plugin. In TypeScript, the condition `development` leads to its source, and all others to its
+ * build.
+ */
 function packageJson({ words, language, manifest, api, core }: Parts): object {
   const isData = manifest.runtime !== undefined
   const isStore = manifest.kind === 'store'
@@ -145,7 +148,7 @@ function packageJson({ words, language, manifest, api, core }: Parts): object {
     files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
     scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
     peerDependencies: { '@svc/core': `^${core}`, ...brought },
-    // svc brings them, as it brings the core
+    // svc provides them, as it provides the core
     ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
     devDependencies: {
       '@svc/core': `^${core}`,
@@ -170,7 +173,7 @@ function exportsOf({ contributes }: Omit<Manifest, 'api'>, isBuilt: boolean): ob
 
 const FOR_JAVASCRIPT = /^\s*\/\/js: /
 
-/** The TypeScript of a template: without what is meant for JavaScript alone. */
+/** The TypeScript of a template, without the parts for JavaScript. */
 const typed = (code: string): string =>
   code
     .split('\n')
@@ -178,8 +181,8 @@ const typed = (code: string): string =>
     .join('\n')
 
 /**
- * The same in JavaScript: types become the JSDoc of the lines that begin with `//js:`. Node blanks types with blanks, so that lines keep their places; here the
- * holes are closed.
+ * The JavaScript of a template. Types become the JSDoc of the lines that begin with `//js:`. Node replaces types by blanks,
+ * which this removes.
  */
 function toJavaScript(code: string): string {
   const lines = quietly(() => stripTypeScriptTypes(code)).split('\n')
@@ -199,7 +202,7 @@ function toJavaScript(code: string): string {
     .replace(/^\n+/, '')
 }
 
-/** Node warns that it may yet change how it strips: the templates are ours, and tests make all of them. */
+/** Node warns that its type stripping is experimental. The templates are svc's own, and tests create all of them. */
 function quietly<T>(work: () => T): T {
   const before = Object.getOwnPropertyDescriptor(process, 'emitWarning')!
   process.emitWarning = () => {}
@@ -210,18 +213,18 @@ function quietly<T>(work: () => T): T {
   }
 }
 
-/** What was a line of types: an empty line is one that the author meant. */
+/** Removes a line that contained only types; empty lines of the author stay. */
 const isHole = (line: string) => line !== '' && line.trim() === ''
-/** A comment, which is left alone when what it speaks of is gone. */
+/** A comment whose code was removed. */
 const isLonely = (line: string) => /^\s*\/\*\*.*\*\/$/.test(line)
 
-/** The words by which a new plugin calls its parts, all made of the package's name. */
+/** The names in a new plugin, derived from the name of its package. */
 interface PluginWords {
   /** `@me/svc-plugin-dice-box`. */
   readonly package: string
   /** `dice-box`. */
   readonly kebab: string
-  /** `dice_box`: what a model reads. */
+  /** `dice_box`, for models. */
   readonly snake: string
   /** `diceBox`. */
   readonly camel: string
@@ -233,9 +236,9 @@ const NPM_NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/
 const LONGEST = 214
 const RESERVED = ['node_modules', 'favicon.ico', ...builtinModules]
 
-/** Checks a name by the rules of npm and makes the words of it. Throws NAME_INVALID. */
+/** Checks a name by the rules of npm and derives the names in the plugin. Throws NAME_INVALID. */
 function wordsOf(name: string): PluginWords {
-  const why = faultOf(name)
+  const why = nameProblem(name)
   if (why !== undefined) throw nameInvalid(name, why)
   const parts = bare(name)
     .split(/[^a-z0-9]+/)
@@ -250,20 +253,20 @@ function wordsOf(name: string): PluginWords {
   }
 }
 
-/** Without scope, and without what says that it is a plugin. */
+/** The name without its scope and its prefix. */
 const bare = (name: string) => name.replace(/^@[^/]*\//, '').replace(/^svc-plugin-(?=.)/, '')
 
-/** What is wrong with the name of a package that is to be published; `undefined`: nothing. */
-export function faultOf(name: string): string | undefined {
-  if (name.length > LONGEST) return `a name has ${LONGEST} characters at most`
+/** The problem with the name of a package to publish; undefined if it is valid. */
+export function nameProblem(name: string): string | undefined {
+  if (name.length > LONGEST) return `a name has at most ${LONGEST} characters`
   if (!NPM_NAME.test(name))
-    return 'a package has a name of a-z, 0-9, "-", "." and "_", like svc-plugin-weather or @me/svc-plugin-weather'
-  if (name.startsWith('@svc/')) return 'names that begin with @svc/ are those of svc itself'
-  if (RESERVED.includes(name)) return 'Node and npm have that name already'
-  return /^[a-z]/.test(bare(name)) ? undefined : 'behind scope and "svc-plugin-" it must begin with a letter'
+    return 'a package name consists of a-z, 0-9, "-", "." and "_", like svc-plugin-weather or @me/svc-plugin-weather'
+  if (name.startsWith('@svc/')) return 'names that begin with @svc/ are reserved for svc'
+  if (RESERVED.includes(name)) return 'Node or npm uses that name'
+  return /^[a-z]/.test(bare(name)) ? undefined : 'after the scope and "svc-plugin-" it must begin with a letter'
 }
 
-/** Puts the words in place of those of the templates. */
+/** Replaces the names of the template. */
 const withWords = (text: string, words: PluginWords): string =>
   text
     .replaceAll('svc-plugin-sample', words.package)

@@ -14,7 +14,7 @@ export interface Finding {
   readonly where?: string
 }
 
-/** A package.json as far as it is looked at here; nothing in it has been checked. */
+/** The unchecked parts of a package.json that the commands read. */
 export interface PackageJson {
   readonly [key: string]: unknown
   readonly name?: string
@@ -24,17 +24,17 @@ export interface PackageJson {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-/** What is looked at. */
-export interface Linted {
+/** A plugin to check. */
+export interface LintedPackage {
   readonly folder: string
   readonly json: PackageJson
-  /** Absent where the manifest has faults. */
+  /** Absent if the manifest is invalid. */
   readonly info?: PackageInfo
 }
 
 export const hasErrors = (findings: readonly Finding[]): boolean => findings.some(({ level }) => level === 'error')
 
-/** Findings as a person reads them, the errors first. */
+/** Findings for a person, errors first. */
 export function findingsText(findings: readonly Finding[]): string {
   const errors = findings.filter(({ level }) => level === 'error')
   const lines = [...errors, ...findings.filter(({ level }) => level !== 'error')].map(lineOf)
@@ -46,7 +46,7 @@ function lineOf({ level, code, message, hint, where }: Finding): string {
   return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
 }
 
-/** The whole path of a plugin's folder. Throws PLUGIN_UNKNOWN where it has no package.json. */
+/** The absolute path of a plugin's folder. Throws PLUGIN_UNKNOWN if it has no package.json. */
 export function folderOfPlugin(place: string): string {
   const folder = fromCaller(place)
   if (!existsSync(join(folder, 'package.json'))) throw noPluginHere(place)

@@ -10,7 +10,7 @@ import { findingsText, hasErrors } from './plugin-folder.ts'
 import { lintPlugin } from './lint.ts'
 import { caseText, hasFailed, summaryText, testPlugin } from './test-plugin.ts'
 
-/** What npm would send. */
+/** The package that npm would send. */
 interface Packed {
   readonly name: string
   readonly version: string
@@ -18,7 +18,7 @@ interface Packed {
   readonly files: readonly { readonly path: string; readonly size: number }[]
 }
 
-interface Asked {
+interface PublishOptions {
   readonly folder: string
   readonly dryRun: boolean
   readonly yes: boolean
@@ -28,8 +28,8 @@ interface Asked {
 const MOST_OUTPUT = 1 << 26
 const NPM_MS = 120_000
 
-/** Lints, tests, shows what npm would send, and sends it after a question. Resolves with the exit code. Throws NOT_PUBLISHED, PACK_FAILED. */
-export async function publishPlugin({ folder, dryRun, yes, print }: Asked): Promise<number> {
+/** Lints, tests, shows the files, asks and publishes. Resolves with the exit code. Throws NOT_PUBLISHED, PACK_FAILED. */
+export async function publishPlugin({ folder, dryRun, yes, print }: PublishOptions): Promise<number> {
   const at = fromCaller(folder)
   const findings = await lintPlugin(at)
   print(findingsText(findings))
@@ -60,7 +60,7 @@ async function pack(cwd: string): Promise<Packed> {
 const packedText = ({ name, version, size, files }: Packed) =>
   [`${name} ${version}: ${files.length} files, ${size} bytes packed`, ...files.map(one => `  ${one.path}`)].join('\n')
 
-/** Without a terminal the answer is no. */
+/** Without a terminal, the answer is no. */
 async function isAgreed(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   using lines = createInterface({ input: process.stdin, output: process.stderr })

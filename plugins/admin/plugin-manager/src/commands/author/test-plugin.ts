@@ -8,7 +8,7 @@ import { milliseconds, visible } from '@svc/cli/command'
 import { folderOfPlugin } from './plugin-folder.ts'
 import { OURS, DEFAULTS, hostOptions } from '@svc/cli/program'
 
-/** What came of one case. */
+/** The result of one case. */
 export interface CaseResult {
   readonly title: string
   readonly state: 'passed' | 'failed' | 'skipped'
@@ -16,7 +16,7 @@ export interface CaseResult {
   readonly error?: string
 }
 
-/** What came of a plugin's kit. */
+/** The result of a plugin's kit. */
 export interface TestResult {
   readonly plugin: string
   readonly version: string
@@ -24,29 +24,35 @@ export interface TestResult {
   readonly cases: readonly CaseResult[]
 }
 
-interface Asked {
+interface TestOptions {
   readonly folder: string
   readonly seed: number
   readonly home: string
 }
 
-/** No case may take longer. */
+/** Time limit of a case. */
 const CASE_MS = 60_000
 
-/** Runs the kit on the plugin in a folder, with the samples of its `test` folder where there are some. Throws PLUGIN_UNKNOWN, MANIFEST_INVALID. */
-export async function testPlugin({ folder, seed, home }: Asked, tell: (result: CaseResult) => void): Promise<TestResult> {
+/**
+ * Runs the kit on the plugin in a folder, with the samples of its `test` folder if it has any. Throws PLUGIN_UNKNOWN,
+ * MANIFEST_INVALID.
+ */
+export async function testPlugin(
+  { folder, seed, home }: TestOptions,
+  onResult: (result: CaseResult) => void
+): Promise<TestResult> {
   const at = folderOfPlugin(folder)
   const { name, version, manifest } = await readManifest(join(at, 'package.json'))
   const { beside: theirs, ...samples } = await samplesOf(at)
   const found = theirs ? undefined : await openPackage(at).catch(() => undefined)
-  // what comes with svc need not be installed beside the plugin
+  // packages that come with svc need not be installed beside the plugin
   const beside =
     theirs?.map(ref => (typeof ref === 'string' ? { use: ref, from: OURS } : ref)) ??
     (await curatedFor(found?.plugin, manifest.runtime, home))
   const results: CaseResult[] = []
   const add = (result: CaseResult) => {
     results.push(result)
-    tell(result)
+    onResult(result)
   }
   using strays = hearStrays(at)
   for (const one of await pluginKit(at, { ...samples, beside, seed })) add(await resultOf(one))
@@ -57,7 +63,10 @@ export async function testPlugin({ folder, seed, home }: Asked, tell: (result: C
 
 const STRAYS = 'throws and rejects nothing outside its calls, which would end a server'
 
-/** Hears what a timer or an event of the plugin throws, which would end this process before its report: each once, with the line of the plugin. */
+/**
+ * Collects errors that timers and events of the plugin throw, each once with its line. Without it they would end this process
+ * before its report.
+ */
 function hearStrays(folder: string): Disposable & { found(): readonly string[] } {
   const seen = new Set<string>()
   const own = `${pathToFileURL(folder).href}/`
@@ -95,7 +104,7 @@ async function resultOf(one: KitCase): Promise<CaseResult> {
 
 const SIGNS = { passed: ['green', 'ok  '], failed: ['red', 'FAIL'], skipped: ['gray', 'skip'] } as const
 
-/** A case as a person reads it. */
+/** A case for a person. */
 export function caseText({ title, state, ms, error = '' }: CaseResult): string {
   const [color, sign] = SIGNS[state]
   const time = ms >= 1000 ? `   (${milliseconds(ms)})` : ''
@@ -116,15 +125,15 @@ export function summaryText({ plugin, version, seed, cases }: TestResult): strin
   const skipped =
     count('skipped') === 0
       ? ''
-      : `, ${count('skipped')} skipped: what it reads and asks there was not looked at (samples in test/samples show more)`
+      : `, ${count('skipped')} skipped: this test did not cover what the plugin reads and asks there (add samples in test/samples)`
   return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
 }
 
-/** The plugins of a test by default: they need no key and no file. */
+/** The default plugins of a test: they need no key and no file. */
 const CONFIG = { plugins: DEFAULTS.plugins, providers: { local: {} } }
 const NO_FILES: Readonly<Record<string, string>> = { '@svc/plugin-store-sqlite': '@svc/plugin-store-memory' }
 
-/** The curated plugins that give a plugin the services it needs, and those what they need; provider-local where there is a chat. */
+/** The curated plugins that provide the services of a plugin, and their own; provider-local for a chat. */
 async function curatedFor(plugin: Plugin | undefined, runtime: string | undefined, home: string): Promise<PluginRef[]> {
   const wanted = [...servicesOf(plugin), ...(runtime === undefined ? [] : [`runtime.${runtime}`])]
   if (wanted.length === 0) return []
@@ -134,7 +143,7 @@ async function curatedFor(plugin: Plugin | undefined, runtime: string | undefine
     const giver = loaded.find(one => one.plugin.provides?.name === service)
     if (!giver || needed.has(giver.name)) continue
     needed.set(giver.name, giver)
-    // what is added here is gone through, too
+    // the loop also visits names that it adds
     wanted.push(...servicesOf(giver.plugin))
   }
   const local = wanted.includes('chat') ? loaded.filter(one => one.name === '@svc/plugin-provider-local') : []

@@ -14,7 +14,7 @@ import {
 } from '@svc/cli/program'
 import { type Config, messageOf, type Plan, planHost, shownPath, StartFailed } from '@svc/core'
 import { type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
-import { tell } from '../change/change.ts'
+import { printSuccess } from '../change/change.ts'
 import { configScattered, configTwice, buildFolderTaken, pluginLinked, pluginLoose } from '../errors.ts'
 import { bundled, copyOne, copyPackage, copyTree, level, packagesFor, rootOf } from './packages.ts'
 
@@ -37,7 +37,7 @@ export async function buildFolder({ folder, config, json }: BuildAsked): Promise
     signal.throwIfAborted()
     if (existsSync(target)) await rmdir(target)
     await rename(part, target)
-    return tell({ json }, { text: textOf(target, plugins), facts: { folder: target, plugins } })
+    return printSuccess({ json }, { text: textOf(target, plugins), facts: { folder: target, plugins } })
   } catch (error) {
     if (!signal.aborted) throw error
     process.stderr.write(`${messageOf(signal.reason)}: nothing was written\n`)
@@ -53,7 +53,7 @@ const textOf = (target: string, plugins: readonly BuiltPlugin[]) =>
 async function writeBuild(part: string, file: string | undefined, signal: AbortSignal): Promise<BuiltPlugin[]> {
   using imports = noteImports()
   const { SVC_PLUGINS } = process.env
-  // what the environment says now would be in no build
+  // a build contains no environment variables
   const place = { ...here(), env: SVC_PLUGINS === undefined ? {} : { SVC_PLUGINS } }
   const config = await findSettings(file === undefined ? {} : { config: file }, place)
   const options = hostOptions(config, place.home)
@@ -79,7 +79,10 @@ async function writeBuild(part: string, file: string | undefined, signal: AbortS
   return plugins
 }
 
-/** The plugins of the plan that came with svc. Throws BUILD_PLUGIN_LOOSE for one that is neither that nor installed, nor code of the configuration itself. */
+/**
+ * The configured plugins that come with svc. Throws BUILD_PLUGIN_LOOSE for a local plugin, unless it is installed or inline
+ * code.
+ */
 function curatedIn({ loaded }: Plan, installed: readonly LockedPlugin[]): string[] {
   const root = rootOf()
   const others = loaded.filter(({ name, found }) => found.declared && !installed.some(one => one.name === name))
@@ -91,11 +94,11 @@ function curatedIn({ loaded }: Plan, installed: readonly LockedPlugin[]): string
   })
 }
 
-/** What a file is called where svc looks for it. */
+/** The name under which svc finds the file. */
 const KNOWN = /^svc\.config\.(ts|mts|js|json|yaml)$/
 const MODULE = /\.[mc]?[jt]s$/
 
-/** Copies the file of configuration and what it imports by relative paths; an empty one where there is none. */
+/** Copies the configuration file and its relative imports; writes an empty one if there is none. */
 async function copyConfig(config: Config, imports: Imports, to: string): Promise<void> {
   const files = config.layers.flatMap(({ file }) => (file === undefined ? [] : [file]))
   const [file, ...others] = files
@@ -125,7 +128,7 @@ async function copyConfig(config: Config, imports: Imports, to: string): Promise
   }
 }
 
-/** Copies what is installed and enabled, verified; returns it. */
+/** Copies the installed, enabled plugins after verification; returns them. */
 async function copyInstalled(to: string): Promise<readonly LockedPlugin[]> {
   const home = setHome()
   const lock = await readLock(home)
@@ -140,13 +143,13 @@ async function copyInstalled(to: string): Promise<readonly LockedPlugin[]> {
   const folder = setFolder(to, built)!
   await copyTree(set, folder, path => path !== 'host/core')
   await mkdir(join(folder, 'host'), { recursive: true })
-  // the core of the build, whatever machine it comes to lie on
+  // a relative link to the core of the build, for any machine
   await symlink('../../../../../node_modules/@svc/core', join(folder, 'host', 'core'))
   await writeFile(lockFile(to), `${JSON.stringify(built, null, 2)}\n`)
   return plugins
 }
 
-/** What is the same wherever and whenever it is built: no times, no path of this machine. */
+/** A lock without times and without paths of this machine, so that builds are identical. */
 function builtLock({ version, plugins, dependencies }: Lock): Lock {
   const plain = plugins.map(one => ({ ...one, origin: { ...one.origin, spec: plainSpec(one) } }))
   const id = createHash('sha256')
@@ -193,14 +196,12 @@ ENTRYPOINT ["node", "start.mjs"]
 CMD ["serve"]
 `
 
-const readme = (plugins: readonly BuiltPlugin[]) => `# A build of svc
-
-\`npm start\` serves (Node.js 24 or newer; no \`npm install\`: node_modules is part of it), \`podman build .\` makes a container of it. Data goes to SVC_HOME, else to \`home/\`.
-
-${plugins.map(({ name, version }) => `- ${name} ${version}`).join('\n')}
+const readme = (
+  plugins: readonly BuiltPlugin[]
+) => `# A build of svc\n\nRun \`npm start\` to serve (Node.js 24 or newer). It needs no \`npm install\`, because it contains node_modules. Run \`podman build .\` to build a container. Data is in SVC_HOME, by default \`home/\`.\n\n${plugins.map(({ name, version }) => `- ${name} ${version}`).join('\n')}
 `
 
-/** Writes what makes a folder of packages a build that starts with one command. */
+/** Writes the files that make a folder of packages a build that starts with one command. */
 async function writeFrame(to: string, version: string, plugins: readonly BuiltPlugin[]): Promise<void> {
   const pkg = {
     name: 'svc-build',

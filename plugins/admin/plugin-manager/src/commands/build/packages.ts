@@ -10,11 +10,11 @@ import { dependencyMissing } from '../errors.ts'
 export interface BuildPackage {
   readonly name: string
   readonly version: string
-  /** Where it lies now; a package of a repository is linked there. */
+  /** Its present location, to which a repository links it. */
   readonly folder: string
-  /** Where it lies in the build: `node_modules/@svc/core`, or within another package. */
+  /** Its location in the build: `node_modules/@svc/core`, or within another package. */
   readonly path: string
-  /** What its package.json says is published, where it is not unpacked from a tarball. */
+  /** The published files, from its package.json; undefined if it is unpacked from a tarball. */
   readonly files: readonly string[] | undefined
 }
 
@@ -30,11 +30,11 @@ interface PackageJson {
 }
 
 const CLI = '@svc/cli'
-/** Plugins that svc itself needs: they read the lock. */
+/** Plugins that svc itself needs, to read the lock. */
 const NEEDED = ['@svc/plugin-manager']
 const MODULES = 'node_modules'
 
-/** The folder whose node_modules this command line runs from. */
+/** The folder with the node_modules of this command line. */
 export function rootOf(): string {
   for (let folder = PACKAGE_FOLDER; dirname(folder) !== folder; folder = dirname(folder)) {
     const found = join(folder, MODULES, CLI)
@@ -43,7 +43,10 @@ export function rootOf(): string {
   throw dependencyMissing(CLI, 'svc')
 }
 
-/** The command line, these plugins, and all that they need, each where it is found at run time. Plugins that came with svc and are not among them stay out. */
+/**
+ * The command line, these plugins and all their dependencies, resolved as at run time. Leaves out other plugins that come with
+ * svc.
+ */
 export function packagesFor(plugins: readonly string[]): BuildPackage[] {
   const root = rootOf()
   const cli = join(root, MODULES, CLI)
@@ -83,12 +86,12 @@ const packageOf = ({ name = '', version = '', files }: PackageJson, folder: stri
 
 function needsOf({ dependencies = {}, optionalDependencies = {}, peerDependencies = {} }: PackageJson) {
   const must = Object.keys(dependencies).filter(name => !Object.hasOwn(optionalDependencies, name))
-  // npm left out a missing peer on purpose
+  // npm skipped a missing optional peer
   const may = [...Object.keys(optionalDependencies), ...Object.keys(peerDependencies)]
   return [...must.map(name => ({ name, optional: false })), ...may.map(name => ({ name, optional: true }))]
 }
 
-/** A package as Node finds it from a folder, but not beyond the root. */
+/** The package that Node finds from a folder, within the root. */
 function near(name: string, from: string, root: string): string | undefined {
   for (let folder = from; folder.startsWith(root); folder = dirname(folder)) {
     const candidate = join(folder, MODULES, name)
@@ -100,7 +103,7 @@ function near(name: string, from: string, root: string): string | undefined {
 const run = promisify(execFile)
 const ASIDE = new Set(['node_modules', 'dist', 'test'])
 
-/** Packages of a repository as they would be published: bundled in a folder of their own, so that the repository stays as it is. Where svc runs from bundles these are it. */
+/** Bundles packages of a repository as for publication, in a separate folder. Returns installed bundles unchanged. */
 export async function bundled(packages: readonly BuildPackage[], work: string, signal: AbortSignal): Promise<BuildPackage[]> {
   const own = packages.filter(one => one.files !== undefined)
   if (!RUNS_SOURCES || own.length === 0) return [...packages]
@@ -112,13 +115,13 @@ export async function bundled(packages: readonly BuildPackage[], work: string, s
 
 const shortOf = ({ name }: BuildPackage) => name.replace(/^@[^/]*\//, '')
 
-/** The same in every build: when a file was written is no part of it. */
+/** A fixed time: the same in every build. */
 const WRITTEN = new Date('2000-01-01T00:00:00Z')
 
-/** Published whatever `files` says. */
+/** npm publishes these files in any case. */
 const ALWAYS = /^(package\.json|readme(\..*)?|licen[cs]e(\..*)?)$/i
 
-/** Whether a file of a package is published, by its path and the words of `files`. */
+/** Whether npm publishes a file, by its path and the entries of `files`. */
 function isPublished(path: string, words: readonly string[]): boolean {
   if (ALWAYS.test(path)) return true
   const matches = (word: string) => matchesGlob(path, word) || matchesGlob(path, `${word}/**`)
@@ -126,16 +129,16 @@ function isPublished(path: string, words: readonly string[]): boolean {
   return words.some(word => !word.startsWith('!') && matches(word)) && !out.some(matches)
 }
 
-/** What only a compiler reads. */
+/** Files for a compiler. */
 const TYPES = /\.d\.[cm]?ts(\.map)?$/
 
-/** Copies a package without what it has installed itself. Of one that lies in a repository only what is published. */
+/** Copies a package without its node_modules; from a repository only its published files. */
 export async function copyPackage(from: string, to: string, files: readonly string[] | undefined): Promise<void> {
   const takes = (path: string) => files === undefined || (isPublished(path, files) && !TYPES.test(path))
   await copyTree(from, to, takes, new Set(['node_modules']))
 }
 
-/** Copies files and links, as they are; nothing of the folders `aside`. */
+/** Copies files and links as they are, except the folders `aside`. */
 export async function copyTree(
   from: string,
   to: string,
@@ -168,13 +171,13 @@ async function filesIn(root: string, folder: string, aside: ReadonlySet<string>)
 
 const copyLink = async (from: string, to: string) => symlink(await readlink(from), to)
 
-/** Another user may run a build: all users may read it, and executables stay executable. */
+/** Makes files readable for all users, because another user can run the build. Executables stay executable. */
 export async function copyOne(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_FICLONE)
   await chmod(to, ((await stat(from)).mode & 0o100) === 0 ? 0o644 : 0o755)
 }
 
-/** Gives a folder and all that is in it the same times, and the folders the same rights. */
+/** Gives everything in a folder the same times, and folders the same mode. */
 export async function level(folder: string): Promise<void> {
   for (const one of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, one.name)

@@ -4,38 +4,41 @@ import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, uns
 import type { SvcError } from '@svc/core'
 import type { BuiltSet, LockedPlugin, Progress, SetOptions, StagedChange } from '../../set.ts'
 import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
-import { checkIsolation, checkNames, goesWithout, isolationOf, type Wish } from './isolation.ts'
+import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { consentMissing } from '../errors.ts'
-import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
+import { refusedText, settleAbandoned, type ChangeResult, tryChange } from './take-up.ts'
 
-/** What a person wants of a change. */
-export interface Asked extends Wish {
+/** The request of a person. */
+export interface ChangeCommand extends IsolationChoice {
   /** `install`, `update`. */
   readonly verb: string
-  /** What has happened: `installed`. */
+  /** The past tense: `installed`. */
   readonly done: string
   readonly yes: boolean
   readonly dryRun: boolean
   readonly json: boolean
   readonly config?: string | undefined
-  /** What is said where there is nothing to change. */
+  /** The message if there is nothing to change. */
   readonly nothing: string
-  /** A bundle says itself where its plugins run: it is looked into before anybody is asked. */
+  /** A bundle contains its isolation modes, so svc unpacks it before the question. */
   readonly isBundle?: boolean
 }
 
-/** Prepares a change, shows what comes, asks, puts it in force, and takes it back where nothing can serve with it. Resolves with the exit code. */
+/**
+ * Prepares a change, shows it, asks, and puts it in effect; restores the former plugins if no server can start with it.
+ * Resolves with the exit code.
+ */
 export async function runChange(
   plan: (home: string, options: SetOptions) => Promise<StagedChange>,
-  asked: Asked
+  asked: ChangeCommand
 ): Promise<number> {
   using interrupt = abortOnInterrupt()
   const { signal } = interrupt
   using progress = openProgress()
   try {
     await settleAbandoned(setHome(), here().home)
-    await using change = await plan(setHome(), { signal, onProgress: progress.tell })
+    await using change = await plan(setHome(), { signal, onProgress: progress.report })
     progress.clear()
     return await carryOut(change, asked, { signal, progress })
   } catch (error) {
@@ -45,23 +48,24 @@ export async function runChange(
   }
 }
 
-interface Around {
+interface ChangeContext {
   readonly signal: AbortSignal
   readonly progress: ProgressLine
 }
 
-async function carryOut(change: StagedChange, asked: Asked, around: Around): Promise<number> {
+async function carryOut(change: StagedChange, asked: ChangeCommand, around: ChangeContext): Promise<number> {
   const { signal, progress } = around
   const early = asked.isBundle === true ? await change.build() : undefined
   const proposals = proposalsOf(change, asked, early)
   progress.clear()
   if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
-    return tell(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
+    return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
   const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
-  if (asked.dryRun) return tell(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
+  if (asked.dryRun)
+    return printSuccess(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
     process.stderr.write('nothing was changed\n')
     return 1
@@ -71,49 +75,59 @@ async function carryOut(change: StagedChange, asked: Asked, around: Around): Pro
   progress.clear()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
-  return tell(asked, { text, facts: { ...facts, servers: taken.urls } })
+  return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
 }
 
-/** Its author may do without some of them: a note, no fault. */
+/** Only a note, because the plugin may work without the variables. */
 function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
   const unset = unsetIn(permissions)
-  return unset.length === 0 ? [] : [`note: of the variables that ${name} may read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
+  return unset.length === 0 ? [] : [`note: of the variables that ${name} can read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
 }
 
-/** What is in force from now on, or was before where nothing can serve with it. */
-async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { config }: Asked, { signal, progress }: Around) {
-  const taking = { config, before: change.before, signal, tell: (step: 'reload' | 'start') => progress.tell({ step }) }
+/** Tries the change; the former plugins stay in effect if it fails. */
+async function takenUp(
+  change: StagedChange,
+  locked: readonly LockedPlugin[],
+  { config }: ChangeCommand,
+  { signal, progress }: ChangeContext
+) {
+  const taking = { config, before: change.before, signal, report: (step: 'reload' | 'start') => progress.report({ step }) }
   const taken = await tryChange(here().home, taking, holds => change.commit(locked, holds))
   signal.throwIfAborted()
   return taken
 }
 
-function proposalsOf(change: StagedChange, asked: Asked, built: BuiltSet | undefined): Proposal[] {
+function proposalsOf(change: StagedChange, asked: ChangeCommand, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
     const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
-    // trust does not move from another machine to this one
+    // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
     return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
   })
 }
 
-/** Whether a plugin that is installed already runs where it shall. */
+/** Whether an installed plugin already has this isolation and trust. */
 const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
   before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
 
-/** The entries of the lock: what the person chose, and what the plugins declare, learnt behind the wall. */
-async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { config }: Asked, { signal, progress }: Around) {
+/** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
+async function lockedOf(
+  built: BuiltSet,
+  proposals: readonly Proposal[],
+  { config }: ChangeCommand,
+  { signal, progress }: ChangeContext
+) {
   const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
-  // what a link declares may be another thing at each start
+  // the declarations of a link can change at each start
   const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
   const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
-  const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
+  const described = await describeAll(folders, { place: here(), config, signal, report: progress.report })
   for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
   const learnt = locked.map(one => described.find(({ name }) => name === one.name) ?? one)
   const known = learnt.filter(one => isImported(one) && one.commands === undefined && one.origin.kind !== 'link')
   const withCommands = await describeCommandsOf(
     known.map(one => ({ locked: one, folder: folderIn(built, one) })),
-    { place: here(), config, signal, tell: progress.tell }
+    { place: here(), config, signal, report: progress.report }
   )
   return learnt.map(one => withCommands.find(({ name }) => name === one.name) ?? one)
 }
@@ -128,7 +142,7 @@ function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<
   return { isolation, trusted }
 }
 
-async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: Asked) {
+async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {
   if (json && yes) return
   const isOpen = proposals.some(one => one.isolation === 'process') && (await goesWithout(config))
   const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
@@ -136,7 +150,7 @@ async function show(proposals: readonly Proposal[], { removed, candidates }: Sta
   stream.write(`${[...proposals.map(one => proposalText(one, isOpen)), ...goes].join('\n\n')}\n\n`)
 }
 
-function questionOf({ candidates }: StagedChange, { verb }: Asked): string {
+function questionOf({ candidates }: StagedChange, { verb }: ChangeCommand): string {
   const [first] = candidates
   const what = candidates.length === 1 ? `${first!.name} ${first!.version}` : `these ${candidates.length} plugins`
   return `${verb[0]!.toUpperCase()}${verb.slice(1)} ${what}?`
@@ -145,13 +159,13 @@ function questionOf({ candidates }: StagedChange, { verb }: Asked): string {
 const namesOf = ({ candidates, removed }: StagedChange) =>
   candidates.length > 0 ? candidates.map(one => `${one.name} ${one.version}`).join(', ') : removed.map(one => one.name).join(', ')
 
-export const servedBy = ({ urls }: TakenUp): string =>
+export const servedBy = ({ urls }: ChangeResult): string =>
   urls.length === 0
-    ? 'no server runs: the next svc serve takes it up'
-    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} taken it up`
+    ? 'no server runs: the next svc serve loads the change'
+    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
 
-/** One line for a person, or one object for a program; the exit code of what went well. */
-export function tell(
+/** Prints a line or a JSON object about a success, and returns its exit code. */
+export function printSuccess(
   { json }: { readonly json: boolean },
   { text, facts }: { readonly text: string; readonly facts: object }
 ): number {
@@ -159,18 +173,18 @@ export function tell(
   return 0
 }
 
-/** Says why a change was taken back; the exit code of that. */
+/** Prints why svc restored the former plugins, and returns the exit code. */
 export function refused({ json }: { readonly json: boolean }, problems: readonly SvcError[]): number {
   if (json)
     process.stdout.write(`${JSON.stringify({ ok: false, rolled_back: true, problems: problems.flatMap(errorFacts) }, null, 2)}\n`)
   else {
-    process.stderr.write('taken back, what was installed before is in force: nothing can serve with it\n\n')
+    process.stderr.write('svc restored the former plugins, because it cannot start with the change:\n\n')
     printError(refusedText(problems))
   }
   return 1
 }
 
-/** Asks a person at the terminal; what is not plainly a yes is a no. Throws CONSENT_MISSING where there is no terminal. */
+/** Asks at the terminal; only a clear yes counts. Throws CONSENT_MISSING without a terminal. */
 async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw consentMissing(verb)
   const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
@@ -181,22 +195,22 @@ async function consent(question: string, verb: string, signal: AbortSignal): Pro
 const WORDS: Readonly<Record<string, string>> = {
   fetch: 'fetching',
   inspect: 'looking into',
-  resolve: 'finding out what it brings with it',
-  copy: 'copying what stays',
-  install: 'putting the packages together',
+  resolve: 'resolving its dependencies',
+  copy: 'copying unchanged packages',
+  install: 'installing the packages',
   scripts: 'running the install scripts of',
-  hash: 'taking the hashes of all files',
+  hash: 'hashing all files',
   unpack: 'unpacking',
   pack: 'packing',
-  commit: 'putting it in force',
+  commit: 'activating the change',
   describe: 'running it once in its sandbox:',
   reload: 'reloading the server',
-  start: 'starting a host with it once',
+  start: 'starting a host once with it',
 }
 
-/** One line on a terminal that says what is under way; nothing where there is none. */
+/** Shows the current step in one line of a terminal; shows nothing elsewhere. */
 export interface ProgressLine extends Disposable {
-  readonly tell: (progress: {
+  readonly report: (progress: {
     readonly step: Progress['step'] | 'describe' | 'reload' | 'start'
     readonly plugin?: string
   }) => void
@@ -208,7 +222,7 @@ const CLEAR = '\r\u001b[K'
 export function openProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
   const clear = () => void (stream.isTTY && stream.write(CLEAR))
   return {
-    tell({ step, plugin = '' }) {
+    report({ step, plugin = '' }) {
       if (!stream.isTTY) return
       const text = `${WORDS[step] ?? step} ${oneLine(plugin)}`.trim()
       stream.write(`${CLEAR}${text.slice(0, Math.max(20, (stream.columns || 80) - 4))} …`)

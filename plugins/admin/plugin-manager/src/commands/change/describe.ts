@@ -20,39 +20,41 @@ import {
   sourceIn,
   commandBroken,
   findSettings,
-  type Place,
+  type CommandPlace,
   entryOf,
 } from '@svc/cli/program'
 import { notBuilt } from '../errors.ts'
 
-interface Around {
-  readonly place: Place
+interface ChangeContext {
+  readonly place: CommandPlace
   readonly config?: string | undefined
   readonly signal: AbortSignal
-  readonly tell: (progress: { readonly step: 'describe'; readonly plugin: string }) => void
+  readonly report: (progress: { readonly step: 'describe'; readonly plugin: string }) => void
 }
 
-/** Runs each plugin once, held to what it may have, to learn what it declares. Throws what importing it throws, and why it cannot be held here. */
+/**
+ * Runs each plugin once in its sandbox and reads its declarations. Throws the error of the import, and ISOLATION_UNAVAILABLE.
+ */
 export async function describeAll(
   plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
-  { place, config, signal, tell }: Around
+  { place, config, signal, report }: ChangeContext
 ): Promise<LockedPlugin[]> {
   if (plugins.length === 0) return []
   const { value } = await findSettings(config === undefined ? {} : { config }, place)
   const described: LockedPlugin[] = []
   for (const { locked, folder } of plugins) {
     signal.throwIfAborted()
-    tell({ step: 'describe', plugin: locked.name })
+    report({ step: 'describe', plugin: locked.name })
     described.push({ ...locked, ...(await Promise.race([describe(locked, folder, value), interruption(signal)])) })
   }
   signal.throwIfAborted()
   return described
 }
 
-/** Describes the commands of each plugin that declares some, in a process of its own, for help and completion. Throws COMMAND_BROKEN. */
+/** Describes the commands of plugins in their own processes, for help and completion. Throws COMMAND_BROKEN. */
 export async function describeCommandsOf(
   plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
-  { place, config, signal, tell }: Around
+  { place, config, signal, report }: ChangeContext
 ): Promise<LockedPlugin[]> {
   const found = plugins.flatMap(({ locked, folder }) => {
     const source = sourceIn(folder, entryOf(locked, folder))
@@ -63,7 +65,7 @@ export async function describeCommandsOf(
   const described: LockedPlugin[] = []
   for (const { locked, source } of found) {
     signal.throwIfAborted()
-    tell({ step: 'describe', plugin: locked.name })
+    report({ step: 'describe', plugin: locked.name })
     const facts = await describeInProcess(source, value).catch((error: unknown) => {
       throw commandBroken(source.ids[0]!.replaceAll(':', ' '), locked.name, error)
     })
@@ -75,7 +77,7 @@ export async function describeCommandsOf(
       throw commandBroken(
         broken.replaceAll(':', ' '),
         locked.name,
-        new TypeError(`its "${wrongFact(facts[broken])}" has not the form that oclif's help reads`)
+        new TypeError(`its "${wrongFact(facts[broken])}" does not have the form that oclif's help reads`)
       )
     described.push({ ...locked, commands: facts })
   }
@@ -98,7 +100,7 @@ async function describe(
   return declares === undefined ? {} : { declares }
 }
 
-/** Throws PLUGIN_IMPORT_FAILED where the file is not there that would be imported. Whatever else is wrong, a start tells. */
+/** Throws PLUGIN_IMPORT_FAILED if the module does not exist. A start reports all other problems. */
 export async function checkBuilt(locked: LockedPlugin, folder: string): Promise<void> {
   let unbuilt: SvcError | undefined
   await planAlone({ ...locked, isolation: 'process' }, folder, async info => {
@@ -107,18 +109,21 @@ export async function checkBuilt(locked: LockedPlugin, folder: string): Promise<
   if (unbuilt) throw unbuilt
 }
 
-type Taken = Parameters<Isolate>[0]
+type IsolatedModule = Parameters<Isolate>[0]
 
-function unbuiltOf({ name, module, folder }: Pick<Taken, 'name' | 'module' | 'folder'>): SvcError | undefined {
+function unbuiltOf({ name, module, folder }: Pick<IsolatedModule, 'name' | 'module' | 'folder'>): SvcError | undefined {
   const file = fileURLToPath(module)
   return existsSync(file) ? undefined : notBuilt(name, relative(folder, file))
 }
 
-/** A plan of this plugin alone, whose module is not imported but given to `take`. Where it has instances it gets an entry: without one a plan asks nothing of it. */
+/**
+ * Plans only this plugin and passes its module to `take` instead of importing it. Adds an entry for a plugin with instances,
+ * because the plan ignores it otherwise.
+ */
 async function planAlone(
   locked: LockedPlugin,
   folder: string,
-  take: (info: Taken) => Promise<void>
+  take: (info: IsolatedModule) => Promise<void>
 ): Promise<readonly SvcError[]> {
   const { instances } = (await readManifest(join(folder, 'package.json'))).manifest
   const entries = instances ? nested(instances.section.split('.'), { [instances.type]: { type: instances.type } }) : {}

@@ -2,16 +2,16 @@ import { open } from 'node:fs/promises'
 import { constants, gunzipSync } from 'node:zlib'
 import { dottedFromCaller, setHome } from '@svc/cli/program'
 import { type LockedPlugin, planChange, planRestore, readLock } from '../../set.ts'
-import { type Asked, runChange, tell } from './change.ts'
+import { type ChangeCommand, runChange, printSuccess } from './change.ts'
 import { notInstalled, severalWithBundle } from '../errors.ts'
 
-export interface InstallAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
+export interface InstallAsked extends Pick<ChangeCommand, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
   readonly specs: readonly string[]
   readonly offline: boolean
   readonly scripts: boolean
 }
 
-/** `svc plugins install`: plugins from anywhere, or the whole set of a bundle; resolves with the exit code. */
+/** `svc plugins install`: installs plugins, or the whole set of a bundle; resolves with the exit code. */
 export async function installPlugins({ specs: words, offline, scripts, ...asked }: InstallAsked): Promise<number> {
   const specs = words.map(dottedFromCaller)
   const bundles = await Promise.all(specs.map(isBundle))
@@ -36,7 +36,7 @@ export async function installPlugins({ specs: words, offline, scripts, ...asked 
   })
 }
 
-/** `svc plugins link`: a folder that is used where it lies. */
+/** `svc plugins link`: uses a plugin in its folder. */
 export const linkPlugin = ({
   folder,
   ...asked
@@ -49,15 +49,18 @@ export const linkPlugin = ({
   })
 
 const TARBALL = /\.(tgz|tar\.gz)$/
-/** The first entry of a bundle; that of a package's tarball lies in a folder. */
+/** The first entry of a bundle. In the tarball of a package, the first entry is in a folder. */
 const FIRST = 'bundle.json\0'
 const HEAD_BYTES = 4096
 
-/** Whether a file is a bundle of `svc plugins pack`, by its first name; an unreadable file is not a bundle, and its reader reports why. */
+/**
+ * Whether a file is a bundle of `svc plugins pack`, by its first entry. An unreadable file is not a bundle; its reader reports
+ * the error.
+ */
 async function isBundle(file: string): Promise<boolean> {
   if (!TARBALL.test(file)) return false
   try {
-    // the rest of it is not looked at, and need not be there
+    // the rest is not read, and can be missing
     return gunzipSync(await headOf(file), { finishFlush: constants.Z_SYNC_FLUSH })
       .toString('latin1')
       .startsWith(FIRST)
@@ -73,26 +76,26 @@ async function headOf(file: string): Promise<Uint8Array> {
   return head.subarray(0, bytesRead)
 }
 
-export interface UpdateAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
-  /** None: all. */
+export interface UpdateAsked extends Pick<ChangeCommand, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
+  /** Empty: all. */
   readonly names: readonly string[]
   readonly offline: boolean
 }
 
-/** `svc plugins update`: each is asked for again as it was installed. */
+/** `svc plugins update`: requests each plugin again in the way it was installed. */
 export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): Promise<number> {
   const { plugins } = await readLock(setHome())
   for (const name of names) named(plugins, name)
-  if (plugins.length === 0) return tell(asked, { text: 'no plugin is installed', facts: { plugins: [], removed: [] } })
+  if (plugins.length === 0) return printSuccess(asked, { text: 'no plugin is installed', facts: { plugins: [], removed: [] } })
   return runChange((home, options) => planChange(home, { update: names.length > 0 ? names : 'all', offline }, options), {
     ...asked,
     verb: 'update',
     done: 'updated',
-    nothing: 'nothing newer than what is installed',
+    nothing: 'all plugins are up to date',
   })
 }
 
-/** An installed plugin. Throws PLUGIN_NOT_INSTALLED. */
+/** Returns an installed plugin. Throws PLUGIN_NOT_INSTALLED. */
 export function named(plugins: readonly LockedPlugin[], name: string): LockedPlugin {
   const found = plugins.find(one => one.name === name)
   if (found) return found

@@ -7,14 +7,14 @@ import type { Candidate, IsolationMode, LockedPlugin, StagedChange } from '../..
 import { namesIn } from '../author/lint.ts'
 import { isolationUnfit, nameTaken, needsTrust } from '../errors.ts'
 
-/** What a person says of how a plugin shall run. */
-export interface Wish {
+/** The user's choice of isolation. */
+export interface IsolationChoice {
   readonly isolation?: IsolationMode | undefined
   readonly trust: boolean
 }
 
-/** Where a plugin will run: as it is wished, as it did before, else behind a wall. */
-export function isolationOf({ manifest }: Candidate, { isolation }: Wish, before?: LockedPlugin): IsolationMode {
+/** The isolation of a plugin: the requested one, the former one, or `process`. */
+export function isolationOf({ manifest }: Candidate, { isolation }: IsolationChoice, before?: LockedPlugin): IsolationMode {
   if (isolation !== undefined) return isolation
   const read = readAs(manifest)
   if (read !== undefined) return read
@@ -23,39 +23,39 @@ export function isolationOf({ manifest }: Candidate, { isolation }: Wish, before
   return known === 'in-process' ? known : 'process'
 }
 
-/** How a plugin is taken whose code is never imported. */
+/** The mode of a plugin whose code svc does not import. */
 const readAs = ({ runtime }: Manifest) => (runtime === undefined ? undefined : runtime === 'quickjs' ? 'quickjs' : 'data')
 
-/** Throws PLUGIN_ISOLATION_UNFIT for what cannot run there, PLUGIN_NEEDS_TRUST for what would run where nothing holds it. */
+/** Throws PLUGIN_ISOLATION_UNFIT if the plugin cannot run in this mode, and PLUGIN_NEEDS_TRUST if nothing would isolate it. */
 export function checkIsolation({ name, manifest }: Candidate, mode: IsolationMode, trusted: boolean): void {
   const why = whyInProcess(manifest)
   const read = readAs(manifest)
   if (read !== undefined && mode !== read) throw isolationUnfit(name, mode, `its manifest has "runtime": "${manifest.runtime}"`)
   if (read === undefined && mode === 'quickjs') throw isolationUnfit(name, mode, 'its manifest has no "runtime": "quickjs"')
-  if (mode === 'process' && why !== undefined) throw isolationUnfit(name, mode, `${why}, which works in the process of svc only`)
-  if (mode === 'in-process' && !trusted) throw needsTrust(name, why ?? '--isolation in-process was said')
+  if (mode === 'process' && why !== undefined) throw isolationUnfit(name, mode, `${why}, which works only in the process of svc`)
+  if (mode === 'in-process' && !trusted) throw needsTrust(name, why ?? 'you passed --isolation in-process')
 }
 
-/** Whether the configuration lets plugins run in processes of their own where this machine has no sandbox that can hold them. */
+/** Whether the configuration allows isolated plugins on a machine without a sandbox. */
 export async function goesWithout(config?: string): Promise<boolean> {
   const { value } = await findSettings(config === undefined ? {} : { config })
   return !['refuse', undefined].includes(get(value, ['isolation', 'without_sandbox']) as string | undefined)
 }
 
-/** Where a plugin runs and what holds it, for a person. */
+/** Describes the isolation for a person. */
 export const runsText = (mode: IsolationMode, isOpen: boolean): string =>
   mode === 'process' && isOpen ? WITHOUT : ISOLATIONS[mode]
 
 const WITHOUT =
-  'in a process of its own, held to what it may only where this machine has a sandbox; else, as isolation.without_sandbox says, the NETWORK IS OPEN to it and its memory has no limit'
+  'in its own process, with its permissions enforced only if this machine has a sandbox; otherwise, as isolation.without_sandbox says, its NETWORK IS OPEN and its memory has no limit'
 const ISOLATIONS: Readonly<Record<IsolationMode, string>> = {
-  process: 'in a process of its own, held to what it may',
-  'in-process': 'in the process of svc: nothing holds it to what it may',
-  quickjs: 'in the JavaScript sandbox, held to what it may',
+  process: 'in its own process, with its permissions enforced',
+  'in-process': 'in the process of svc, without isolation',
+  quickjs: 'in the JavaScript sandbox, with its permissions enforced',
   data: 'nowhere: it is data, which the plugin of its runtime reads',
 }
 
-/** Throws NAME_TAKEN where what a plugin that comes declares is another's by both manifests: that is known before anything of it is put together. */
+/** Throws NAME_TAKEN if a new plugin declares a name of another plugin. The manifests show it before svc installs packages. */
 export async function checkNames({ before, candidates, removed }: StagedChange, config?: string): Promise<void> {
   const going = new Set([...candidates, ...removed].map(one => one.name))
   const installed = { ...before, plugins: before.plugins.filter(one => !going.has(one.name)) }
@@ -70,7 +70,10 @@ export async function checkNames({ before, candidates, removed }: StagedChange, 
     }
 }
 
-/** `tools read_file` → who, by the manifests of what came with svc and of what is installed: of others a start tells. */
+/**
+ * The declared names of all plugins of svc and all installed ones: `tools read_file` → plugin. A start reports clashes with
+ * others.
+ */
 async function namesOf(entries: readonly PluginEntry[]): Promise<Map<string, string>> {
   const files = entries.map(({ use }) => (typeof use === 'string' ? fileOf(use) : undefined)).filter(file => file !== undefined)
   const infos = await Promise.all(files.filter(existsSync).map(readManifest))

@@ -5,7 +5,7 @@ import { abortOnInterrupt, endUnchanged, fromCaller, here, INTERRUPTED, setHome 
 import { shownPath, systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
 import { changeLock, type Lock, packSet, planChange, readLock, searchPlugins, sweepSets } from '../../set.ts'
-import { openProgress, refused, runChange, servedBy, tell } from './change.ts'
+import { openProgress, refused, runChange, servedBy, printSuccess } from './change.ts'
 import { named } from './install.ts'
 import { tryChange } from './take-up.ts'
 
@@ -26,17 +26,20 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
   const word = enabled ? 'enabled' : 'disabled'
   const facts = { [word]: names }
   if (names.every(name => named(before.plugins, name).enabled === enabled))
-    return tell(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
+    return printSuccess(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
   const taking = {
     config: asked.config,
     before,
     signal: interrupt.signal,
-    tell: (step: 'reload' | 'start') => progress.tell({ step }),
+    report: (step: 'reload' | 'start') => progress.report({ step }),
   }
   const taken = await tryChange(here().home, taking, holds => changeLock(home, lock => switched(lock, names, enabled), holds))
   progress.clear()
   if (taken.problems.length === 0 && !interrupt.signal.aborted)
-    return tell(asked, { text: `${word} ${names.join(', ')}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
+    return printSuccess(asked, {
+      text: `${word} ${names.join(', ')}; ${servedBy(taken)}`,
+      facts: { ...facts, servers: taken.urls },
+    })
   return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
 }
 
@@ -51,7 +54,7 @@ export interface UninstallAsked {
   readonly config?: string | undefined
 }
 
-/** `svc plugins uninstall`: takes plugins out, and their files with them once no worker reads them. */
+/** `svc plugins uninstall`: removes plugins, and deletes their files when no worker uses them. */
 export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Promise<number> {
   const { plugins } = await readLock(setHome())
   for (const name of names) named(plugins, name)
@@ -62,7 +65,7 @@ export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Pro
     yes: true,
     dryRun: false,
     trust: false,
-    nothing: 'nothing to take out',
+    nothing: 'nothing to uninstall',
   })
   if (code === 0) await sweepOnceUnread()
   return code
@@ -71,11 +74,11 @@ export async function uninstallPlugins({ names, ...asked }: UninstallAsked): Pro
 const PATIENCE_MS = 5_000
 const STEP_MS = 50
 
-/** Old workers end what they began, and may read files meanwhile; what is left behind then goes with the next change. */
+/** Old workers may read files until they end. The next change deletes these files. */
 async function sweepOnceUnread(): Promise<void> {
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await setTimeout(STEP_MS))
     if (!(await isDraining())) return sweepSets(setHome())
-  process.stderr.write('note: old workers end what they began; the files go with the next change of plugins\n')
+  process.stderr.write('note: old workers finish their requests; the next change of plugins deletes the files\n')
 }
 
 async function isDraining(): Promise<boolean> {
@@ -85,13 +88,13 @@ async function isDraining(): Promise<boolean> {
   return infos.some(({ workers }) => workers.some(one => one.state === 'draining'))
 }
 
-/** `svc plugins pack`: all that is installed, in one file. */
+/** `svc plugins pack`: writes all installed plugins into one file. */
 export async function packPlugins({ file, json }: { readonly file: string; readonly json: boolean }): Promise<number> {
   using interrupt = abortOnInterrupt()
   using progress = openProgress()
   const path = fromCaller(file)
   try {
-    await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.tell })
+    await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.report })
   } catch (error) {
     if (!interrupt.signal.aborted) throw error
     progress.clear()
@@ -101,18 +104,21 @@ export async function packPlugins({ file, json }: { readonly file: string; reado
   progress.clear()
   const names = (await readLock(setHome())).plugins.map(one => `${one.name} ${one.version}`)
   const bytes = statSync(path).size
-  return tell({ json }, { text: `wrote ${shownPath(path)}: ${names.join(', ')}`, facts: { file: path, bytes, plugins: names } })
+  return printSuccess(
+    { json },
+    { text: `wrote ${shownPath(path)}: ${names.join(', ')}`, facts: { file: path, bytes, plugins: names } }
+  )
 }
 
 const DATE = 'YYYY-MM-DD'.length
 const HEAD = ['NAME', 'VERSION', 'OF', 'WHAT IT DOES']
 
-/** `svc plugins search`: what the registry has under the keyword svc-plugin. */
+/** `svc plugins search`: lists packages of the registry with the keyword svc-plugin. */
 export async function searchRegistry({ text, json }: { readonly text: string; readonly json: boolean }): Promise<number> {
   using interrupt = abortOnInterrupt()
   const found = await searchPlugins(text, { signal: interrupt.signal })
   if (json) process.stdout.write(`${JSON.stringify({ plugins: found }, null, 2)}\n`)
-  else if (found.length === 0) process.stderr.write('the registry has no plugin like that (keyword svc-plugin)\n')
+  else if (found.length === 0) process.stderr.write('the registry has no matching plugin (keyword svc-plugin)\n')
   else {
     const rows = found.map(one =>
       [one.name, one.version, one.date.slice(0, DATE), clipped(oneLine(one.description), 80)].map(text => visible(oneLine(text)))

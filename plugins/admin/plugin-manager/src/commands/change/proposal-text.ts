@@ -7,14 +7,16 @@ import { type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from 
 import type { Candidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
 import { runsText } from './isolation.ts'
 
-/** A plugin as it would be, and where it would run; why not, where it may not. */
+/** A plugin to install, with its isolation. */
 export interface Proposal {
   readonly candidate: Candidate
   readonly isolation: IsolationMode
   readonly trusted: boolean
 }
 
-/** What a plugin is and asks for, as a person reads it before it is let in. `isOpen`: its process may run where no sandbox holds it. */
+/**
+ * Describes a plugin and its permissions to a person before the installation. `isOpen`: its process can run without a sandbox.
+ */
 export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean): string {
   const { name, version, from, manifest, description } = candidate
   const versions = from === undefined || from === version ? version : `${from} → ${version}`
@@ -38,7 +40,7 @@ export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean
 type Row = readonly [word: string, text: string]
 const rowsOf = (word: string, texts: readonly string[]): Row[] => texts.map((text, at) => [at === 0 ? word : '', text])
 
-/** Where a plugin came from, in words. */
+/** The origin of a plugin, for a person. */
 export function originWords({ kind, spec }: Origin): string {
   if (kind === 'registry') return `the registry, as ${spec}`
   return `${kind === 'link' ? 'a link to the folder' : `the ${kind}`} ${shownPath(spec)}`
@@ -49,18 +51,18 @@ const addedWords = (contributes: Candidate['manifest']['contributes'] = {}): str
     ([slot, names]) => `${slot}: ${(Array.isArray(names) ? (names as string[]) : Object.keys(names)).join(', ')}`
   )
 
-/** Which credentials a scheme reads, only its code says. */
+/** Only the code of a scheme determines which credentials it reads. */
 const schemeWords = (manifest: Candidate['manifest']): string[] =>
   slotsOf(manifest).flatMap(([slot, names]) =>
     slot === 'auth_schemes'
-      ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and says who may do what`)
+      ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and decides what their owners can do`)
       : []
   )
 
-/** Only an update has something to compare with. */
+/** Only an update has a former version to compare. */
 function changeRows({ from, permissionChange: { added, removed } }: Candidate): Row[] {
   if (from === undefined) return []
-  if (added.length + removed.length === 0) return [['asks', 'for the same as before']]
+  if (added.length + removed.length === 0) return [['asks', 'for the same permissions as before']]
   return [
     ...rowsOf(
       'asks',
@@ -73,7 +75,7 @@ function changeRows({ from, permissionChange: { added, removed } }: Candidate): 
 function scriptWords({ installScripts, scripts }: Candidate): string {
   if (installScripts.length === 0) return 'none at install'
   const names = installScripts.join(', ')
-  return scripts ? `${names}: WILL RUN NOW, held by nothing` : `${names}: will not run (--allow-scripts lets them)`
+  return scripts ? `${names}: WILL RUN NOW, without isolation` : `${names}: will not run (--allow-scripts runs them)`
 }
 
 function bringsWords({ dependencies, dependencyScripts }: Candidate): string {
@@ -81,18 +83,18 @@ function bringsWords({ dependencies, dependencyScripts }: Candidate): string {
   return dependencyScripts.length === 0 ? count : `${count}; the install scripts of ${dependencyScripts.join(', ')} never run`
 }
 
-/** As the registry reports it, unchecked. */
+/** The claims of the registry, unchecked. */
 function signedWords({ registry }: Candidate): string[] {
   if (registry === undefined) return []
   const { signatures, provenance } = registry
   const keys =
     signatures === 0 ? 'by no key of the registry' : `by ${signatures} ${signatures === 1 ? 'key' : 'keys'} of the registry`
   return [
-    `${keys}; ${provenance === undefined ? 'no statement of where it was built' : `where it was built: ${provenance}`} (as the registry reports, unchecked)`,
+    `${keys}; ${provenance === undefined ? 'no statement of where it was built' : `where it was built: ${provenance}`} (claimed by the registry, unchecked)`,
   ]
 }
 
-/** The same for a program. */
+/** The same as JSON. */
 export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
   name: candidate.name,
   version: candidate.version,
@@ -116,7 +118,7 @@ export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
   same: candidate.same,
 })
 
-/** An installed plugin for a program. */
+/** An installed plugin as JSON. */
 export const lockedFacts = ({
   name,
   version,
@@ -139,9 +141,9 @@ export const lockedFacts = ({
   trusted,
 })
 
-interface Asked {
+interface ChangeCommand {
   readonly text: string
-  /** It is everything of its kind, or nearly. */
+  /** Whether a permission covers nearly everything of its kind. */
   readonly isWide: boolean
 }
 
@@ -152,39 +154,39 @@ interface Kind {
 
 const hasStar = (name: string) => name.includes('*')
 
-/** What is heavy stands before what is light: of a long list people read the first lines. */
+/** Serious permissions come first: people read the first lines of a long list. */
 const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
   public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
   credential_headers: {
-    say: name => `see the credentials that clients send in ${name}, the API key and tokens of svc among them`,
+    say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
     isWide: () => true,
   },
-  services: { say: name => `use ${name} of this service, with all that it holds`, isWide: hasStar },
-  hooks: { say: name => `join ${name}: see and change what goes through it`, isWide: hasStar },
+  services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
+  hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
   env: { say: name => `read the variable ${name}`, isWide: hasStar },
-  // *.example.org is one owner's, *.org is everybody's
+  // *.example.org has one owner, *.org has many
   network: { say: host => `connect to ${host}`, isWide: host => /^\*(\.[^.]*)?(:\d+)?$/.test(host) },
 }
 
-/** A path with a whole home in it, or all that lies where svc is started. */
+/** A path that contains a whole home, or the folder in which svc starts. */
 function holdsAPerson(path: string): boolean {
   const whole = resolve(path)
   const isAround = (place: string) => place === whole || place.startsWith(whole.endsWith(sep) ? whole : whole + sep)
   return isAround(homedir()) || isAround(process.cwd())
 }
 
-/** As many as a person reads. */
+/** Number of permissions that a person reads. */
 const MOST = 20
 
-/** What a plugin may do, in words: what is wide first and marked, and of a long list how many more there are. What may nothing says so. */
+/** Describes permissions: wide ones first and marked; a long list is shortened. */
 export function permissionWords(permissions: Permissions): string[] {
   const all = (Object.keys(KINDS) as (keyof Permissions)[]).flatMap(kind =>
     (permissions[kind] ?? []).map(name => askedOf(kind, name))
   )
   if (all.length === 0)
-    return ['nothing beyond its own files, and those of the system that every program reads: no network, no variables']
+    return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
   const wide = all.filter(one => one.isWide)
   const others = all.filter(one => !one.isWide)
   const rest = others.length - MOST
@@ -195,12 +197,12 @@ export function permissionWords(permissions: Permissions): string[] {
   ]
 }
 
-const askedOf = (kind: keyof Permissions, name: string): Asked => ({
+const askedOf = (kind: keyof Permissions, name: string): ChangeCommand => ({
   text: KINDS[kind].say(name),
   isWide: KINDS[kind].isWide(name),
 })
 
-/** The routes of a plugin, in words: those that need no credential first. */
+/** Describes routes: those without a credential first. */
 export function routeWords(contributes: Manifest['contributes']): string[] {
   const all = routesOf({ contributes }).map(([, route]) => route)
   return [...all.filter(isOpen), ...all.filter(one => !isOpen(one))].map(wordsOf)

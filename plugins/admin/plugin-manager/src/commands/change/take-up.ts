@@ -4,31 +4,31 @@ import { changeLock, isAbandoned, type Lock } from '../../set.ts'
 import { problemsOf } from '@svc/cli/command'
 import { startProblems } from '@svc/cli/program'
 
-/** What came of it: why it cannot be served with what is installed now, and which servers serve with it. */
-export interface TakenUp {
+/** The result of a change: the problems, and the servers that serve with it. */
+export interface ChangeResult {
   readonly problems: readonly SvcError[]
   readonly urls: readonly string[]
 }
 
 export interface TakingUp {
-  /** The configuration that is tried where no server runs. */
+  /** The configuration of the trial start if no server runs. */
   readonly config?: string | undefined
-  /** What was in force before. */
+  /** The lock before the change. */
   readonly before: Lock
   readonly signal: AbortSignal
-  readonly tell: (step: 'reload' | 'start') => void
+  readonly report: (step: 'reload' | 'start') => void
 }
 
 /**
- * Lets `put` put a change in force, on trial until servers have taken it up; what was in force before serves again where one cannot, or the person has interrupted it.
- * Killed on the way, what was before is what starts.
+ * Puts a change in effect on trial, until all servers have loaded it. Restores the former plugins if a server cannot, or after
+ * an interruption. If this process is killed, the former plugins start.
  */
 export async function tryChange(
   home: string,
   taking: TakingUp,
   put: (holds: () => Promise<boolean>) => Promise<unknown>
-): Promise<TakenUp> {
-  let taken: TakenUp = { problems: [], urls: [] }
+): Promise<ChangeResult> {
+  let taken: ChangeResult = { problems: [], urls: [] }
   const isGood = () => taken.problems.length === 0 && !taking.signal.aborted
   await put(async () => {
     taken = await takeUp(home, taking)
@@ -39,8 +39,8 @@ export async function tryChange(
 }
 
 /**
- * Takes away what a change has left whose process was killed while it was on trial. A server may serve with it already: that goes back first, since the next change removes
- * its files.
+ * Cleans up a change whose process was killed during its trial. A server that already serves with it reloads first, because the
+ * next change deletes its files.
  */
 export async function settleAbandoned(set: string, home: string): Promise<void> {
   if (!(await isAbandoned(set))) return
@@ -48,26 +48,29 @@ export async function settleAbandoned(set: string, home: string): Promise<void> 
   await takeBack(home)
 }
 
-/** Lets every server of the home take up what is installed now; where none runs, a host is started with it once. Stops at the first one that cannot. */
-async function takeUp(home: string, taking: TakingUp): Promise<TakenUp> {
+/**
+ * Reloads every server of the home with the installed plugins; without a server, starts a host once. Stops at the first
+ * failure.
+ */
+async function takeUp(home: string, taking: TakingUp): Promise<ChangeResult> {
   using stack = new DisposableStack()
   const servers = (await findServers(home)).map(server => stack.use(server))
   if (servers.length > 0) {
-    taking.tell('reload')
+    taking.report('reload')
     return await reloadAll(servers)
   }
-  taking.tell('start')
+  taking.report('start')
   return { problems: await newProblems(taking), urls: [] }
 }
 
-/** After the way back: what was in force before serves again where the new set had been taken up. */
+/** Reloads the servers that had already loaded the change, after its rollback. */
 async function takeBack(home: string): Promise<void> {
   using stack = new DisposableStack()
   await reloadAll((await findServers(home)).map(server => stack.use(server)))
 }
 
-/** An interruption does not end it: half of the servers with another set than the others would be worse than waiting. */
-async function reloadAll(servers: readonly FoundServer[]): Promise<TakenUp> {
+/** An interruption does not stop it: servers with different sets would be worse than waiting. */
+async function reloadAll(servers: readonly FoundServer[]): Promise<ChangeResult> {
   const urls: string[] = []
   for (const { control, info } of servers) {
     const problems = await reloaded(control)
@@ -77,7 +80,7 @@ async function reloadAll(servers: readonly FoundServer[]): Promise<TakenUp> {
   return { problems: [], urls }
 }
 
-/** A server that ends meanwhile has not taken anything up. */
+/** A server that ends meanwhile has not loaded the change. */
 async function reloaded(control: FoundServer['control']): Promise<SvcError[]> {
   try {
     return (await control.reload(systemContext(new AbortController().signal, 'svc plugins'))).problems.map(fromWire)
@@ -86,7 +89,7 @@ async function reloaded(control: FoundServer['control']): Promise<SvcError[]> {
   }
 }
 
-/** What was wrong before as well is nothing that the plugins are to be blamed for. */
+/** Ignores problems that existed before: the plugins do not cause them. */
 async function newProblems({ config, before, signal }: TakingUp): Promise<SvcError[]> {
   const now = await startProblems({ config }, signal)
   if (now.length === 0) return []
@@ -96,5 +99,5 @@ async function newProblems({ config, before, signal }: TakingUp): Promise<SvcErr
 
 const textOf = ({ code, plugin, message }: SvcError) => JSON.stringify([code, plugin, message])
 
-/** The page for a change that was taken back. */
+/** The error of a change that was rolled back. */
 export const refusedText = (problems: readonly SvcError[]): StartFailed => new StartFailed(problems)

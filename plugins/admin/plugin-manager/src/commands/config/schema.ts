@@ -2,7 +2,10 @@ import { KERNEL_SCHEMA, type Plan, planHost, type Plugin, StartFailed } from '@s
 import { findSettings, here, hostOptions, RESERVED, type ServeOptions } from '@svc/cli/program'
 import { printError } from '@svc/cli/command'
 
-/** `svc config schema`: writes the JSON Schema of the configuration; resolves with the exit code, 1 when a plugin could not be asked. */
+/**
+ * `svc config schema`: writes the JSON Schema of the configuration; resolves with the exit code, 1 if a plugin could not be
+ * loaded.
+ */
 export async function writeConfigSchema(options: ServeOptions): Promise<number> {
   const place = here()
   const config = await findSettings(options, place)
@@ -21,16 +24,16 @@ const closed = (properties: Readonly<Record<string, SchemaTree>>): SchemaTree =>
 
 const PLUGIN_ENTRY = closed({
   use: { type: 'string', minLength: 1, description: 'Name of a package, or path of a folder or file.' },
-  name: { type: 'string', minLength: 1, description: 'What its errors and log lines call it.' },
-  optional: { type: 'boolean', description: 'Its failure leaves the host running.' },
-  enabled: { type: 'boolean', description: 'false takes it out.' },
+  name: { type: 'string', minLength: 1, description: 'Name in its errors and log lines.' },
+  optional: { type: 'boolean', description: 'If true, the host starts even if the plugin fails.' },
+  enabled: { type: 'boolean', description: 'Set to false to remove it.' },
   isolation: { enum: ['in-process', 'process'], description: 'Where its code runs.' },
-  permissions: { type: 'object', description: 'What it may, in place of what its manifest asks for.' },
+  permissions: { type: 'object', description: 'Permissions instead of those in its manifest.' },
 })
 
 const PLUGINS = {
   type: 'array',
-  description: 'Plugins besides the curated ones. Lists of several places merge by name.',
+  description: 'Plugins in addition to the curated ones. Lists of several sources merge by name.',
   items: {
     anyOf: [
       { type: 'string', minLength: 1 },
@@ -39,7 +42,10 @@ const PLUGINS = {
   },
 }
 
-/** The schema of all sections: of the kernel, of the plugins, and those that are reserved. What is required may come from another place, so it is not asked for here. */
+/**
+ * The schema of all sections: of the kernel, of the plugins, and reserved ones. Nothing is required, because another source can
+ * set it.
+ */
 async function configSchema({ loaded }: Pick<Plan, 'loaded'>): Promise<object> {
   const plugins = await Promise.all(loaded.map(wholeOf))
   const owned = plugins.flatMap(sectionOf)
@@ -53,7 +59,7 @@ async function configSchema({ loaded }: Pick<Plan, 'loaded'>): Promise<object> {
     plugins: PLUGINS,
     ...Object.fromEntries(Object.entries(kernel).map(([key, one]) => [key, layered(one)])),
   })
-  // the outer section first: an inner one is put into it
+  // outer sections first: inner ones are inserted into them
   const instances = instancesOf(plugins)
   const entries = instances.map(({ section, schema }) => [section, schema] as const)
   const sections = [...reserved, ...owned, ...entries].sort(([a], [b]) => a.length - b.length)
@@ -66,7 +72,7 @@ async function configSchema({ loaded }: Pick<Plan, 'loaded'>): Promise<object> {
   }
 }
 
-/** A plugin with instances that has none was not imported yet. */
+/** A plugin with instances but without a schema was not imported yet. */
 async function wholeOf({ found, plugin }: Plan['loaded'][number]): Promise<Plugin> {
   if (plugin.config !== undefined || found.manifest.instances === undefined) return plugin
   return found.load().catch(() => plugin)
@@ -78,7 +84,7 @@ const jsonOf = ({ config }: Plugin): SchemaTree =>
 const sectionOf = (plugin: Plugin): (readonly [string, SchemaTree])[] =>
   plugin.section === undefined ? [] : [[plugin.section, jsonOf(plugin)]]
 
-/** Sections of instances, each with the schemas of its types. */
+/** The sections of instances, with the schemas of their types. */
 function instancesOf(plugins: readonly Plugin[]) {
   const many = plugins.filter(({ instances, type }) => instances !== undefined && type !== undefined)
   return [...Map.groupBy(many, ({ instances }) => instances!)].map(([section, of]) => ({
@@ -90,21 +96,21 @@ function instancesOf(plugins: readonly Plugin[]) {
   }))
 }
 
-/** A JSON Schema of an object, as far as it is put together here. */
+/** A JSON Schema of an object, as far as this file builds it. */
 interface SchemaTree {
   readonly [word: string]: unknown
   readonly type?: unknown
   readonly properties?: Readonly<Record<string, SchemaTree>>
 }
 
-/** The same for one of several places whose values are put together: what one leaves out another may say. A list comes from one place, so its items stay as they are. */
+/** Removes `required`, because the values of several sources merge. A list has one source, so its items stay as they are. */
 function layered({ required: _required, ...json }: SchemaTree): SchemaTree {
   const { properties } = json as SchemaTree
   if (properties === undefined) return json
   return { ...json, properties: Object.fromEntries(Object.entries(properties).map(([key, inner]) => [key, layered(inner)])) }
 }
 
-/** A schema with another one at a path in it. */
+/** Inserts a schema at a path. */
 function withSection(tree: SchemaTree, [key = '', ...rest]: readonly string[], json: SchemaTree): SchemaTree {
   const { properties = {} } = tree
   const there = properties[key]
@@ -112,7 +118,7 @@ function withSection(tree: SchemaTree, [key = '', ...rest]: readonly string[], j
   return { ...tree, properties: { ...properties, [key]: inner } }
 }
 
-/** A section whose inner parts came first. */
+/** Merges a section with inner parts that were inserted before. */
 const merged = (there: SchemaTree, json: SchemaTree): SchemaTree => ({
   ...json,
   properties: { ...json.properties, ...there.properties },
@@ -120,7 +126,10 @@ const merged = (there: SchemaTree, json: SchemaTree): SchemaTree => ({
 
 type Typed = readonly (readonly [type: string, json: SchemaTree])[]
 
-/** Entries by name: what each may have follows from its `type`, or from its name where it has none. `definitions` are what the schema refers to. */
+/**
+ * The schema of entries by name. Their keys depend on their `type`, or on their name if they have none. `definitions`: the
+ * parts that the schema refers to.
+ */
 function entriesSchema(
   section: string,
   typed: Typed
@@ -128,7 +137,7 @@ function entriesSchema(
   const types = typed.map(([type]) => type).sort()
   const byType = typed.map(([type]) => ({
     if: { properties: { type: { const: type } }, required: ['type'] },
-    // a keyword of JSON Schema, and no promise
+    // a keyword of JSON Schema, not a promise
     // oxlint-disable-next-line unicorn/no-thenable
     then: refTo(`${section}.${type}`),
   }))
@@ -153,8 +162,8 @@ const refTo = (name: string): SchemaTree => ({ $ref: `#/definitions/${name}` })
 
 function entryOf(json: SchemaTree, types: readonly string[]): SchemaTree {
   const own = {
-    type: { enum: types, description: "Whose entry it is; default: the entry's name." },
-    enabled: { type: 'boolean', description: 'false: it is as if the entry were not there.' },
+    type: { enum: types, description: 'Type of the entry; default: the name of the entry.' },
+    enabled: { type: 'boolean', description: 'Set to false to ignore the entry.' },
   }
   return layered({ ...json, properties: { ...own, ...json.properties } })
 }

@@ -23,7 +23,7 @@ const REFUSED = /^CONFIG_(NOT_TRUSTED|FOREIGN|AMBIGUOUS)$/
 export async function showConfig(options: ServeOptions, asked: { key: string | undefined; json: boolean }): Promise<number> {
   const place = here()
   const settings = await findSettings(options, place)
-  // without a file that was refused, what is left is not what would be in force
+  // without the refused file, the other values would not be in effect
   const refused = settings.problems.filter(({ code }) => REFUSED.test(code))
   if (refused.length > 0 && !asked.json) {
     printError(new StartFailed(refused))
@@ -38,7 +38,7 @@ export async function showConfig(options: ServeOptions, asked: { key: string | u
   return plan.problems.length > 0 ? 1 : 0
 }
 
-/** What is in force; of a key that is asked for also what it does, set or not. Throws CONFIG_UNKNOWN_KEY. */
+/** The values in effect. For a requested key also its documentation, even if it is not set. Throws CONFIG_UNKNOWN_KEY. */
 function rowsOf(plan: Plan, asked: string | undefined): ConfigRow[] {
   const rows = configRows(plan)
   if (asked === undefined) return rows
@@ -50,7 +50,7 @@ function rowsOf(plan: Plan, asked: string | undefined): ConfigRow[] {
       asked,
       [...rows, ...documented].flatMap(({ key }) => prefixesOf(key))
     )
-  // a whole section is shown as it is in force; only where nothing of it is, with all that might be
+  // a section shows its values; only a section without values shows its possible keys
   const unset = set.length > 0 ? [] : known.filter(one => one.key !== 'plugins').map(unsetRow)
   const words = new Map(known.map(one => [one.key, one.description]))
   return [...set.map(row => describe(row, words.get(row.key))), ...unset]
@@ -67,7 +67,7 @@ const describe = (row: ConfigRow, description: string | undefined): ConfigRow =>
   ...(description === undefined ? {} : { description }),
 })
 
-/** `a.b.c`, `a.b`, `a`: each may be asked for. */
+/** `a.b.c`, `a.b`, `a`: the keys that can be requested. */
 const prefixesOf = (key: string) => key.split('.').map((_, at, words) => words.slice(0, at + 1).join('.'))
 
 const isBelow = (key: string, asked: string | undefined) => asked === undefined || key === asked || key.startsWith(`${asked}.`)
@@ -89,15 +89,15 @@ function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
   return table([...lines, ...list].map(([key = '', value = '', source = '', words = '']) => [key, value, dim(source), words]))
 }
 
-/** A key that the documents know, whether or not it is set. */
+/** A documented key, set or not. */
 interface Documented {
   readonly key: string
   readonly description: string
-  /** Known and checked, but no loaded plugin acts on it. */
+  /** svc knows and checks it, but no loaded plugin acts on it. */
   readonly unused: boolean
 }
 
-/** Every documented key of the kernel, the loaded plugins and what no plugin owns yet; of instances, those of their entries. */
+/** All documented keys: of the kernel, of loaded plugins, of entries of instances, and reserved ones. */
 function documentedKeys({ loaded, plannedPlugins }: Plan): Documented[] {
   const own = loaded.flatMap(({ plugin }) => (plugin.section ? keysOf(plugin.section, plugin.config?.json, false) : []))
   const entries = plannedPlugins.flatMap(({ plugin, instance }) =>
@@ -111,17 +111,17 @@ function documentedKeys({ loaded, plannedPlugins }: Plan): Documented[] {
 
 const LIST = {
   key: 'plugins',
-  description: 'Package names, paths and { use, optional, enabled, isolation }: merged by name with the list that svc brings.',
+  description: 'Package names, paths and { use, optional, enabled, isolation }, merged by name with the curated list.',
   unused: false,
 }
 
 const entryKeys = (entry: string, json: JsonSchema | undefined): Documented[] => [
   {
     key: `${entry}.type`,
-    description: 'Which plugin the entry belongs to; without it, the one that its name says.',
+    description: 'The plugin of the entry; by default its name selects the plugin.',
     unused: false,
   },
-  { key: `${entry}.enabled`, description: 'false switches the entry off.', unused: false },
+  { key: `${entry}.enabled`, description: 'Set to false to disable the entry.', unused: false },
   ...keysOf(entry, json, false),
 ]
 
@@ -135,7 +135,7 @@ function keysOf(key: string, json: JsonSchema | undefined, unused: boolean): Doc
   return key === '' ? [] : [{ key, description: typeof description === 'string' ? description : kindOf(json), unused }]
 }
 
-/** Where nobody has written what it does, at least what may stand there. */
+/** Describes the allowed values of a key without documentation. */
 function kindOf({ type, enum: words, items }: { readonly [word: string]: unknown }): string {
   if (Array.isArray(words)) return `One of ${words.join(', ')}.`
   const inner = isTree(items) && typeof items.type === 'string' ? ` of ${items.type}` : ''
@@ -144,18 +144,18 @@ function kindOf({ type, enum: words, items }: { readonly [word: string]: unknown
 
 function keyUnknown(key: string, known: readonly string[]): SvcError {
   const near = nearest(key, known)
-  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/reference/configuration.md all keys`
-  return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { hint })
+  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists the set keys, docs/reference/configuration.md all keys`
+  return svcError('CONFIG_UNKNOWN_KEY', `${key} is not a key of this configuration`, { hint })
 }
 
-/** `svc config check`: reports every fault; resolves with the exit code. */
+/** `svc config check`: reports all problems; resolves with the exit code. */
 export async function checkConfig(options: ServeOptions, json: boolean): Promise<number> {
   const place = here()
   const config = await findSettings(options, place)
   const { problems, notes } = await planHost(hostOptions(config, place.home))
   const good = problems.length === 0
   if (json) print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: all(problems), notes: all(notes) }, null, 2))
-  else if (good) print(`The configuration is good (${sourceNames(config).join(', ') || 'defaults only'}).`)
+  else if (good) print(`The configuration is valid (${sourceNames(config).join(', ') || 'defaults only'}).`)
   if (!good && !json) printError(new StartFailed(problems))
   if (!json) for (const { message, where, hint } of notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
   return good ? 0 : 1
@@ -164,15 +164,15 @@ export async function checkConfig(options: ServeOptions, json: boolean): Promise
 const print = (text: string) => void process.stdout.write(`${text}\n`)
 const all = (problems: readonly SvcError[]) => problems.flatMap(errorFacts)
 
-/** One value of the configuration in force. */
+/** One value of the configuration in effect. */
 interface ConfigRow {
   /** With dots: `server.port`. */
   readonly key: string
-  /** Absent where a documented key is not set. */
+  /** Absent if a documented key is not set. */
   readonly value?: unknown
   /** `default`, `svc.config.yaml:4`, `environment SVC_SERVER__PORT`, `flags`. */
   readonly source: string
-  /** What the key does; for those that are asked for. */
+  /** Documentation of a requested key. */
   readonly description?: string
   /** True for a documented key that no loaded plugin acts on. */
   readonly unused?: boolean
@@ -180,7 +180,7 @@ interface ConfigRow {
 
 const MASK = '(secret)'
 
-/** Every value in force with its source, by key; secrets are masked. */
+/** All values in effect with their sources, by key; secrets are masked. */
 function configRows(plan: Plan): ConfigRow[] {
   const { config } = plan
   const rows = new Map<string, ConfigRow>()
@@ -191,7 +191,7 @@ function configRows(plan: Plan): ConfigRow[] {
   }
   for (const [keys, value] of effective(plan)) for (const [inner, leaf] of leaves(value)) add([...keys, ...inner], leaf, false)
   for (const { keys, usual } of SERVED) add(keys, get(config.value, keys) ?? usual, false)
-  // what is left has no owner that runs: documented keys, entries that are switched off, faults
+  // the rest has no running owner: documented keys, disabled entries, problems
   for (const [keys, value] of leaves(config.value))
     add(keys, value, !plan.plannedPlugins.some(planned => isWithin(keys, plannedKeys(planned))))
   return [...rows.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
@@ -205,7 +205,7 @@ const plannedKeys = ({ plugin, instance }: PlannedPlugin): string[] | undefined 
 const isWithin = (keys: readonly string[], section: readonly string[] | undefined) =>
   section !== undefined && section.every((key, at) => keys[at] === key)
 
-/** The sections with their defaults filled in. */
+/** The sections with their defaults. */
 function effective({ kernel, plannedPlugins }: Plan): [string[], unknown][] {
   const sections = plannedPlugins.flatMap(planned => {
     const keys = plannedKeys(planned)
@@ -214,7 +214,7 @@ function effective({ kernel, plannedPlugins }: Plan): [string[], unknown][] {
   return [[['host'], kernel.host], [['log'], kernel.log], ...sections]
 }
 
-/** The values of a tree that are no trees themselves; an empty tree is a value. */
+/** The leaves of a tree; an empty tree is a value. */
 function leaves(value: unknown, keys: readonly string[] = []): [string[], unknown][] {
   if (!isTree(value) || (keys.length > 0 && Object.keys(value).length === 0)) return [[[...keys], value]]
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...keys, key]))
@@ -227,10 +227,10 @@ function sourceOf(config: Config, keys: readonly string[]): string {
 
 const HIDING = new Set(['headers', 'env'])
 
-/** Names of headers, which every browser is told. */
+/** Names of headers are public: every browser receives them. */
 const isCors = ([first, second]: readonly string[]) => first === 'server' && second === 'cors'
 
-/** A value is a secret by its name, or by its place: headers, environments, addresses, arguments of commands. */
+/** Masks secrets by their names, and values in certain places: headers, environments, addresses, arguments of commands. */
 function masked(keys: readonly string[], value: unknown): unknown {
   if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, masked([...keys, key], inner)]))
   if (Array.isArray(value)) return listOfArguments(keys, value) ?? value.map(inner => masked(keys, inner))
@@ -240,22 +240,22 @@ function masked(keys: readonly string[], value: unknown): unknown {
   return typeof value === 'string' && (value.includes('://') || IS_URL.test(keys.at(-1) ?? '')) ? maskedUrl(value) : value
 }
 
-/** The arguments of a command, which say only together what is a secret. */
+/** The arguments of a command, masked together. */
 const listOfArguments = (keys: readonly string[], list: readonly unknown[]) =>
   keys.at(-1) === 'args' && list.every(one => typeof one === 'string')
     ? maskArguments(list, MASK).map(one => maskedUrl(one))
     : undefined
 
-/** Keys whose value is an address, though it may lack its scheme. */
+/** Keys whose value is an address, possibly without a scheme. */
 const IS_URL = /ur[il]s?$/i
 
-/** An address without its user and password, and without the values of its query and fragment: there people put keys too. */
+/** An address without user, password, and values of its query and fragment, which can contain keys. */
 const maskedUrl = (text: string) =>
   text
     .replace(/(:\/\/)[^/\s]+@/g, `$1${MASK}@`)
     .replace(/[?#]\S*/g, tail => tail.replace(/([?#&])([^=&#]*=)?[^&#]+/g, `$1$2${MASK}`))
 
-/** The plugins that are loaded, and which layer listed each last. */
+/** The loaded plugins, with the layer that listed each last. */
 function pluginRows({ config }: Plan): { readonly name: string; readonly source: string }[] {
   return config.plugins.map(entry => {
     const name = nameOf(entry)

@@ -18,7 +18,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { findServers } from '@svc/runtime'
 
-/** `svc doctor`: looks at everything, prints what it found; resolves with the exit code, 1 when something fails. */
+/** `svc doctor`: checks everything and prints the findings; resolves with the exit code, 1 if a check fails. */
 export async function doctor(options: ServeOptions, json: boolean): Promise<number> {
   using interrupt = abortOnInterrupt()
   const findings = await examine(options, interrupt.signal)
@@ -33,7 +33,7 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
   const { plan, findings } = await configuration(options, place.home)
   const isSound = [...machine, ...findings].every(one => one.state !== 'fail')
   const met = isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED, await sandboxFinding()]
-  // profiles that are good by themselves are not, where one names what only a started host shows not to be there
+  // only a started host knows the providers that profiles name
   const lost = met.some(one => one.name === 'profiles')
   return [
     ...machine,
@@ -43,9 +43,9 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
   ]
 }
 
-const SKIPPED = warn('plugins', 'store and providers were not looked at', 'fix what fails above first')
+const SKIPPED = warn('plugins', 'svc did not check the store and the providers', 'Fix the failed checks above first')
 
-/** Every fault of the configuration and of what it names. */
+/** All problems of the configuration and of the files that it names. */
 async function configuration(options: ServeOptions, home: string): Promise<{ plan?: Plan; findings: Finding[] }> {
   try {
     const config = await findSettings(options)
@@ -58,13 +58,13 @@ async function configuration(options: ServeOptions, home: string): Promise<{ pla
 
 function configurationFindings(plan: Plan): Finding[] {
   const profiles = providerOf(plan, Selection.name)
-  const faults = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
-  const good = (name: string, message: string) => (faults.some(one => one.name === name) ? [] : [ok(name, message)])
+  const failures = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
+  const good = (name: string, message: string) => (failures.some(one => one.name === name) ? [] : [ok(name, message)])
   const from = sourceNames(plan.config).join(', ') || 'defaults only'
   return [
     ...good('configuration', `${from}, ${plan.plannedPlugins.length + plan.failed.length} plugins`),
     ...(profiles === undefined ? [] : good('profiles', 'good')),
-    ...faults,
+    ...failures,
   ]
 }
 
@@ -81,7 +81,7 @@ const noteOf = ({ message, where, hint = '' }: SvcError): Finding => ({
   ...(where === undefined ? {} : { where }),
 })
 
-/** Starts the plugins, but for what would listen, and lets each look at its own. */
+/** Starts the plugins that do not listen, and runs their checks. */
 async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Finding[]> {
   try {
     await using inner = await startInnerHost(plan.config, home, undefined, ['mcp.server'])
@@ -94,10 +94,10 @@ async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Fin
     const named = await profileFindings(inner.host, signal)
     return [...named, ...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
   } catch (error) {
-    const faults = problemsOf(error).map(problem =>
+    const failures = problemsOf(error).map(problem =>
       problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem)
     )
-    return [...faults, await sandboxFinding()]
+    return [...failures, await sandboxFinding()]
   }
 }
 
@@ -108,13 +108,13 @@ interface Server {
   readonly auth: { readonly enabled: boolean }
 }
 
-/** Its section, as the very plugin that owns it has checked it. */
+/** Its section, as its owner has checked it. */
 function serverOf({ plannedPlugins }: Plan): Server | undefined {
   const planned = plannedPlugins.find(one => one.plugin.provides?.name === Http.name)
   return planned && planned.problems.length === 0 ? (planned.config as Server) : undefined
 }
 
-/** What only a server needs: its port and its certificate. */
+/** The checks for a server: its port and its certificate. */
 async function surface(plan: Plan, home: string): Promise<Finding[]> {
   const server = serverOf(plan)
   return server ? [await portFinding(server.host, server.port, home), ...(await certificateFindings(server.ssl))] : []
@@ -123,7 +123,9 @@ async function surface(plan: Plan, home: string): Promise<Finding[]> {
 const NAME = 'authentication'
 const LIMIT_MS = 30_000
 
-/** Whether who comes from outside is asked for a credential, and whether each scheme can check one: what would fail the start of a server. */
+/**
+ * Whether clients from outside need a credential, and whether each scheme can check one. Otherwise the server would not start.
+ */
 async function authenticationFindings(
   host: RunningHost,
   server: { readonly host: string; readonly auth: { readonly enabled: boolean } },
@@ -136,17 +138,17 @@ async function authenticationFindings(
     return [off, ...(await prepared(schemes.filter(([, { always }]) => always)))]
   }
   if (schemes.every(([, { guards }]) => guards !== undefined))
-    return [fail(NAME, 'it is on, and no loaded plugin knows any credential', HINT)]
+    return [fail(NAME, 'it is on, and no loaded plugin checks credentials', HINT)]
   return await prepared(schemes)
 }
 
-const HINT = 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins"'
+const HINT = 'Add "@svc/plugin-auth-api-key" or "@svc/plugin-auth-bearer" to "plugins"'
 
 const open = (host: string) =>
   warn(
     NAME,
-    `it is off, and everybody who reaches ${host} may use the server`,
-    'set server.auth.enabled to true, or server.host to 127.0.0.1'
+    `it is off, and everyone who reaches ${host} can use the server`,
+    'Set server.auth.enabled to true, or server.host to 127.0.0.1'
   )
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
@@ -165,34 +167,30 @@ async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): P
 const ANSWER_MS = 2_000
 const ANY: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-/** Whether the server could listen: asked by knocking, for nothing listens here. */
+/** Whether the server could listen. It connects to the port, because nothing listens in this process. */
 async function portFinding(host: string, port: number, home: string): Promise<Finding> {
   const place = `${host}:${port}`
-  if (port === 0) return ok('port', 'any free one')
+  if (port === 0) return ok('port', 'any free port')
   const closed = port < (await firstFreeForAll()) && process.getuid?.() !== 0
   if (closed)
-    return fail(
-      'port',
-      `${place} is for root alone`,
-      'take a higher one and put a proxy before it, or give node CAP_NET_BIND_SERVICE'
-    )
+    return fail('port', `only root can listen on ${place}`, 'Use a higher port behind a proxy, or give node CAP_NET_BIND_SERVICE')
   const answer = await knock(ANY[host] ?? host, port)
   if (answer === 'ECONNREFUSED') return ok('port', `${place} is free`)
   if (answer !== 'open')
-    return warn('port', `cannot tell whether ${place} is free: ${answer}`, 'see that server.host is an address of this machine')
+    return warn('port', `cannot check whether ${place} is free: ${answer}`, 'Set server.host to an address of this machine')
   const owner = await ownerOf(port, home)
-  if (owner !== undefined) return ok('port', `${place} is taken by the server of this svc home (process ${owner})`)
-  return fail('port', `${place} is taken by another program`, 'stop that program, or serve with --port or server.port on another')
+  if (owner !== undefined) return ok('port', `the server of this svc home (process ${owner}) uses ${place}`)
+  return fail('port', `another program uses ${place}`, 'Stop that program, or choose another port with --port or server.port')
 }
 
-/** `open`, or why not. */
+/** `open`, or the reason why not. */
 async function knock(host: string, port: number): Promise<string> {
   const socket = connect({ host, port })
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(ANSWER_MS) })
     return 'open'
   } catch (error) {
-    // a name with several addresses: refused by each
+    // a name with several addresses: all refuse
     const [first = error] = Object(error).errors ?? []
     return codeOf(first) ?? messageOf(first)
   } finally {

@@ -1,9 +1,9 @@
 import { styleText } from 'node:util'
 import { oneLine, wrapped } from '@svc/cli/command'
 
-/** What `svc doctor` found of one thing. */
+/** A finding of `svc doctor`. */
 export interface Finding {
-  /** What was looked at: `store`, `provider local`. */
+  /** The name of the check: `store`, `provider local`. */
   readonly name: string
   readonly state: 'ok' | 'warn' | 'fail'
   readonly message: string
@@ -24,23 +24,23 @@ export const fail = (name: string, message: string, hint?: string): Finding => (
 const GB = 1e9
 const MB = 1e6
 
-/** What a disk with a store on it should have left. */
+/** Free space that a disk with a store should have. */
 const SCARCE = 1 * GB
 const SPENT = 100 * MB
 
 const bytes = (count: number) => (count >= GB ? `${(count / GB).toFixed(1)} GB` : `${Math.floor(count / MB)} MB`)
 
-/** How much room is left, as a finding where that is little; `text` for one where it is enough. */
-export function room(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
+/** Describes the free space; with a finding if it is low. */
+export function freeSpace(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
   const text = `${bytes(free)} free`
-  const hint = 'make room on that disk: without any, nothing can be kept'
+  const hint = 'Free some space on that disk: svc cannot store anything on a full disk'
   if (free < SPENT) return { text, finding: fail(name, `only ${text}`, hint) }
   return free < SCARCE ? { text, finding: warn(name, `only ${text}`, hint) } : { text }
 }
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
 
-/** Findings below each other, and how many there are to be looked at. */
+/** Formats findings, with a summary. */
 export function findingsText(findings: readonly Finding[]): string {
   const names = Math.max(...findings.map(one => one.name.length))
   const indent = names + STATE + 4
@@ -57,7 +57,7 @@ export function findingsText(findings: readonly Finding[]): string {
 const STATE = 'fail'.length
 
 function summary(fails: number, warns: number): string {
-  if (fails + warns === 0) return 'All is well.'
-  const faults = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
-  return `${faults}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
+  if (fails + warns === 0) return 'All checks passed.'
+  const failures = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
+  return `${failures}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
 }

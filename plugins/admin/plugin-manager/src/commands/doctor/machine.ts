@@ -5,39 +5,43 @@ import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf, messageOf, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core/contracts'
-import { fail, type Finding, ok, room, warn } from './finding.ts'
+import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
 
 const NEEDED = 24
 
-/** The runtime. */
+/** Checks the version of Node. */
 export function nodeFinding(version: string = process.versions.node): Finding {
   if (Number.parseInt(version, 10) >= NEEDED) return ok('node', version)
   return fail(
     'node',
     `${version} is too old: svc needs ${NEEDED}`,
-    `install Node ${NEEDED}, or start svc with npm: it brings its own`
+    `Install Node ${NEEDED}, or start svc with npm, which brings its own`
   )
 }
 
-/** The svc home: there or makeable, its owner's alone, writable, with room. */
+/** Checks the svc home: exists or can be created, belongs to this user alone, is writable, has free space. */
 export async function homeFindings(home: string): Promise<Finding[]> {
   try {
     const found = await stat(home)
-    if (!found.isDirectory()) return [fail('home', `${home} is no folder`, 'take it away, or set SVC_HOME to a folder')]
+    if (!found.isDirectory()) return [fail('home', `${home} is not a folder`, 'Remove it, or set SVC_HOME to a folder')]
     await access(home, constants.W_OK | constants.X_OK)
-    const left = room('home', await freeBytes(home))
+    const left = freeSpace('home', await freeBytes(home))
     return [
       ok('home', `${home}, ${left.text}`),
       ...(left.finding ? [left.finding] : []),
-      ...(found.mode & 0o077 ? [warn('home', `others may look into it (mode ${modeOf(found.mode)})`, `chmod 700 ${home}`)] : []),
+      ...(found.mode & 0o077 ? [warn('home', `other users can read it (mode ${modeOf(found.mode)})`, `chmod 700 ${home}`)] : []),
       ...(found.uid === process.getuid?.()
         ? []
-        : [warn('home', `it belongs to user ${found.uid}`, `run svc as that user, or chown -R to the one who runs it`)]),
+        : [warn('home', `it belongs to user ${found.uid}`, `Run svc as that user, or chown -R to the user of svc`)]),
     ]
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return [await missingHome(home)]
     return [
-      fail('home', `${home} cannot be used: ${messageOf(error)}`, 'give who runs svc the right to write there, or set SVC_HOME'),
+      fail(
+        'home',
+        `svc cannot use ${home}: ${messageOf(error)}`,
+        'Give the user of svc the right to write there, or set SVC_HOME'
+      ),
     ]
   }
 }
@@ -49,13 +53,13 @@ async function freeBytes(folder: string): Promise<number> {
   return bavail * bsize
 }
 
-/** A first start makes it, where it may. */
+/** A first start creates it if it can. */
 async function missingHome(home: string): Promise<Finding> {
   try {
     await access(await existing(home), constants.W_OK)
-    return ok('home', `${home} is not there yet; the first start makes it`)
+    return ok('home', `${home} does not exist yet; the first start creates it`)
   } catch (error) {
-    return fail('home', `${home} cannot be made: ${messageOf(error)}`, 'set SVC_HOME to a folder where it can')
+    return fail('home', `svc cannot create ${home}: ${messageOf(error)}`, 'Set SVC_HOME to a folder that svc can create')
   }
 }
 
@@ -64,7 +68,7 @@ async function existing(path: string): Promise<string> {
   return above === path || (await stat(above).catch(() => undefined)) ? above : existing(above)
 }
 
-/** The section `server.ssl`, as far as it is looked at. */
+/** The checked keys of the section `server.ssl`. */
 export interface Ssl {
   readonly enabled: boolean
   readonly cert?: string
@@ -74,20 +78,23 @@ export interface Ssl {
 const SOON_DAYS = 21
 const DAY_MS = 86_400_000
 const TLS = 'tls'
-const HINT = 'fix server.ssl.cert and server.ssl.key: PEM files, the key without a password'
+const HINT = 'Set server.ssl.cert and server.ssl.key to PEM files, the key without a password'
 
-const UNUSED = 'it is off, although server.ssl names a certificate or a key: what is sent can be read on the way'
+const UNUSED = 'it is off, although server.ssl names a certificate or a key: others can read the traffic'
 
-/** Certificate and key: there, of one pair, valid for a while, the key for its owner's eyes. Nothing where TLS is off and neither is named. */
+/**
+ * Checks certificate and key: they exist, match and are valid, and only the owner can read the key. No finding if TLS is off
+ * and neither is configured.
+ */
 export async function certificateFindings({ enabled, cert, key }: Ssl): Promise<Finding[]> {
-  if (!enabled) return cert === undefined && key === undefined ? [] : [warn(TLS, UNUSED, 'set server.ssl.enabled to true')]
+  if (!enabled) return cert === undefined && key === undefined ? [] : [warn(TLS, UNUSED, 'Set server.ssl.enabled to true')]
   if (cert === undefined || key === undefined) return [fail(TLS, 'server.ssl needs both cert and key', HINT)]
   try {
     const leaf = new X509Certificate(await readFile(cert))
     const pair = leaf.checkPrivateKey(createPrivateKey(await readFile(key)))
     if (!pair) return [fail(TLS, `${key} is not the key of ${cert}`, HINT)]
     const { mode } = await stat(key)
-    return [validity(leaf), ...(mode & 0o007 ? [warn(TLS, `everybody on this machine may read ${key}`, `chmod 600 ${key}`)] : [])]
+    return [validity(leaf), ...(mode & 0o007 ? [warn(TLS, `all users of this machine can read ${key}`, `chmod 600 ${key}`)] : [])]
   } catch (error) {
     return [fail(TLS, messageOf(error), HINT)]
   }
@@ -101,20 +108,20 @@ function validity({
   subject,
   subjectAltName = subject,
 }: X509Certificate): Finding {
-  const renew = 'renew the certificate; changed files are taken up without a restart'
+  const renew = 'Renew the certificate; svc loads changed files without a restart'
   const days = Math.floor((validToDate.getTime() - Date.now()) / DAY_MS)
   if (validFromDate.getTime() > Date.now())
-    return fail(TLS, `the certificate is valid only from ${validFrom}`, 'set the clock, or wait')
-  if (days < 0) return fail(TLS, `the certificate ended on ${validTo}`, renew)
-  if (days < SOON_DAYS) return warn(TLS, `the certificate ends in ${days} days, on ${validTo}`, renew)
+    return fail(TLS, `the certificate is valid only from ${validFrom}`, 'Set the clock, or wait')
+  if (days < 0) return fail(TLS, `the certificate expired on ${validTo}`, renew)
+  if (days < SOON_DAYS) return warn(TLS, `the certificate expires in ${days} days, on ${validTo}`, renew)
   return ok(TLS, `${subjectAltName.replaceAll('\n', ' ')}, valid for ${days} days`)
 }
 
 const SANDBOX = 'sandbox'
-const LOST = 'what needs the process sandbox (isolated plugins, run_command, sandboxed stdio servers) will be refused'
+const LOST = 'svc will refuse everything that needs the process sandbox (isolated plugins, run_command, sandboxed stdio servers)'
 const LIMIT_MS = 60_000
 
-/** What the process sandbox can hold on this machine: known by doing it. Never a failure, for the server runs without. */
+/** Tries which limits the process sandbox can enforce on this machine. Never fails, because the server runs without it. */
 export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): Promise<Finding> {
   const sandbox = host && providedBy(host)
   if (!sandbox) return trial()
@@ -146,12 +153,12 @@ const HOLDERS: Readonly<Record<LimitHolder, string>> = {
   rlimit: 'the limits of each single process',
 }
 const held = (what: string, by: LimitHolder | null) =>
-  by === null ? `no limit of ${what} can be held` : `${what} held by ${HOLDERS[by]}`
+  by === null ? `svc cannot limit ${what}` : `${what} held by ${HOLDERS[by]}`
 
 function findingOf({ ready, bubblewrap, memory, pids, reason = '', hint = '' }: SandboxAbility): Finding {
   if (!ready) return warn(SANDBOX, `${reason}: ${LOST}`, hint)
   const message = `bubblewrap ${bubblewrap} works; ${held('memory', memory)}, ${held('processes', pids)}`
-  // Every sandbox asks for a limit of memory.
+  // Every sandbox needs a limit of memory.
   return memory === null ? warn(SANDBOX, `${message}: ${LOST}`, hint) : ok(SANDBOX, message)
 }
 
@@ -159,18 +166,18 @@ const run = promisify(execFile)
 const TRIAL_MS = 5_000
 const TRIAL = ['--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'true']
 
-/** Where no plugin runs that could say it: whether bubblewrap works at all. */
+/** Tries bubblewrap directly if no plugin provides the sandbox. */
 async function trial(): Promise<Finding> {
   try {
     const { stdout } = await run('bwrap', ['--version'], { timeout: TRIAL_MS })
     await run('bwrap', TRIAL, { timeout: TRIAL_MS })
-    return ok(SANDBOX, `${stdout.trim()} works; which limits it holds was not tried`)
+    return ok(SANDBOX, `${stdout.trim()} works; its limits were not tried`)
   } catch (error) {
     const { stderr } = Object(error) as { stderr?: string }
     const why =
       codeOf(error) === 'ENOENT'
         ? 'bubblewrap is not installed'
         : `bubblewrap does not work (${(stderr || messageOf(error)).trim()})`
-    return warn(SANDBOX, `${why}: ${LOST}`, 'install bubblewrap, fix what fails above, and run svc doctor again')
+    return warn(SANDBOX, `${why}: ${LOST}`, 'Install bubblewrap, fix the reported error, and run svc doctor again')
   }
 }

@@ -1,13 +1,13 @@
 import { messageOf, nearest, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { shownPath } from '@svc/core/config'
 import { type Check, type CheckReport, Checks, type Profile, Providers, Selection } from '@svc/core/contracts'
-import { fail, type Finding, ok, room, warn } from './finding.ts'
+import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
 
 const LIMIT_MS = 120_000
-/** What people call what `/health` shows under these words. */
+/** Names for checks that `/health` calls differently. */
 const WORDS: Readonly<Record<string, string>> = { database: 'store' }
 
-/** Everything that the plugins of a host can look at: each check, as thoroughly as it can. */
+/** Runs the checks of all plugins of a host, as thoroughly as each can. */
 export async function partFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
   const checks = host.slot(Checks).entries()
   const found = await Promise.all(checks.map(async ([name, check]) => describe(name, await look(check, signal))))
@@ -30,32 +30,32 @@ function describe(check: string, report: CheckReport): Finding[] {
   const { status, reason, detail = {} } = report
   if (check === 'providers') return providers(report)
   const name = WORDS[check] ?? check
-  const free = typeof detail.free_bytes === 'number' ? room(name, detail.free_bytes) : undefined
+  const free = typeof detail.free_bytes === 'number' ? freeSpace(name, detail.free_bytes) : undefined
   const text = [...wordsOf(detail), ...(free ? [free.text] : [])].join(', ')
   const main =
     status === 'healthy'
       ? ok(name, text || 'works')
       : status === 'degraded'
-        ? warn(name, reason ?? 'does not work in full', HINT)
+        ? warn(name, reason ?? 'works only partly', HINT)
         : fail(name, reason ?? 'does not work', check === 'database' ? STORE_HINT : HINT)
   return [main, ...(free?.finding ? [free.finding] : [])]
 }
 
-const HINT = 'the log of the server (svc serve --debug) tells more'
-const STORE_HINT = 'stop the server and bring back a backup (svc store restore), or free what holds the file'
+const HINT = 'Read the log of the server (svc serve --debug)'
+const STORE_HINT = 'Stop the server and restore a backup (svc store restore), or end the program that holds the file'
 
 function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<CheckReport['detail']>): string[] {
   return [
     ...(typeof path === 'string' ? [shownPath(path)] : []),
     ...(typeof kind === 'string' ? [kind] : []),
-    ...(durable === false ? ['nothing in it lasts'] : []),
+    ...(durable === false ? ['data is lost at the end of the process'] : []),
     ...(Array.isArray(spaces) ? ['whole', ...spaces.map(schemaOf)] : []),
     ...(typeof records === 'number' ? [`${records} records`] : []),
     ...(typeof entries === 'number' ? [`${entries} log entries`] : []),
   ]
 }
 
-/** `conversations in schema version 1`: what a plugin keeps, and the version of its form. */
+/** `conversations in schema version 1`: a space and the version of its schema. */
 function schemaOf(space: unknown): string {
   const { name, version } = Object(space) as { name?: string; version?: number }
   return `${name} in schema version ${version}`
@@ -68,18 +68,20 @@ function providers({ status, reason, detail = {} }: CheckReport): Finding[] {
     return fail(
       `provider ${name}`,
       error ?? 'does not answer',
-      `look at providers.${name}: address, key, whether its server runs`
+      `Check address and key in providers.${name}, and whether its server runs`
     )
   })
   if (all.length > 0) return all
   return [
-    status === 'healthy' ? ok('providers', 'answer') : fail('providers', reason ?? 'do not answer', 'name one under "providers"'),
+    status === 'healthy'
+      ? ok('providers', 'answer')
+      : fail('providers', reason ?? 'do not answer', 'Configure one under "providers"'),
   ]
 }
 
 const NAME = 'profiles'
 
-/** Profiles that name a provider which is not there, in themselves or as a fallback: a failure where no chat without a name of its own could be answered. */
+/** Profiles and fallbacks that name an unknown provider. Fails if the active profile could answer no chat. */
 export async function profileFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
   if (!host.report().plugins.some(one => one.provides === Selection.name && one.state === 'running')) return []
   const { profiles, active } = await host.service(Selection).profiles(systemContext(signal, 'doctor'))
@@ -90,15 +92,17 @@ export async function profileFindings(host: RunningHost, signal: AbortSignal): P
 function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): Finding[] {
   const isLost = (one: string) => !known.includes(one)
   const spare = fallback.map(one => one.provider)
-  const lost = [...new Set(spare.filter(isLost))].map(one => warn(NAME, tells(`fallback of "${name}"`, one), hintOf(one, known)))
+  const lost = [...new Set(spare.filter(isLost))].map(one =>
+    warn(NAME, unknownProvider(`fallback of "${name}"`, one), hintOf(one, known))
+  )
   if (provider === undefined || !isLost(provider)) return lost
-  const [message, hint] = [tells(`profile "${name}"`, provider), hintOf(provider, known)]
-  // a fallback that is there answers in its place
+  const [message, hint] = [unknownProvider(`profile "${name}"`, provider), hintOf(provider, known)]
+  // a known fallback answers in its place
   const isDeaf = isActive && spare.every(isLost)
-  return [isDeaf ? fail(NAME, `${message}: no chat is answered`, hint) : warn(NAME, message, hint), ...lost]
+  return [isDeaf ? fail(NAME, `${message}, so no chat can be answered`, hint) : warn(NAME, message, hint), ...lost]
 }
 
-const tells = (who: string, provider: string) => `${who} names the provider "${provider}", which is not there`
+const unknownProvider = (who: string, provider: string) => `${who} names the provider "${provider}", which does not exist`
 
 function hintOf(provider: string, known: readonly string[]): string {
   const near = nearest(provider, known)

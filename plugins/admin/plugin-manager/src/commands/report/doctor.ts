@@ -10,7 +10,7 @@ import { sandboxFinding } from '../doctor/machine.ts'
 import { visible } from '@svc/cli/command'
 import { OLD_FIGURES, reportsOf, type ServerPlugins } from './plugin-state.ts'
 
-/** `svc plugins doctor`: resolves with 1 when something fails. */
+/** `svc plugins doctor`: resolves with 1 if a check fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
   const home = setHome()
   const found = [...(await lockFindings(home)), leftovers(home), await npmFinding(), await sandboxFinding()]
@@ -22,10 +22,10 @@ export async function diagnosePlugins({ json }: { readonly json: boolean }): Pro
 
 const isGood = (findings: readonly Finding[]) => findings.every(one => one.state !== 'fail')
 
-/** What nothing but a start shows: names that clash, a setup that throws, a wall that this machine has not. */
+/** Finds what only a start shows: clashing names, a setup that throws, a missing sandbox. */
 async function startFindings(): Promise<Finding[]> {
   const problems = await startProblems()
-  if (problems.length === 0) return [ok('start', 'a host has started with them')]
+  if (problems.length === 0) return [ok('start', 'a host starts with these plugins')]
   return problems.map(({ plugin, message, code, hint }) =>
     fail('start', visible(`${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`), hint)
   )
@@ -49,11 +49,11 @@ async function lockFindings(home: string): Promise<Finding[]> {
   }
 }
 
-/** The process of the trial start was ended. */
-const ABANDONED = 'a later change was ended before it was known to serve, and does not count'
-const ABANDONED_HINT = 'make it again; svc reload, where a server runs that has taken it up'
+/** The process of the trial start was killed. */
+const ABANDONED = 'a later change was interrupted during its trial start, and is not in effect'
+const ABANDONED_HINT = 'Repeat the change, and run svc reload if a running server has loaded it'
 
-/** Of plugins that are switched on. */
+/** For enabled plugins. */
 const variableFindings = ({ plugins }: Lock): Finding[] =>
   plugins.flatMap(({ name, enabled, permissions }) => {
     const unset = enabled ? unsetIn(permissions) : []
@@ -63,7 +63,7 @@ const variableFindings = ({ plugins }: Lock): Finding[] =>
 async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
   if (lock.plugins.length === 0) return []
   const problems = await verified(home, lock)
-  if (problems.length === 0) return [ok('files', 'those that were installed')]
+  if (problems.length === 0) return [ok('files', 'they match the installed ones')]
   return problems.map(({ plugin, message, code, hint }) =>
     fail('files', `${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`, hint)
   )
@@ -71,20 +71,20 @@ async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
 
 const run = promisify(execFile)
 const NPM_MS = 60_000
-const HINT = 'svc plugins update, or install it again in a version that fits'
+const HINT = 'Run svc plugins update, or install a version that fits'
 
-/** What npm says of the packages of the set: peers of another range, packages that are missing or belong to none. */
+/** npm's problems of the installed packages: wrong ranges of peers, missing or extraneous packages. */
 async function packageFindings(home: string, lock: Lock): Promise<Finding[]> {
   const cwd = setFolder(home, lock)
   if (cwd === undefined) return []
   const problems = await problemsIn(cwd)
   if (problems === undefined) return []
   return problems.length === 0
-    ? [ok('packages', 'all that they need is there, in a version that fits')]
+    ? [ok('packages', 'all dependencies are installed in a matching version')]
     : problems.map(text => warn('packages', text, HINT))
 }
 
-/** npm ends with 1 when it has something to say; undefined where it could not be asked. */
+/** npm exits with 1 if it reports problems. Undefined if npm did not run. */
 async function problemsIn(cwd: string): Promise<string[] | undefined> {
   const { stdout = '' } = (await run('npm', ['ls', '--all', '--json'], { cwd, timeout: NPM_MS, maxBuffer: 2 ** 26 }).catch(
     Object
@@ -96,15 +96,15 @@ async function problemsIn(cwd: string): Promise<string[] | undefined> {
   return problems.filter(text => !OF_SVC.test(text)).map(text => text.replaceAll(cwd, '…'))
 }
 
-/** What svc itself needs lies where svc does. */
+/** Packages that svc itself provides. */
 const OF_SVC = /required by (\S*:)?@svc\/core@/
 
-/** What interrupted changes have left; the former set is kept for workers that may still read it. */
+/** Leftovers of interrupted changes. The former set is kept for workers that read it. */
 function leftovers(home: string): Finding {
   const staged = namesIn(join(home, 'plugins', 'staging'))
   const sets = namesIn(join(home, 'plugins', 'sets'))
   if (staged.length === 0 && sets.length <= 2) return ok('leftovers', 'none')
-  return warn('leftovers', 'a change was interrupted, or is under way', 'the next change of plugins takes them away')
+  return warn('leftovers', 'a change was interrupted, or is running', 'The next change of plugins removes them')
 }
 
 function namesIn(folder: string): string[] {
@@ -116,48 +116,48 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Since 11.16 npm has an option that forbids fetching from an address. */
+/** npm 11.16 added an option that forbids requests to other addresses. */
 function isHeld(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > 11 || (major === 11 && minor >= 16)
 }
-const LOOSE = 'asks an address that a package of the registry names for a dependency, before that is refused'
+const LOOSE = 'requests an address that a dependency names before svc can reject it'
 
 async function npmFinding(): Promise<Finding> {
   try {
     const version = (await run('npm', ['--version'], { timeout: NPM_MS })).stdout.trim()
-    return isHeld(version) ? ok('npm', version) : warn('npm', `${version} ${LOOSE}`, 'npm install --global npm@11')
+    return isHeld(version) ? ok('npm', version) : warn('npm', `${version} ${LOOSE}`, 'Run npm install --global npm@11')
   } catch {
-    return warn('npm', 'could not be started', 'install npm (it comes with Node.js): without it only bundles can be installed')
+    return warn('npm', 'npm cannot be started', 'Install npm (it comes with Node.js): without it, only bundles can be installed')
   }
 }
 
-/** How plugins stand in the servers that run: one may be out there that starts well anywhere else. None where no server runs. */
+/** The state of plugins in running servers, which can differ from a fresh start. Empty if no server runs. */
 async function serverFindings(): Promise<Finding[]> {
   try {
     return (await reportsOf(() => true)).flatMap(findingsOf)
   } catch (error) {
     const { message, code, hint } = asSvcError(error, 'FAILED')
-    return [warn('server', visible(`could not be asked: ${message} (${code})`), hint ?? 'svc status tells more')]
+    return [warn('server', visible(`svc cannot ask it: ${message} (${code})`), hint ?? 'Run svc status for details')]
   }
 }
 
 function findingsOf({ plugins, asOf }: ServerPlugins): Finding[] {
-  const faults = plugins.flatMap(faultOf)
+  const failures = plugins.flatMap(findingOf)
   const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
-  const found = [...faults, ...stale]
-  return found.length === 0 ? [ok('server', 'all plugins run in the one that runs')] : found
+  const found = [...failures, ...stale]
+  return found.length === 0 ? [ok('server', 'all plugins of the running server run')] : found
 }
 
-function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
+function findingOf({ name, instance, state, error }: PluginReport): Finding[] {
   const who = visible(instance === undefined ? name : `${name} (${instance})`)
   if (state === 'quarantined')
-    return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_HINT)]
-  if (state === 'restarting') return [warn('server', `${who} is being brought up again: its process has died`, ENDED)]
+    return [fail('server', `${who} is quarantined: its process crashed too often, or ended workers`, OUT_HINT)]
+  if (state === 'restarting') return [warn('server', `${who} is being restarted: its process crashed`, ENDED)]
   if (state === 'running') return []
   const why = error === undefined ? '' : `: ${error.message} (${error.code})`
-  return [fail('server', visible(`${who} has failed${why}`), error?.hint ?? 'svc reload tries again')]
+  return [fail('server', visible(`${who} has failed${why}`), error?.hint ?? 'Run svc reload to try again')]
 }
 
-const ENDED = 'the log line "the process of an isolated plugin has ended" says how'
-const OUT_HINT = `svc reload brings it up again, svc plugins disable goes without it; ${ENDED}`
+const ENDED = 'read the log line "the process of an isolated plugin has ended"'
+const OUT_HINT = `Run svc reload to restart it, or svc plugins disable; ${ENDED}`

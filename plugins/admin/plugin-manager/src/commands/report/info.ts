@@ -14,31 +14,31 @@ interface Info {
   readonly locked: LockedPlugin
   readonly folder: string
   readonly about: About
-  /** What its manifest declares. */
+  /** The declarations of its manifest. */
   readonly contributes: Manifest['contributes']
-  /** What is wrong with its files. */
-  readonly fault: string | undefined
-  /** As it stands in the servers that run. */
+  /** Problems of its files. */
+  readonly problem: string | undefined
+  /** Its state in the running servers. */
   readonly running: readonly PluginReport[]
   readonly isServed: boolean
-  /** Why none of them has it. */
+  /** Why no server runs it. */
   readonly idle: Idle | undefined
-  /** When its process stood so, where that is not now. */
+  /** The time of the state of its process, if not now. */
   readonly asOf: string | undefined
-  /** Variables that it may read and that are not set here. */
+  /** Variables that it can read and that are not set here. */
   readonly unset: readonly string[]
-  /** Its process may run where no sandbox holds it. */
+  /** Its process can run without a sandbox. */
   readonly isOpen: boolean
 }
 
-/** What a package says of itself. */
+/** The description of a package. */
 interface About {
   readonly description?: string
   readonly homepage?: string
   readonly license?: string
 }
 
-/** `svc plugins info`: one installed plugin; 1 where its files are not those that were installed. */
+/** `svc plugins info`: shows one installed plugin; 1 if its files differ from the installed ones. */
 export async function showInfo({ name, json }: { readonly name: string; readonly json: boolean }): Promise<number> {
   const home = setHome()
   const lock = await readLock(home)
@@ -51,17 +51,17 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     folder,
     about: aboutIn(folder),
     contributes: await contributesIn(folder),
-    fault: await faultOf(home, lock, locked),
+    problem: await problemOf(home, lock, locked),
     running,
     isServed: reports.length > 0,
     idle: (await idleOf([locked], running)).at(0),
     asOf: reports.find(one => one.asOf !== undefined)?.asOf,
     unset: unsetIn(locked.permissions),
-    // what is wrong with the configuration is not this command's matter
+    // this command does not report problems of the configuration
     isOpen: await goesWithout().catch(() => false),
   }
   process.stdout.write(`${json ? JSON.stringify(factsOf(info), null, 2) : textOf(info)}\n`)
-  return info.fault === undefined ? 0 : 1
+  return info.problem === undefined ? 0 : 1
 }
 
 const TEXTS = ['description', 'homepage', 'license'] as const
@@ -75,15 +75,15 @@ function aboutIn(folder: string): About {
   }
 }
 
-/** Nothing of a manifest that cannot be read: the check of its files tells that. */
+/** Nothing if the manifest cannot be read: the check of its files reports that. */
 const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
   readManifest(join(folder, 'package.json')).then(
     ({ manifest }) => manifest.contributes,
     () => undefined
   )
 
-async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
-  // one that is switched off is verified as if it were not
+async function problemOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
+  // the check treats a disabled plugin like an enabled one
   const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
   const problem = (await verifySet(home, on)).find(one => one.plugin === undefined || one.plugin === name)
   return problem && `${problem.message} (${problem.code})`
@@ -101,19 +101,19 @@ const factsOf = (info: Info) => ({
   contributes: info.contributes ?? {},
   folder: info.folder,
   health: healthOf(info),
-  ...(info.fault === undefined ? {} : { fault: info.fault }),
+  ...(info.problem === undefined ? {} : { fault: info.problem }),
   unset_variables: info.unset,
   ...(info.asOf === undefined ? {} : { process_as_of: info.asOf }),
   running: info.running,
 })
 
-/** Of one in a process of its own. */
+/** For an isolated plugin. */
 function processRows(plugin: PluginReport): string[][] {
   const { restarts, memoryBytes, cpuMs } = plugin
   if (restarts === undefined) return []
   const taken = `${counted((memoryBytes ?? 0) / MIB)} MiB, ${milliseconds(cpuMs ?? 0)} of processor time`
   return [
-    ['process', `${taken}, brought up again ${restarts} ${restarts === 1 ? 'time' : 'times'}`],
+    ['process', `${taken}, restarted ${restarts} ${restarts === 1 ? 'time' : 'times'}`],
     ['refused', refusedText(plugin) ?? 'nothing'],
   ]
 }
@@ -121,7 +121,7 @@ function processRows(plugin: PluginReport): string[][] {
 const MIB = 1_048_576
 
 function textOf(info: Info): string {
-  const { locked, folder, about, contributes, fault, running, unset, asOf, isOpen } = info
+  const { locked, folder, about, contributes, problem, running, unset, asOf, isOpen } = info
   const added = running[0]?.added ?? {}
   const rows = [
     ['from', originWords(locked.origin)],
@@ -131,13 +131,13 @@ function textOf(info: Info): string {
     ...routeWords(contributes).map((text, at) => [at === 0 ? 'answers' : '', text]),
     ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
     ['runs', runsText(locked.isolation, isOpen)],
-    ['scripts', locked.scripts ? 'were allowed at install' : 'never run'],
+    ['scripts', locked.scripts ? 'allowed at the installation' : 'never run'],
     ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_HINT}`]]),
     ['health', healthOf(info)],
     ...running.flatMap(processRows),
     ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),
     ...Object.entries(added).map(([slot, names]) => ['added', `${slot}: ${names.join(', ')}`]),
-    ['files', fault ?? 'those that were installed'],
+    ['files', problem ?? 'they match the installed ones'],
     ['folder', shownPath(folder)],
     ...(locked.integrity === '' ? [] : [['bytes', locked.integrity]]),
   ]

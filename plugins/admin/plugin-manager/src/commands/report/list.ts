@@ -6,30 +6,33 @@ import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
 import { lockedFacts } from '../change/proposal-text.ts'
 import { idleOf } from './plugin-state.ts'
-import { countOf, type Found, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
+import { countOf, type LoadedPlugins, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
 
-interface Asked {
+interface ShowOptions {
   readonly port?: number | undefined
   readonly config?: string | undefined
   readonly json: boolean
 }
 
-export interface ListAsked extends Asked {
-  /** Those that come with svc, too. */
+export interface ListOptions extends ShowOptions {
+  /** Include plugins that come with svc. */
   readonly all: boolean
-  /** Only plugins with such names: a part of the name, or a pattern with `*`. None: all. */
+  /** Only plugins with these names: parts of names, or patterns with `*`. Empty: all. */
   readonly names: readonly string[]
 }
 
-/** `svc plugins`: prints the tree; resolves with the exit code, 1 when a plugin failed. */
-export async function showPlugins(asked: Asked): Promise<number> {
+/** `svc plugins`: prints the tree; resolves with the exit code, 1 if a plugin failed. */
+export async function showPlugins(asked: ShowOptions): Promise<number> {
   const found = await find(asked)
   print(asked, { ...found, orders: ordersOf(found) })
   return codeFor(found)
 }
 
-/** `svc plugins list`: what a person has put there, where each is from and how it is; resolves with the exit code, 1 also where no plugin has such a name. */
-export async function listPlugins(asked: ListAsked): Promise<number> {
+/**
+ * `svc plugins list`: prints installed, configured and failed plugins with origin and state. Resolves with the exit code, 1 if
+ * a plugin failed or no plugin matches.
+ */
+export async function listPlugins(asked: ListOptions): Promise<number> {
   const { asTheyAre } = await import('./plugin-state.ts')
   const found = await find(asked, asTheyAre)
   const installed = await installedPlugins()
@@ -38,20 +41,20 @@ export async function listPlugins(asked: ListAsked): Promise<number> {
   const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
   const isNone = asked.names.length > 0 && countOf(tree) === 0
   if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
-  // --json and names show the plugins of svc, too
+  // --json and names include the plugins of svc
   if (asked.json || !isNone) print(asked, asked.json || asked.all || asked.names.length > 0 ? tree : withoutOwn(tree))
   return isNone ? 1 : codeFor(asked.names.length > 0 ? tree : found)
 }
 
-const find = async (asked: Asked, live?: Live): Promise<Found> =>
+const find = async (asked: ShowOptions, live?: Live): Promise<LoadedPlugins> =>
   (asked.config === undefined ? await ofServer(asked, live) : undefined) ?? (await ofHost(asked.config))
 
-const print = ({ json }: Asked, tree: PluginTree) =>
+const print = ({ json }: ShowOptions, tree: PluginTree) =>
   void process.stdout.write(`${json ? JSON.stringify(wire(tree), null, 2) : treeText(tree)}\n`)
 
-const codeFor = ({ plugins }: Pick<Found, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
+const codeFor = ({ plugins }: Pick<LoadedPlugins, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
 
-const ordersOf = ({ plugins }: Found) => new Map(plugins.map((one, at) => [one, at + 1]))
+const ordersOf = ({ plugins }: LoadedPlugins) => new Map(plugins.map((one, at) => [one, at + 1]))
 
 function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
   if (names.length === 0) return tree
@@ -68,7 +71,7 @@ function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
 
 const fits = (asked: string, name: string) => (asked.includes('*') ? matchesPattern(asked, name) : name.includes(asked))
 
-/** Of those that come with svc only what failed: they are many, and always there. */
+/** Of the many plugins of svc, shows only failed ones. */
 function withoutOwn(tree: PluginTree): PluginTree {
   const { plugins, leftOut } = tree
   return {
@@ -83,7 +86,7 @@ const ASK_MS = 10_000
 
 type Live = typeof import('./plugin-state.ts').asTheyAre
 
-async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found | undefined> {
+async function ofServer({ port }: ShowOptions, live: Live | undefined): Promise<LoadedPlugins | undefined> {
   try {
     using server = await reachServer(svcHome(), { port })
     const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
@@ -95,16 +98,16 @@ async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found 
   }
 }
 
-async function ofHost(config: string | undefined): Promise<Found> {
+async function ofHost(config: string | undefined): Promise<LoadedPlugins> {
   const found = await findSettings(config === undefined ? {} : { config })
   await using inner = await startInnerHost(found, ensureHome())
   const { plugins, version } = inner.host.report()
   const versions = new Map(inner.plan.loaded.map(one => [one.name, one.found.version]))
   const leftOut = inner.plan.loaded.filter(one => inner.leftOut.has(one.name))
   return {
-    from: `the configuration, started in this process without what listens${config === undefined ? ' (no server runs)' : ''}`,
+    from: `the configuration, started in this process without plugins that listen${config === undefined ? ' (no server runs)' : ''}`,
     version,
-    // what the command line adds itself is in no configuration
+    // plugins of the command line are in no configuration
     plugins: plugins.flatMap(plugin => {
       const version = versions.get(plugin.name)
       return version === undefined ? [] : [{ ...plugin, version }]
@@ -113,7 +116,7 @@ async function ofHost(config: string | undefined): Promise<Found> {
   }
 }
 
-/** What a person installed, as the lock has it. */
+/** The installed plugins in the lock. */
 async function installedPlugins(): Promise<readonly LockedPlugin[]> {
   const { readLock } = await import('../../set.ts')
   return (await readLock(setHome())).plugins

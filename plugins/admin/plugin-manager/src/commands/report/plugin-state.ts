@@ -9,11 +9,14 @@ import { readServerMetrics } from '../server/server-status.ts'
 /** Plugins of a server. */
 export interface ServerPlugins {
   readonly plugins: readonly PluginReport[]
-  /** When isolated ones stood so, in ISO 8601; absent where they stand so now. */
+  /** The time of the state of isolated plugins, in ISO 8601; absent if it is current. */
   readonly asOf?: string
 }
 
-/** Isolated plugins as they are now: the report of the host, updated with the metrics of the server. Without metrics, the report and its time. */
+/**
+ * The present state of isolated plugins: the report of the host, updated with the metrics of the server. Without metrics, the
+ * report and its time.
+ */
 export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<ServerPlugins> {
   if (!plugins.some(one => one.isolation === 'process')) return { plugins }
   const workers = info.workers.filter(one => one.state === 'ready')
@@ -27,7 +30,7 @@ function metricsOf(url: string): Promise<Metrics | undefined> {
   const trusted = hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
   return readServerMetrics({ url, trusted }).then(
     metrics => metrics.metrics,
-    () => undefined // a server that listens no more has said what it could
+    () => undefined // the report is the last known state of a server that no longer listens
   )
 }
 
@@ -37,7 +40,7 @@ const hasPluginMetrics = (metrics: Metrics) => [...metrics.values()].some(one =>
 const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
   new Date(Math.min(...workers.map(one => one.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
 
-/** Shown with outdated states. */
+/** A hint for outdated states. */
 export const OLD_FIGURES = 'the server publishes no metrics. Load the plugin metrics, and set SVC_API_KEY if authentication is on'
 
 function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
@@ -59,7 +62,7 @@ function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginRe
 
 const kindOf = ({ labels, value }: Series) => [labels.kind ?? '', value] as const
 
-/** `network 3, read 1`; undefined where nothing was refused. */
+/** `network 3, read 1`; undefined if nothing was refused. */
 export function refusedText({ refusals = {} }: PluginReport): string | undefined {
   const counts = Object.entries(refusals).filter(([, count]) => count > 0)
   return counts.length === 0 ? undefined : counts.map(([kind, count]) => `${kind} ${count}`).join(', ')
@@ -67,7 +70,7 @@ export function refusedText({ refusals = {} }: PluginReport): string | undefined
 
 const ASK_MS = 10_000
 
-/** The plugins that are meant, as each server of the home has them now. None: no server runs. */
+/** The state of these plugins in each running server of the home. */
 export async function reportsOf(isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins[]> {
   using stack = new DisposableStack()
   const servers = (await findServers(here().home)).map(server => stack.use(server))
@@ -79,16 +82,19 @@ async function reportOf({ control, info }: FoundServer, isMeant: (plugin: Plugin
   return asTheyAre(plugins.filter(isMeant), info)
 }
 
-/** An installed plugin that is switched on, and of which nothing runs. */
+/** An enabled installed plugin that does not run. */
 export interface Idle {
   readonly locked: LockedPlugin
-  /** `not configured`: it waits for an entry of the configuration; `not loaded`: it has been switched off there, or came after the start. */
+  /**
+   * `not configured`: it needs an entry in the configuration; `not loaded`: the configuration disables it, or it was installed
+   * after the start.
+   */
   readonly health: 'not configured' | 'not loaded'
-  /** What makes it run. */
+  /** How to make it run. */
   readonly hint: string
 }
 
-/** Those of `plugins` that none of `loaded` is. */
+/** The plugins that are not in `loaded`. */
 export async function idleOf(
   plugins: readonly LockedPlugin[],
   loaded: readonly { readonly name: string }[],
@@ -97,7 +103,7 @@ export async function idleOf(
   const names = new Set(loaded.map(one => one.name))
   const idle = plugins.filter(one => one.enabled && !names.has(one.name))
   if (idle.length === 0) return []
-  // what is wrong with the configuration is not the matter of those who ask
+  // this command does not report problems of the configuration
   const waiting = await unconfiguredIn('providers', config).catch(() => [])
   return idle.map(locked => {
     const hint = waiting.find(one => one.plugin === locked.name)?.hint
@@ -107,8 +113,8 @@ export async function idleOf(
 
 const NOT_LOADED = {
   health: 'not loaded',
-  hint: 'svc reload, where a server runs; unless svc.config.* says enabled: false of it',
+  hint: 'Run svc reload if a server runs, unless svc.config.* has enabled: false for it',
 } as const
 
-/** What a person reads of it: `not configured: write providers: { weather: {} } into svc.config.*`. */
+/** The text for a person: `not configured: write providers: { weather: {} } into svc.config.*`. */
 export const idleText = ({ health, hint }: Idle): string => `${health}: ${hint}`

@@ -4,38 +4,38 @@ import type { LockedPlugin } from '../../set.ts'
 import { milliseconds, visible } from '@svc/cli/command'
 import { type Idle, OLD_FIGURES, refusedText } from './plugin-state.ts'
 
-/** A plugin that runs nowhere here. */
+/** A plugin that does not run here. */
 interface Resting {
   readonly name: string
   readonly version: string
   readonly kind: string
 }
 
-export interface Found {
+export interface LoadedPlugins {
   readonly from: string
   readonly version: string
   readonly plugins: readonly PluginReport[]
   /** Loaded, but not started here. */
   readonly leftOut: readonly Resting[]
-  /** When those in processes of their own stood so, where that is not now. */
+  /** The time of the state of isolated plugins, if not now. */
   readonly asOf?: string
 }
 
-/** Plugins in start order, and what was looked at. */
-export interface PluginTree extends Found {
-  /** At which place each was started. */
+/** Plugins in start order, with their source. */
+export interface PluginTree extends LoadedPlugins {
+  /** The position of each plugin in the start order. */
   readonly orders: ReadonlyMap<PluginReport, number>
-  /** What is installed and how each plugin came here, where that was asked for. */
+  /** The installed plugins with their origins, if requested. */
   readonly installed?: readonly LockedPlugin[]
-  /** Installed, and switched off. */
+  /** Installed and disabled. */
   readonly disabled?: readonly LockedPlugin[]
-  /** Installed, switched on, and nowhere here. */
+  /** Installed and enabled, but not running. */
   readonly idle?: readonly Idle[]
-  /** How many are loaded, where not all of them stand here. */
+  /** Number of loaded plugins, if the tree does not contain all. */
   readonly whole?: number
 }
 
-/** The tree as a person reads it. What stands in it may be a stranger's. */
+/** The tree for a person. Text in it can come from plugins. */
 export function treeText(tree: PluginTree): string {
   const { version, from, plugins, leftOut, whole, disabled = [], idle = [], asOf } = tree
   const rest = whole === undefined ? 0 : whole - plugins.length - leftOut.length
@@ -49,7 +49,7 @@ export function treeText(tree: PluginTree): string {
     ...idle.map(one => [`${marked(one.locked)} ${one.health}`, idleFacts(one)] as const),
     ...(rest > 0 ? [[`${rest} of svc itself  ${dim('svc plugins list --all shows them')}`, []] as const] : []),
   ]
-  const old = asOf === undefined ? [] : [`processes of plugins as they were at ${asOf}: ${OLD_FIGURES}`]
+  const old = asOf === undefined ? [] : [`isolated plugins as of ${asOf}: ${OLD_FIGURES}`]
   return [
     `svc ${version}: ${count} ${what} of ${from}`,
     ...old,
@@ -57,23 +57,23 @@ export function treeText(tree: PluginTree): string {
   ].join('\n')
 }
 
-/** How many plugins stand in it. */
+/** Number of plugins in the tree. */
 export const countOf = ({ plugins, leftOut, disabled = [], idle = [] }: PluginTree): number =>
   plugins.length + leftOut.length + disabled.length + idle.length
 
 const CURATED = /^@svc\/plugin-/
 
-/** Where a plugin is from: `registry svc-plugin-weather@^1`, `svc`, `configuration`. */
+/** The origin of a plugin: `registry svc-plugin-weather@^1`, `svc`, `configuration`. */
 export function originOf(name: string, installed: readonly LockedPlugin[]): string {
   const locked = installed.find(one => one.name === name)
   if (locked) return originText(locked)
   return isCurated(name) ? 'svc' : 'configuration'
 }
 
-/** Parts of the command line itself. */
+/** Plugins of the command line. */
 const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
 
-/** One that comes with svc, or is a part of the command line. */
+/** Whether a plugin comes with svc, or belongs to the command line. */
 export const isCurated = (name: string): boolean => CURATED.test(name) || OWN.has(name)
 
 const originText = ({ origin }: LockedPlugin) => `${origin.kind} ${origin.spec}`

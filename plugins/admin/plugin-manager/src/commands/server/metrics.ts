@@ -1,17 +1,17 @@
-/** One series of a metric as it stands. */
+/** One series of a metric. */
 export interface Series {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** Series by the text that they are written with. */
+/** Series by name and labels, as in the text format. */
 export type Metrics = ReadonlyMap<string, Series>
 
 const LINE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)/
 const LABEL = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g
 
-/** Reads metrics in the text format of Prometheus; what is no sample is passed over. */
+/** Parses metrics in the text format of Prometheus; ignores other lines. */
 export function parseMetrics(text: string): Metrics {
   const all = new Map<string, Series>()
   for (const line of text.split('\n')) {
@@ -25,7 +25,7 @@ const labelsOf = (text: string) => Object.fromEntries([...text.matchAll(LABEL)].
 
 const plain = (value: string) => value.replaceAll(/\\(.)/g, (_, char: string) => (char === 'n' ? '\n' : char))
 
-/** What was added since then. A series that fell began anew: all of it is new. */
+/** The growth of each series. A series that fell was restarted: all of it is growth. */
 export function grownSince(before: Metrics, now: Metrics): Metrics {
   const grown = [...now].map(([key, series]): [string, Series] => {
     const then = before.get(key)?.value ?? 0
@@ -34,7 +34,7 @@ export function grownSince(before: Metrics, now: Metrics): Metrics {
   return new Map(grown)
 }
 
-/** Answered requests and how long they took; milliseconds are absent where there was none. */
+/** Answered requests and their latency; milliseconds are absent without requests. */
 export interface Answered {
   readonly requests: number
   /** Answered with 4xx. */
@@ -49,7 +49,7 @@ interface RouteAnswered extends Answered {
   readonly route: string
 }
 
-/** Calls of a plugin or a provider, and the time they took. */
+/** Calls of a plugin or a provider, and their total time. */
 export interface Worked {
   readonly name: string
   readonly calls: number
@@ -63,17 +63,17 @@ export interface ProviderWorked extends Worked {
   readonly output: number
 }
 
-/** What the metrics of a server say. */
+/** A summary of the metrics of a server. */
 export interface Summary {
   readonly all: Answered
   /** By method and route, the busiest first. */
   readonly routes: readonly RouteAnswered[]
   readonly providers: readonly ProviderWorked[]
-  /** What plugins do on hooks; what took the most time first. */
+  /** Work of plugins on hooks, the longest time first. */
   readonly plugins: readonly Worked[]
 }
 
-/** What looks at the server is not its work: `svc status` itself would be most of it. */
+/** Requests that observe the server: `svc status` itself would be most of them. */
 const WATCHING = /^(\/health(\/.*)?|\/metrics|\/api\/v1\/status)$/
 
 export function summaryOf(metrics: Metrics): Summary {
@@ -110,7 +110,7 @@ function answered(counts: readonly Series[], buckets: readonly Series[]): Answer
   }
 }
 
-/** Seconds below which this share lies, as Prometheus estimates it: evenly spread within a bucket, and never above the last bound. */
+/** The quantile in seconds, estimated as Prometheus does: evenly spread within a bucket, and at most the last bound. */
 function quantileOf(buckets: readonly Series[], share: number): number | undefined {
   const bounds = [...Map.groupBy(buckets, ({ labels }) => Number(labels.le === '+Inf' ? Infinity : labels.le))]
     .map(([bound, some]) => ({ bound, count: sum(some) }))
@@ -125,7 +125,7 @@ function quantileOf(buckets: readonly Series[], share: number): number | undefin
 
 type Of = (name: string) => readonly Series[]
 
-/** Outcomes of calls that are no failure of the model. */
+/** Outcomes that are not failures of the model. */
 const WELL: ReadonlySet<string | undefined> = new Set(['ok', 'cancelled'])
 
 function providersOf(of: Of): ProviderWorked[] {
@@ -144,7 +144,7 @@ function providersOf(of: Of): ProviderWorked[] {
   })
 }
 
-/** What plugins do on hooks alone: what they add is told by route and provider. */
+/** Work on hooks only: routes and providers cover the contributions of plugins. */
 function pluginsOf(of: Of): Worked[] {
   const by = (name: string) => Map.groupBy(of(name), ({ labels }) => labels.plugin ?? '')
   const [calls, errors, seconds] = [by('svc_hook_calls_total'), by('svc_hook_errors_total'), by('svc_hook_seconds_total')]

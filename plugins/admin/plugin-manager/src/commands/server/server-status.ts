@@ -7,38 +7,38 @@ import { codeOf, type PluginReport, svcHome, systemContext } from '@svc/core'
 import { reachServer, type ServerInfo } from '@svc/runtime'
 import { type Metrics, parseMetrics, type Summary, summaryOf } from './metrics.ts'
 
-/** Which server is asked. */
-export interface Asked {
+/** The server to ask. */
+export interface ServerAddress {
   readonly url?: string | undefined
   readonly port?: number | undefined
 }
 
-/** Everything that is known of a running server. */
+/** The whole status of a running server. */
 export interface ServerStatus extends ServerMetrics {
   readonly url: string
-  /** What its supervisor tells; absent for a server of another home or machine. */
+  /** The report of its supervisor; absent for a server of another home or machine. */
   readonly info: ServerInfo | undefined
   readonly plugins: readonly PluginReport[]
   readonly summary: Summary | undefined
 }
 
 const ASK_MS = 10_000
-const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, untold: [] }
+const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, unavailable: [] }
 
-/** Asks the server that was named, else the one of this home. Throws SERVER_NONE, SERVER_AMBIGUOUS, SERVER_UNREACHABLE, URL_INVALID. */
-export async function readStatus({ url, port }: Asked): Promise<ServerStatus> {
+/** Asks the named server, or the one of this home. Throws SERVER_NONE, SERVER_AMBIGUOUS, SERVER_UNREACHABLE, URL_INVALID. */
+export async function readStatus({ url, port }: ServerAddress): Promise<ServerStatus> {
   if (url !== undefined) return ofUrl(url)
   try {
     return await ofHome(port)
   } catch (error) {
-    // a server of another home or machine may listen there all the same
+    // a server of another home or machine can listen there
     if (codeOf(error) !== 'SERVER_NONE' || port === undefined) throw error
     return ofUrl(`http://127.0.0.1:${port}`)
   }
 }
 
-/** Whether a server's process answers, at whatever port and with TLS or without. Throws as `readStatus` does. */
-export async function isLive({ url, port }: Asked): Promise<boolean> {
+/** Whether the process of a server answers, on any port, with or without TLS. Throws as `readStatus` does. */
+export async function isLive({ url, port }: ServerAddress): Promise<boolean> {
   if (url !== undefined) return answers({ url: checkedUrl(url), trusted: false })
   using server = await reachServer(svcHome(), { port, fits: hasApi })
   return await answers({ url: server.info.url, trusted: isHere(server.info.url) })
@@ -61,7 +61,7 @@ async function ofHome(port: number | undefined): Promise<ServerStatus> {
   return statusOf(info.url, info, plugins, metrics)
 }
 
-/** An address that a process of this home has bound is this machine's; a name may lead elsewhere by now. */
+/** An address that a process of this home has bound is on this machine; a host name can lead elsewhere. */
 function isHere(url: string): boolean {
   const { hostname } = new URL(url)
   return hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
@@ -74,7 +74,7 @@ const statusOf = (
   metrics: ServerMetrics
 ): ServerStatus => ({ url, info, plugins, ...metrics, summary: metrics.metrics ? summaryOf(metrics.metrics) : undefined })
 
-/** Whether nothing is wrong that somebody must look after. */
+/** Whether the server is healthy and publishes its status. */
 export const isGood = ({ url, health, status }: ServerStatus): boolean =>
   url === '' || (health !== undefined && health.status !== 'unhealthy' && status !== undefined)
 
@@ -83,8 +83,8 @@ export const versionOf = ({ info, health }: ServerStatus): string => health?.ver
 export const uptimeOf = ({ info, health }: ServerStatus): number =>
   health?.uptime_seconds ?? (info ? (Date.now() - info.startedAt) / 1000 : 0)
 
-/** Something that the server did not tell, and why. */
-interface Untold {
+/** A part of the status that the server did not return, with the reason. */
+interface UnavailablePart {
   readonly path: string
   readonly status: number
   readonly code: string
@@ -97,7 +97,7 @@ interface ProviderState {
   readonly error?: string
 }
 
-/** The records of the API, as far as they are shown. */
+/** The shown parts of the API's records. */
 interface HealthAnswer {
   readonly status: string
   readonly version: string
@@ -111,35 +111,35 @@ interface StatusAnswer {
   readonly requests_active: number
   readonly providers: Readonly<Record<string, ProviderState>>
   readonly cache: { readonly enabled: boolean; readonly size: number; readonly hit_rate: number }
-  /** Those that are not healthy, told to whoever has the scope admin. */
+  /** The checks that are not healthy; only for credentials with the scope admin. */
   readonly checks?: Readonly<Record<string, { readonly status: string; readonly reason?: string }>>
 }
 
-/** What a server tells over HTTP. */
+/** The status of a server over HTTP. */
 export interface ServerMetrics {
   readonly health: HealthAnswer | undefined
   readonly status: StatusAnswer | undefined
   readonly metrics: Metrics | undefined
-  readonly untold: readonly Untold[]
+  readonly unavailable: readonly UnavailablePart[]
 }
 
 export interface Reached {
   readonly url: string
-  /** Its certificate need not be vouched for: a process of this very home has said that it listens there. */
+  /** Skips the check of the certificate: a process of this home has reported that it listens there. */
   readonly trusted: boolean
 }
 
 const ANSWER_MS = 10_000
 
-/** Asks the server at `url`; `SVC_API_KEY` (an API key or a token) goes along where it is set. Throws SERVER_UNREACHABLE. */
+/** Asks the server at `url`, with `SVC_API_KEY` (an API key or a token) if it is set. Throws SERVER_UNREACHABLE. */
 export async function readServerMetrics(
   server: Reached,
   key: string | undefined = process.env.SVC_API_KEY
 ): Promise<ServerMetrics> {
-  // one after the other: what this asks is part of what is under way
+  // not in parallel: the status counts active requests
   const status = await get(server, '/api/v1/status', key)
   const [health, metrics] = await Promise.all([get(server, '/health', key), get(server, '/metrics', key)])
-  // 503 is an unhealthy server's answer to the question how it is
+  // an unhealthy server answers 503
   const healthAnswer = recordOf<HealthAnswer>(health, 'checks')
   const statusAnswer = withoutThis(recordOf<StatusAnswer>(status, 'requests_total'))
   const hasMetrics = metrics.status === 200
@@ -147,10 +147,10 @@ export async function readServerMetrics(
     health: healthAnswer,
     status: statusAnswer,
     metrics: hasMetrics ? parseMetrics(metrics.text) : undefined,
-    untold: [
-      ...(healthAnswer ? [] : [untold(health)]),
-      ...(statusAnswer ? [] : [untold(status)]),
-      ...(hasMetrics ? [] : [untold(metrics)]),
+    unavailable: [
+      ...(healthAnswer ? [] : [unavailable(health)]),
+      ...(statusAnswer ? [] : [unavailable(status)]),
+      ...(hasMetrics ? [] : [unavailable(metrics)]),
     ],
   }
 }
@@ -158,9 +158,9 @@ export async function readServerMetrics(
 /** Whether a process answers there. Throws SERVER_UNREACHABLE. */
 const answers = async (server: Reached): Promise<boolean> => (await get(server, '/health/live', undefined)).status === 200
 
-/** The request that asked is under way as well. */
-const withoutThis = (told: StatusAnswer | undefined) =>
-  told && { ...told, requests_active: Math.max(0, told.requests_active - 1) }
+/** Subtracts the request for the status itself. */
+const withoutThis = (record: StatusAnswer | undefined) =>
+  record && { ...record, requests_active: Math.max(0, record.requests_active - 1) }
 
 interface Answer {
   readonly path: string
@@ -170,7 +170,7 @@ interface Answer {
 
 async function get({ url, trusted }: Reached, path: string, key: string | undefined): Promise<Answer> {
   const address = new URL(path, url)
-  // an `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a command
+  // an `import` of node:http loads all its lazy exports, including undici: a tenth of the command's time
   const { request } = process.getBuiltinModule(address.protocol === 'https:' ? 'node:https' : 'node:http')
   try {
     const asked = request(address, {
@@ -187,13 +187,13 @@ async function get({ url, trusted }: Reached, path: string, key: string | undefi
   }
 }
 
-/** What answered may be no service at all: a record has its field. */
+/** The server may not be svc, so the field is checked. */
 function recordOf<T extends object>({ text: body }: Answer, field: keyof T & string): T | undefined {
   const record = jsonOf(body)
   return typeof record[field] === 'object' || typeof record[field] === 'number' ? (record as T) : undefined
 }
 
-function untold({ path, status, text: body }: Answer): Untold {
+function unavailable({ path, status, text: body }: Answer): UnavailablePart {
   const { error_code: code, error } = jsonOf(body)
   return {
     path,

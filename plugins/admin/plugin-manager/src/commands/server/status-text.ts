@@ -3,10 +3,10 @@ import { clipped, counted, milliseconds, oneLine, table } from '@svc/cli/command
 import { type Answered, type ProviderWorked, shortName, type Summary, type Worked } from './metrics.ts'
 import { isGood, type ServerStatus, uptimeOf, versionOf } from './server-status.ts'
 
-/** Widths of names that leave room for large figures in 80 columns. */
+/** Widths of names that leave space for large numbers in 80 columns. */
 const ROUTE = 30
 const PROVIDER = 15
-/** Leaves room for the names of the rows. */
+/** Leaves space for the names of the rows. */
 const REASON = 70
 const MOST_ROWS = 8
 
@@ -16,9 +16,9 @@ const paint = (colour: Colour, text: string) => styleText(colour, text, { stream
 const COLOURS: Readonly<Record<string, Colour>> = { healthy: 'green', degraded: 'yellow', unhealthy: 'red' }
 const word = (health: string) => paint(COLOURS[health] ?? 'gray', health)
 
-/** A status as a person reads it, in 80 columns. With `recent`, what happens now: counts a second, and the times of those. */
+/** The status for a person, in 80 columns. With `recent`: rates and latency of the last interval. */
 export function statusText(status: ServerStatus, recent?: Recent): string {
-  const blocks = [head(status), facts(status, recent), workers(status), ...metrics(status, recent), untold(status)]
+  const blocks = [head(status), facts(status, recent), workers(status), ...metrics(status, recent), unavailable(status)]
   return blocks.filter(block => block !== '').join('\n\n')
 }
 
@@ -30,7 +30,7 @@ function head(status: ServerStatus): string {
 }
 
 function facts(status: ServerStatus, recent: Recent | undefined): string {
-  const { health, status: told } = status
+  const { health, status: record } = status
   const store = storeOf(status)
   const rows: [string, string][] = [
     ['requests', requestsText(status, recent)],
@@ -38,20 +38,20 @@ function facts(status: ServerStatus, recent: Recent | undefined): string {
     ['checks', health ? checksText(health.checks) : ''],
     ...reasonsOf(status),
     ['store', store ? shortName(store) : ''],
-    ['cache', told ? cacheText(told.cache) : ''],
+    ['cache', record ? cacheText(record.cache) : ''],
   ]
   const shown = rows.filter(([, text]) => text !== '')
   return shown.map(([name, text]) => `${paint('gray', name.padEnd(8))}  ${text}`).join('\n')
 }
 
-/** What is not well each with its word, what is together. */
+/** Unhealthy checks one by one, healthy ones together. */
 function checksText(checks: Readonly<Record<string, string>>): string {
   const { well = [], sick = [] } = Object.groupBy(Object.entries(checks), ([, state]) => (state === 'healthy' ? 'well' : 'sick'))
   const together = well.length > 0 ? [`${well.map(([name]) => name).join(', ')} ${word('healthy')}`] : []
   return [...sick.map(([name, state]) => `${name} ${word(state)}`), ...together].join('; ')
 }
 
-/** Why a check is not healthy, a line each. */
+/** Why a check is not healthy, one line each. */
 const reasonsOf = ({ status }: ServerStatus): [string, string][] =>
   Object.entries(status?.checks ?? {}).flatMap(([name, { reason }]): [string, string][] =>
     reason === undefined ? [] : [['', clipped(`${name}: ${oneLine(reason)}`, REASON)]]
@@ -78,7 +78,7 @@ const cacheText = ({ enabled, size, hit_rate: rate }: { enabled: boolean; size: 
 
 const perSecond = (count: number, { seconds }: Recent) => counted(count / seconds)
 
-/** A table under a bold line; rows with a fault are red. */
+/** A table with a bold head; failing rows are red. */
 function block(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
@@ -106,7 +106,7 @@ function metrics(status: ServerStatus, recent: Recent | undefined): string[] {
   return [routes(summary, recent), providers(status, summary, recent), plugins(status, summary, recent)]
 }
 
-/** A column of rates, where there are any. */
+/** A column of rates, with `recent` only. */
 const rate = <T extends { readonly [key in K]: number }, K extends string>(
   recent: Recent | undefined,
   one: T | undefined,
@@ -135,19 +135,19 @@ function providers({ status }: ServerStatus, { providers: all }: Summary, recent
     return [clipped(name, PROVIDER), state, ...rate(recent, now, 'calls'), ...workCells(work), ...tokens]
   })
   const heads = ['PROVIDER', 'STATE', ...rateHead(recent), 'CALLS', 'ERRORS', 'MEAN', 'TOKENS IN', 'OUT']
-  const faults = names
+  const failures = names
     .flatMap(name => status?.providers[name]?.error ?? [])
     .map(error => paint('red', `  ${clipped(oneLine(error), 76)}`))
-  return [block(heads, rows, at => status?.providers[names[at]!]?.healthy === false), ...faults].filter(Boolean).join('\n')
+  return [block(heads, rows, at => status?.providers[names[at]!]?.healthy === false), ...failures].filter(Boolean).join('\n')
 }
 
 const IDLE: ProviderWorked = { name: '', calls: 0, errors: 0, ms: 0, input: 0, output: 0 }
-const stateOf = (told: { readonly healthy: boolean } | undefined) =>
-  told === undefined ? '' : told.healthy ? 'healthy' : 'unhealthy'
+const stateOf = (record: { readonly healthy: boolean } | undefined) =>
+  record === undefined ? '' : record.healthy ? 'healthy' : 'unhealthy'
 
 const workCells = ({ calls, errors, ms }: Worked) => [counted(calls), counted(errors), calls > 0 ? milliseconds(ms / calls) : '']
 
-/** Without metrics the status record still has the requests of each. */
+/** Without metrics, the status record contains the requests of each provider. */
 function describeProviders({ status }: ServerStatus): string {
   const all = Object.entries(status?.providers ?? {})
   const rows = all.map(([name, one]) => [clipped(name, PROVIDER), stateOf(one), counted(one.requests ?? 0)])
@@ -168,15 +168,15 @@ function plugins(status: ServerStatus, { plugins: all }: Summary, recent: Recent
   return [block(heads, rows, at => (shown[at]?.errors ?? 0) > 0), ...failed].filter(Boolean).join('\n')
 }
 
-function untold({ untold: all }: ServerStatus): string {
+function unavailable({ unavailable: all }: ServerStatus): string {
   const lines = all.map(({ path, code, message }) => {
-    const hint = code === 'AUTHENTICATION_FAILED' ? '; put an API key or a token into SVC_API_KEY' : ''
-    return paint('yellow', `${path} told nothing: ${oneLine(`${code} ${message}`)}${hint}`)
+    const hint = code === 'AUTHENTICATION_FAILED' ? '; set SVC_API_KEY to an API key or a token' : ''
+    return paint('yellow', `${path} returned nothing: ${oneLine(`${code} ${message}`)}${hint}`)
   })
   return lines.join('\n')
 }
 
-/** A time that a person waits: `45 s`, `3 min 20 s`, `2 h 14 min`, `3 d 4 h`. */
+/** A duration of seconds or longer: `45 s`, `3 min 20 s`, `2 h 14 min`, `3 d 4 h`. */
 function duration(seconds: number): string {
   const parts = [
     [Math.floor(seconds / 86_400), 'd'],
@@ -189,18 +189,18 @@ function duration(seconds: number): string {
   return shown.map(([count, unit]) => `${count} ${unit}`).join(' ')
 }
 
-/** `1.2M`, where a figure must not grow. */
+/** `1.2M`, for cells that must stay narrow. */
 const shortCount = (value: number): string => value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 })
 
-/** What grew within the last seconds. */
+/** The growth within the last seconds. */
 export interface Recent {
   readonly seconds: number
   readonly summary: Summary
 }
 
-/** A status for a program: names as on the wire, milliseconds and counts; what nobody told is null. */
+/** The status as JSON, with names as in the API; null for unknown values. */
 export function statusFacts(status: ServerStatus, recent?: Recent): object {
-  const { url, info, status: told, summary, untold } = status
+  const { url, info, status: record, summary, unavailable } = status
   return {
     ok: isGood(status),
     url: url || null,
@@ -214,8 +214,8 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     providers: providerFacts(status),
     plugins: pluginFacts(status),
     store: storeOf(status) ?? null,
-    cache: told?.cache ?? null,
-    untold,
+    cache: record?.cache ?? null,
+    untold: unavailable,
     ...(recent ? { recent: recentFacts(recent) } : {}),
   }
 }
@@ -234,7 +234,7 @@ const requestFacts = ({ status, summary }: ServerStatus) => ({
 
 const secondsSince = (ms: number): number => Math.max(0, Math.floor((Date.now() - ms) / 1000))
 
-/** The plugin that keeps everything. */
+/** The plugin that provides the store. */
 const storeOf = ({ plugins }: ServerStatus): string | undefined => plugins.find(one => one.provides === 'store')?.name
 
 const rounded = (value: number | undefined, digits = 1) => (value === undefined ? null : Number(value.toFixed(digits)))

@@ -1,16 +1,19 @@
 import { counted, errorFacts, errorPage, milliseconds } from '@svc/cli/command'
 import { grownSince, summaryOf } from './metrics.ts'
-import { type Asked, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
+import { type ServerAddress, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
 import { type Recent, statusFacts, statusText } from './status-text.ts'
-import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
 
 export interface StatusOptions extends WatchOptions {
   readonly watch: boolean
-  /** Nothing but whether it answers. */
+  /** Check only whether it answers. */
   readonly live: boolean
 }
 
-/** `svc status`; resolves with the exit code: 1 when the server is unhealthy or does not tell its figures, 0 when the watch is ended. */
+/**
+ * `svc status`; resolves with the exit code: 1 if the server is unhealthy or does not publish its status, 0 at the end of
+ * --watch.
+ */
 export async function status(options: StatusOptions): Promise<number> {
   if (options.live) return (await isLive(options)) ? 0 : 1
   if (options.watch) return await untilEnded(signal => watchStatus(options, signal))
@@ -19,23 +22,23 @@ export async function status(options: StatusOptions): Promise<number> {
   return isGood(found) ? 0 : 1
 }
 
-interface WatchOptions extends Asked {
-  /** Seconds between two looks. */
+interface WatchOptions extends ServerAddress {
+  /** Seconds between two refreshes. */
   readonly interval: number
   readonly json: boolean
 }
 
 interface View extends Disposable {
-  show(look: Look, recent: Recent | undefined): void
+  show(look: StatusSample, recent: Recent | undefined): void
 }
 
-/** Looks again and again until the signal aborts. What cannot be reached at the very first is thrown; later a server may go and come back. */
+/** Refreshes until the signal aborts. Throws if the first request fails; later the server can be away for a while. */
 async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<void> {
   using view = viewOf(options)
   await lookAgain(options, signal, (now, before) => view.show(now, before && recentOf(before, now)))
 }
 
-function recentOf({ at, status: then }: Look, { at: end, status: now }: Look): Recent | undefined {
+function recentOf({ at, status: then }: StatusSample, { at: end, status: now }: StatusSample): Recent | undefined {
   if (!then?.metrics || !now?.metrics) return undefined
   return { seconds: (end - at) / 1000, summary: summaryOf(grownSince(then.metrics, now.metrics)) }
 }
@@ -71,7 +74,7 @@ function lines(text: (status: ServerStatus, recent: Recent | undefined) => strin
   }
 }
 
-/** Where no terminal is: the time and what matters most, a line each. */
+/** Without a terminal: one line each time, with the most important values. */
 function lineOf({ health, info, status, summary }: ServerStatus, recent: Recent | undefined): string {
   const { p50Ms, p95Ms } = recent?.summary.all ?? {}
   const parts = [

@@ -2,15 +2,15 @@ import { styleText } from 'node:util'
 import { clipped, counted, errorPage, milliseconds, table, visible } from '@svc/cli/command'
 import { type SvcError, svcError } from '@svc/core'
 import { grownSince, type Metrics, type Series, shortName } from './metrics.ts'
-import { type Asked, readStatus } from './server-status.ts'
-import { type Look, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+import { type ServerAddress, readStatus } from './server-status.ts'
+import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
 
 type SortedBy = 'time' | 'calls' | 'errors' | 'memory' | 'cpu'
 
-export interface TopOptions extends Asked {
+export interface TopOptions extends ServerAddress {
   readonly sort: SortedBy
   readonly once: boolean
-  /** Seconds between two looks. */
+  /** Seconds between two refreshes. */
   readonly interval: number
   readonly json: boolean
 }
@@ -20,13 +20,13 @@ export async function top(options: TopOptions): Promise<number> {
   if (options.json || options.once || !process.stdout.isTTY) return await once(options)
   using live = openLiveScreen(process.stdout)
   const foot = `every ${options.interval} s, by ${options.sort}; Ctrl-C ends it`
-  const show = (now: Look, before: Look | undefined) => live.draw(`${pictureOf(options, now, before)}\n\n${foot}`)
+  const show = (now: StatusSample, before: StatusSample | undefined) => live.draw(`${pictureOf(options, now, before)}\n\n${foot}`)
   return await untilEnded(signal => lookAgain(options, signal, show))
 }
 
 async function once(options: TopOptions): Promise<number> {
-  const { metrics, untold } = await readStatus(options)
-  if (metrics === undefined) throw metricsUnavailable(untold.find(one => one.path === '/metrics'))
+  const { metrics, unavailable } = await readStatus(options)
+  if (metrics === undefined) throw metricsUnavailable(unavailable.find(one => one.path === '/metrics'))
   const all = sorted(usageOf(metrics), options.sort)
   process.stdout.write(
     `${options.json ? JSON.stringify({ plugins: all.map(wire) }, null, 2) : usageTable(all, { width: width() })}\n`
@@ -37,15 +37,15 @@ async function once(options: TopOptions): Promise<number> {
 /** A pipe takes lines of any width. */
 const width = () => (process.stdout.isTTY ? process.stdout.columns || 80 : Infinity)
 
-function pictureOf({ sort }: TopOptions, now: Look, before: Look | undefined): string {
+function pictureOf({ sort }: TopOptions, now: StatusSample, before: StatusSample | undefined): string {
   if (now.status === undefined) return errorPage(now.error)
-  const { metrics, untold } = now.status
-  if (metrics === undefined) return errorPage(metricsUnavailable(untold.find(one => one.path === '/metrics')))
+  const { metrics, unavailable } = now.status
+  if (metrics === undefined) return errorPage(metricsUnavailable(unavailable.find(one => one.path === '/metrics')))
   const recent = recentOf(now.at, metrics, before)
   return usageTable(sorted(usageOf(metrics), sort), { width: width(), ...(recent ? { recent } : {}) })
 }
 
-function recentOf(at: number, metrics: Metrics, before: Look | undefined): RecentUsage | undefined {
+function recentOf(at: number, metrics: Metrics, before: StatusSample | undefined): RecentUsage | undefined {
   if (before?.status?.metrics === undefined) return undefined
   const grown = usageOf(grownSince(before.status.metrics, metrics))
   return { seconds: (at - before.at) / 1000, of: new Map(grown.map(one => [one.name, one])) }
@@ -80,19 +80,19 @@ const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
 })
 
 const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
-  svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
-    hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
+  svcError('METRICS_UNTOLD', `the server publishes no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
+    hint: 'Load the plugin metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
   })
 
-/** What one plugin has taken, all workers together. */
+/** The usage of one plugin, of all workers together. */
 export interface PluginUsage {
   readonly name: string
-  /** Of its taps and of what it adds. */
+  /** Calls of its hook taps and of its contributions. */
   readonly calls: number
   readonly errors: number
-  /** Of all these calls; those that overlap count each. */
+  /** Total time of these calls; overlapping calls count each. */
   readonly ms: number
-  /** Of one in a process of its own. */
+  /** For an isolated plugin. */
   readonly isolated?: {
     readonly memoryBytes: number
     readonly cpuMs: number
@@ -104,7 +104,7 @@ export interface PluginUsage {
 
 const TOGETHER = ['hook', 'plugin']
 
-/** What metrics say of each plugin. */
+/** Reads the usage of each plugin from metrics. */
 function usageOf(metrics: Metrics): PluginUsage[] {
   const named = Map.groupBy(metrics.values(), series => series.name)
   const sum = (family: string, plugin: string) =>
@@ -131,7 +131,7 @@ const processOf = (name: string, sum: (family: string, plugin: string) => number
   quarantined: sum('plugin_quarantined', name) > 0,
 })
 
-/** What was done since the look before, by plugin. */
+/** The usage since the last refresh, by plugin. */
 export interface RecentUsage {
   readonly seconds: number
   readonly of: ReadonlyMap<string, PluginUsage>
@@ -142,13 +142,13 @@ interface Column {
   readonly cell: (one: PluginUsage) => string
 }
 
-/** Characters of a name where there is room, and where there is little. */
+/** Length of a name in a wide and in a narrow table. */
 const [LONG_NAME, SHORT_NAME] = [34, 20]
-/** What a narrow terminal does without, in this order: what is left tells nearly the same, or is of those in a process of their own. */
+/** Columns that a narrow terminal leaves out, in this order: the others tell nearly the same, or concern isolated plugins. */
 const DISPENSABLE = ['TIME', '/S', 'CPU', 'MEMORY', 'BUSY', 'CALLS']
 const MIB = 1_048_576
 
-/** A row a plugin, no wider than so many characters: names are shortened first, then whole columns left out. */
+/** A table of at most `width` characters: first shortens names, then leaves out columns. */
 export function usageTable(
   all: readonly PluginUsage[],
   { recent, width }: { readonly recent?: RecentUsage; readonly width: number }
@@ -177,7 +177,7 @@ const COLUMNS: readonly Column[] = [
   { head: 'REFUSED', cell: ({ isolated }) => (isolated ? counted(isolated.refusals) : '') },
 ]
 
-/** How often, and how much of one processor's time: above 100 % where calls overlap. */
+/** Calls per second, and the share of one processor: above 100 % if calls overlap. */
 function rateColumns(recent: RecentUsage | undefined): readonly Column[] {
   if (recent === undefined) return []
   const of = ({ name }: PluginUsage) => recent.of.get(name)

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortOnInterrupt } from '@svc/cli/program'
-import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
+import { type ServerAddress, readStatus, type ServerStatus } from './server-status.ts'
 import { stripVTControlCharacters } from 'node:util'
 
-/** A terminal that shows one picture after the other, and gets back what it showed before. */
+/** Shows pictures on a terminal, and restores its former content. */
 export interface LiveScreen extends Disposable {
   draw(text: string): void
 }
@@ -14,11 +14,11 @@ const HOME = '\x1b[H'
 const END_OF_LINE = '\x1b[K'
 const REST_OF_SCREEN = '\x1b[J'
 const PLAIN = '\x1b[0m'
-/** Of a terminal that does not tell. */
+/** For a terminal that does not report its size. */
 const ROWS = 24
 const COLUMNS = 80
 
-/** Takes the terminal's other screen. Each picture is one write over the last one: nothing is cleared first, so nothing flickers. */
+/** Uses the alternate screen. Each picture overwrites the last one without clearing, so nothing flickers. */
 export function openLiveScreen(stream: NodeJS.WriteStream): LiveScreen {
   let last = ''
   const paint = () => {
@@ -43,24 +43,24 @@ export function openLiveScreen(stream: NodeJS.WriteStream): LiveScreen {
   }
 }
 
-/** A line that is too long would wrap and push the picture off; with its colours it is not worth the counting. */
+/** Cuts a line that would wrap. Drops its colours, which are not worth counting. */
 function cut(line: string, columns: number): string {
   const bare = stripVTControlCharacters(line)
   return bare.length <= columns ? line : `${bare.slice(0, columns)}${PLAIN}`
 }
 
-/** One look at the server: how it is, or why that is not known. */
-export type Look =
+/** One request: the status of the server, or the error. */
+export type StatusSample =
   | { readonly at: number; readonly status: ServerStatus; readonly error?: undefined }
   | { readonly at: number; readonly status?: undefined; readonly error: unknown }
 
-/** Looks, tells, and looks again until the signal aborts. What cannot be reached at the very first is thrown. */
+/** Requests the status until the signal aborts. Throws if the first request fails. */
 export async function lookAgain(
-  options: Asked & { readonly interval: number },
+  options: ServerAddress & { readonly interval: number },
   signal: AbortSignal,
-  show: (now: Look, before: Look | undefined) => void
+  show: (now: StatusSample, before: StatusSample | undefined) => void
 ): Promise<void> {
-  let before: Look = { at: performance.now(), status: await readStatus(options) }
+  let before: StatusSample = { at: performance.now(), status: await readStatus(options) }
   show(before, undefined)
   while (await passed(options.interval * 1000, signal)) {
     const now = await look(options)
@@ -69,10 +69,10 @@ export async function lookAgain(
   }
 }
 
-/** False when it was cut short. */
+/** False if the signal aborted. */
 const passed = (ms: number, signal: AbortSignal) => sleep(ms, true, { signal }).catch(() => false)
 
-async function look(options: Asked): Promise<Look> {
+async function look(options: ServerAddress): Promise<StatusSample> {
   try {
     const status = await readStatus(options)
     return { at: performance.now(), status }
@@ -81,7 +81,7 @@ async function look(options: Asked): Promise<Look> {
   }
 }
 
-/** Runs until Ctrl-C, SIGTERM, or whoever reads along has enough. */
+/** Runs until Ctrl-C, SIGTERM, or the end of the reader. */
 export async function untilEnded(run: (signal: AbortSignal) => Promise<void>): Promise<number> {
   using interrupt = abortOnInterrupt()
   const ending = new AbortController()

@@ -1,6 +1,6 @@
 import type { PluginSamples } from '@svc/testing'
 
-/** What shows the plugin at work: `svc plugins test` and the test beside this file run the kits with it. */
+/** Samples for the kits that `svc plugins test` and the test beside this file run. */
 //js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = {
   env: { SAMPLE_WORD_KEY: 'only-the-tests-know-this-key' },
@@ -12,7 +12,7 @@ const samples: PluginSamples = {
         id: 'sample-word:holder',
         scopes: ['read', 'chat'],
       },
-      bad: { 'of another server': 'a-key-that-somebody-else-gave-out' },
+      bad: { 'of another server': 'a-key-of-another-server' },
     },
   },
 }

@@ -1,6 +1,6 @@
 import { Args, Flags, SvcCommand } from '@svc/cli/command'
 
-/** `svc sample-word <text>...`. `run` resolves with the exit code, 0 where it resolves with nothing. */
+/** `svc sample-word <text>...`. `run` resolves with the exit code; undefined means 0. */
 export class SampleWord extends SvcCommand {
   static override summary = 'Count words'
   static override examples = ['<%= config.bin %> <%= command.id %> one two']

@@ -1,4 +1,4 @@
 import { definePlugin } from '@svc/core'
 
-/** The command stands in the manifest, so that help runs nothing; in a server there is nothing to do. */
+/** The manifest names the command. A server has nothing to set up. */
 export default definePlugin({ setup() {} })

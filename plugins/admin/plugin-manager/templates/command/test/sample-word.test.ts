@@ -5,7 +5,7 @@ import { pluginKit } from '@svc/testing'
 import { SampleWord } from '../src/commands.ts'
 import samples from './samples.ts'
 
-// the manifest, the command classes, leftovers: what every plugin must do
+// the kit of every plugin: manifest, command classes, leftovers
 for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
 
 test('counts words', async () => deepEqual((await runCommand(SampleWord, ['one two', 'three'])).out, ['3 words']))

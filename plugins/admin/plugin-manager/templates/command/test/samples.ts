@@ -1,6 +1,6 @@
 import type { PluginSamples } from '@svc/testing'
 
-/** What the kit needs to run the plugin: nothing. */
+/** The kit needs no samples for this plugin. */
 //js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = {}
 

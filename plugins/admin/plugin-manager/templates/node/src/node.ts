@@ -1,15 +1,15 @@
 import type { WorkflowNode } from '@svc/core/contracts'
 
 /**
- * Called again after each `wait` or `fork`, perhaps in another process and days later, with `woken` or `children` and the `state` that it gave: so it is written
- * as a function of its task, and keeps nothing itself.
+ * svc calls `run` again after each `wait` or `fork`, possibly days later in another process, with `woken` or `children` and the
+ * returned `state`. So the function depends only on its task and stores nothing itself.
  */
 //js: /** @type {import('@svc/core/contracts').WorkflowNode} */
 export const sampleWord: WorkflowNode = {
-  description: 'Asks a person for a word and answers it joined to a text.',
+  description: 'Asks a person for a word and appends it to a text.',
   settings: {
     type: 'object',
-    properties: { text: { type: 'string', maxLength: 10_000, description: 'What stands before the word.' } },
+    properties: { text: { type: 'string', maxLength: 10_000, description: 'Text before the word.' } },
     required: ['text'],
     additionalProperties: false,
   },

@@ -4,7 +4,7 @@ import { gather, pluginKit, testContext } from '@svc/testing'
 import { sampleWord } from '../src/node.ts'
 import samples from './samples.ts'
 
-// the manifest, waiting and going on elsewhere, abort, leftovers: what every plugin and every node must do
+// the kits of every plugin and every node: manifest, waiting and resuming elsewhere, abort, leftovers
 for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
 
 const TASK = {
@@ -19,7 +19,7 @@ const TASK = {
   allowance: {},
 }
 
-test('joins the word to its text', async () => {
+test('appends the word to its text', async () => {
   const steps = await gather(sampleWord.run({ ...TASK, woken: { by: 'answer', data: 'world' } }, testContext()))
   deepEqual(steps, [{ type: 'output', output: 'Hello world' }])
 })

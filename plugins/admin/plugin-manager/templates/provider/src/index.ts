@@ -2,7 +2,7 @@ import { definePlugin } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
 import { CONFIG, createSampleWord } from './provider.ts'
 
-/** Set up once for each entry of `providers` whose `type` is this one. */
+/** svc calls `setup` once for each entry of `providers` with this `type`. */
 export default definePlugin({
   instances: 'providers',
   type: 'sample-word',

@@ -2,7 +2,7 @@ import { schema, svcError } from '@svc/core'
 import type { ModelRequest, Provider } from '@svc/core/contracts'
 
 //js: /** @typedef {{ greeting: string }} SampleWordConfig */
-/** What the configuration has in its entry of `providers`. */
+/** Its entry in `providers` of the configuration. */
 export interface SampleWordConfig {
   greeting: string
 }
@@ -11,13 +11,13 @@ export interface SampleWordConfig {
 export const CONFIG = schema<SampleWordConfig>({
   type: 'object',
   additionalProperties: false,
-  properties: { greeting: { type: 'string', default: 'You said:', description: 'What each answer begins with.' } },
+  properties: { greeting: { type: 'string', default: 'You said:', description: 'Start of each answer.' } },
 })
 
 const MODEL = 'sample-1'
 const CHARACTERS_A_TOKEN = 3
 
-/** What the person said last. */
+/** The last message of the user. */
 //js: /** @type {(request: import('@svc/core/contracts').ModelRequest) => string} */
 const lastText = ({ messages }: ModelRequest) =>
   messages
@@ -33,7 +33,7 @@ export const createSampleWord = ({ greeting }: SampleWordConfig): Provider => ({
   features: { tool_calling: false, streaming: true, vision: false },
   models: async () => ({ models: [{ id: MODEL, context: 8000, output: 1000 }], open: false }),
   countTokens: async request => tokensOf(JSON.stringify(request.messages)),
-  // whether it can be reached: never a billed call; throws MODEL_FAILED with the reason
+  // checks whether it can be reached, without a billed call; throws MODEL_FAILED with the reason
   probe: async () => undefined,
   async *chat(request, { signal }) {
     signal.throwIfAborted()

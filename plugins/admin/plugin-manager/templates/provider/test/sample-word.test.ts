@@ -5,7 +5,7 @@ import { gather, pluginKit, testHost, testContext } from '@svc/testing'
 import plugin from '../src/index.ts'
 import samples from './samples.ts'
 
-// the manifest, streams, failures, abort, leftovers: what every plugin and every provider must do
+// the kits of every plugin and every provider: manifest, streams, failures, abort, leftovers
 for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
 
 test('begins with its greeting', async () => {

@@ -7,15 +7,16 @@ const says = (text: string): ModelRequest => ({
   messages: [{ role: 'user', parts: [{ type: 'text', text }] }],
 })
 
-/** What shows the plugin at work: `svc plugins test` and the test beside this file run the kits with it. */
+/** Samples for the kits that `svc plugins test` and the test beside this file run. */
 //js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = {
   provider: {
     plain: says('a few words'),
     unicode: { request: says('Grüße, 世界'), text: 'You said: Grüße, 世界' },
     failures: { overloaded: says('/fail') },
-    // the kit shows more with: endless, silent, tools, length, usage, midway, …; and that an abort closes the call upstream with
-    // connections: () => upstream.open(), where `const upstream = await openUpstream(…)` of @svc/testing is what `config` leads to
+    // more samples let the kit test more: endless, silent, tools, length, usage, midway, …
+    // `connections: () => upstream.open()` tests that an abort closes the upstream call; `config` must lead to
+    // `const upstream = await openUpstream(…)` of @svc/testing
   },
 }
 

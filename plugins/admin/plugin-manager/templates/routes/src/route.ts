@@ -1,6 +1,6 @@
 import type { Route } from '@svc/core/contracts'
 
-/** The query has been checked against its schema when `handle` runs; the scope is what a caller needs where authentication is on. */
+/** svc checks the query against its schema before `handle`. With authentication, callers need the scope. */
 //js: /** @type {import('@svc/core/contracts').Route} */
 export const sampleWord: Route = {
   method: 'GET',
@@ -9,7 +9,7 @@ export const sampleWord: Route = {
   scope: 'read',
   query: {
     type: 'object',
-    properties: { name: { type: 'string', maxLength: 100, description: 'Who is greeted.' } },
+    properties: { name: { type: 'string', maxLength: 100, description: 'Name to greet.' } },
   },
   responses: {
     '200': {

@@ -1,7 +1,7 @@
 import { deepEqual } from 'node:assert/strict'
 import type { PluginSamples } from '@svc/testing'
 
-/** What shows the plugin at work: `svc plugins test` and the test beside this file run the kits with it. */
+/** Samples for the kits that `svc plugins test` and the test beside this file run. */
 //js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = {
   routes: {

@@ -1,7 +1,7 @@
 import type { StoreChange } from '@svc/core/contracts'
 import { storeUnavailable } from '@svc/storage-kit'
 
-/** Keys that may wait for one slow reader; each is kept once, with its last change. */
+/** Maximum number of keys that wait for a slow reader, each with its last change. */
 const WAITING = 100_000
 
 //js: /** @typedef {{ collection: string, waiting: Map<string, import('@svc/core/contracts').StoreChange>, ended: boolean, slow: boolean, wake: () => void }} Watcher */
@@ -13,7 +13,7 @@ interface Watcher {
   wake: () => void
 }
 
-/** Hands changes to those who watch. */
+/** Passes changes to watchers. */
 export const createChanges = () => {
   //js: /** @type {Set<Watcher>} */
   const watchers = new Set<Watcher>()
@@ -25,11 +25,11 @@ export const createChanges = () => {
   }
   return {
     //js: /** @param {readonly import('@svc/core/contracts').StoreChange[]} changes */
-    tell(changes: readonly StoreChange[]): void {
+    notify(changes: readonly StoreChange[]): void {
       for (const change of changes)
         for (const watcher of watchers) {
           if (watcher.collection !== change.collection) continue
-          // behind the others again: the order of the last changes is kept
+          // moves the key to the end: the order of the last changes is kept
           watcher.waiting.delete(change.key)
           watcher.waiting.set(change.key, change)
           watcher.slow = watcher.waiting.size > WAITING
@@ -69,7 +69,7 @@ async function* read(watcher: Watcher, done: () => void): AsyncGenerator<StoreCh
       watcher.wake = () => resolve(undefined)
       await promise
     }
-    if (watcher.slow) throw storeUnavailable('this watcher fell too far behind', 'read what is there and watch again')
+    if (watcher.slow) throw storeUnavailable('this watcher fell too far behind', 'Read the present state and watch again')
   } finally {
     done()
   }

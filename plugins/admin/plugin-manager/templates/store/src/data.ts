@@ -33,13 +33,13 @@ type Rows = Map<string, Row>
 //js: /** @typedef {Map<string, string[]>} Streams */
 type Streams = Map<string, string[]>
 
-/** What must be a number that it is not refuses the batch. */
+/** Refuses the batch if the number differs from the expected one. */
 //js: /** @type {(op: number, expected: number | undefined, actual: number) => void} */
 const expect = (op: number, expected: number | undefined, actual: number): void => {
   if (expected !== undefined && expected !== actual) throw storeConflict(op, expected, actual)
 }
 
-/** Text of a value; what is no JSON is refused before anything is written. */
+/** The JSON text of a value. Rejects other values before any write. */
 //js: /** @type {(value: unknown) => string} */
 const textOf = (value: unknown): string => {
   try {
@@ -55,7 +55,7 @@ const textOf = (value: unknown): string => {
 //js: /** @type {(key: string, row: Row) => import('@svc/core/contracts').StoreRecord} */
 const recordOf = (key: string, { version, text }: Row): StoreRecord => ({ key, version, value: JSON.parse(text) })
 
-/** Collections, logs and versions of spaces; a batch is done wholly or not at all. */
+/** Collections, logs and versions of spaces. A batch is done completely or not at all. */
 //js: /** @param {import('@svc/storage-kit').Catalog} catalog */
 export const createData = (catalog: Catalog) => {
   //js: /** @type {Map<string, Rows>} */

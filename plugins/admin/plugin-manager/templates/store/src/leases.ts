@@ -8,11 +8,11 @@ interface Holding {
   expiresAt: number
 }
 
-/** Who holds what; the fence rises with each new holder and never falls. */
+/** The holders of leases. The fence increases with each new holder. */
 export const createLeases = () => {
   //js: /** @type {Map<string, Holding>} */
   const held = new Map<string, Holding>()
-  // it counts from the clock, faster than anyone can ask: beyond any fence of an earlier process
+  // higher than any fence of an earlier process: it starts from the clock, which is faster than any caller
   let last = Date.now() * 1000
 
   //js: /** @type {(fence: import('@svc/core/contracts').Fence) => Holding} */
@@ -36,7 +36,7 @@ export const createLeases = () => {
       return { lease, fence: holding.fence, expiresAt: holding.expiresAt }
     },
     release: async lease => release(lease),
-    // no other process releases them
+    // no other process can release them
     lookAgain: () => Number.POSITIVE_INFINITY,
   })
   return {

@@ -1,18 +1,18 @@
 import type { Store } from '@svc/core/contracts'
-import { checkCount, checkLease, checkOps, checkRead, createCatalog, hit, type KeptWindow, storeClosed } from '@svc/storage-kit'
+import { checkCount, checkLease, checkOps, checkRead, createCatalog, hit, type StoredWindow, storeClosed } from '@svc/storage-kit'
 import { createChanges } from './changes.ts'
 import { createData } from './data.ts'
 import { createLeases } from './leases.ts'
 
-/** Makes a store that lives as long as its process; disposing of it ends its watches and those who wait. */
+/** Creates a store that lives as long as its process. Its disposal ends watches and waits. */
 //js: /** @type {() => import('@svc/core/contracts').Store & AsyncDisposable} */
 export const createSampleWord = (): Store & AsyncDisposable => {
   const catalog = createCatalog()
   const data = createData(catalog)
   const leases = createLeases()
   const changes = createChanges()
-  //js: /** @type {Map<string, readonly import('@svc/storage-kit').KeptWindow[]>} */
-  const counts = new Map<string, readonly KeptWindow[]>()
+  //js: /** @type {Map<string, readonly import('@svc/storage-kit').StoredWindow[]>} */
+  const counts = new Map<string, readonly StoredWindow[]>()
   let isClosed = false
   //js: /** @type {(ctx: import('@svc/core').CallContext) => void} */
   const enter = ({ signal }: { readonly signal: AbortSignal }) => {
@@ -42,7 +42,7 @@ export const createSampleWord = (): Store & AsyncDisposable => {
       checkOps(ops, catalog)
       if (fence) leases.check(fence)
       const { results, changed } = data.batch(ops)
-      changes.tell(changed)
+      changes.notify(changed)
       return { results }
     },
     async acquire(lease, request, ctx) {

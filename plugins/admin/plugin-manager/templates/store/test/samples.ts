@@ -1,6 +1,6 @@
 import type { PluginSamples } from '@svc/testing'
 
-/** `svc plugins test` and the test beside this file run the kit of stores with it; `lasts: true` where another start finds the data again. */
+/** Samples for the kit of stores. Set `lasts: true` if the data survives a restart. */
 //js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = { lasts: false }
 

@@ -2,7 +2,7 @@ import { schema } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 
 //js: /** @typedef {{ most: number }} SampleWordConfig */
-/** What the configuration has below `tools.sample_word`. */
+/** The section `tools.sample_word` of the configuration. */
 export interface SampleWordConfig {
   most: number
 }
@@ -12,11 +12,11 @@ export const CONFIG = schema<SampleWordConfig>({
   type: 'object',
   additionalProperties: false,
   properties: {
-    most: { type: 'integer', minimum: 1, default: 1000, description: 'So many characters of text at most.' },
+    most: { type: 'integer', minimum: 1, default: 1000, description: 'Maximum number of characters.' },
   },
 })
 
-/** Arguments have been checked against `parameters` when `call` runs. The model reads what it throws, so write errors for the model. */
+/** svc checks the arguments against `parameters` before `call`. Write error texts for the model, which reads them. */
 //js: /** @type {(config: SampleWordConfig) => import('@svc/core/contracts').Tool} */
 export const createSampleWord = ({ most }: SampleWordConfig): Tool => ({
   description: 'Reverses a text, character by character.',

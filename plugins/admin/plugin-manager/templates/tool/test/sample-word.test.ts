@@ -5,7 +5,7 @@ import { pluginKit, testHost, testContext } from '@svc/testing'
 import plugin from '../src/index.ts'
 import samples from './samples.ts'
 
-// the manifest, made-up calls, abort, leftovers: what every plugin and every tool must do
+// the kits of every plugin and every tool: manifest, generated calls, abort, leftovers
 for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
 
 test('reverses a text', async () => {

@@ -6,10 +6,10 @@ import samples from './samples.ts'
 
 const folder = new URL('..', import.meta.url)
 
-// the file is read and checked, the manifest is held: what every plugin must do
+// the kit of every plugin: reads and checks the file and the manifest
 for (const one of await pluginKit(folder, samples)) test(one.title, one.run)
 
-test('brings a workflow and the team that it hands on to', async () => {
+test('provides a workflow and its team', async () => {
   await using host = await testHost([...(samples.beside ?? []), folder], { from: [import.meta.url] })
   equal(host.slot(WorkflowDefinitions).has('plan_sample_word'), true)
   equal(host.slot(TeamDefinitions).has('sample_word_planners'), true)

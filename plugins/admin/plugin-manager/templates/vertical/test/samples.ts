@@ -1,6 +1,6 @@
 import type { PluginSamples } from '@svc/testing'
 
-/** What the kit needs to run the plugin: the one that reads verticals. */
+/** The kit needs the plugin that reads verticals. */
 //js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = { beside: ['@svc/plugin-verticals'] }
 
