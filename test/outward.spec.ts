@@ -16,7 +16,7 @@ const MAY = [
   /^plugins\/mcp\/client\/src\/(connection\/oauth\/|commands\/check-steps\.ts)/, // by the fetch that they are given; whether a named server listens
   /^plugins\/sandbox\/quickjs\/src\/servant\.ts/, // calls its own, which is a guarded one
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
-  /^cli\//, // to the server that a person has named
+  /^(cli|plugins\/admin\/plugin-manager\/src\/commands\/server)\//, // to the server that a person names
 ]
 
 describe('the ways out of the process', () => {

@@ -8,7 +8,7 @@ import { pluginFolder } from '../../../test/support/plugin-folder.ts'
 const PAGES = ['tutorials/first-workflow.md', 'guides/write-a-workflow.md']
 const texts = PAGES.map(page => readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8'))
 const text = (await Promise.all(texts)).join('\n')
-const samples = new Map([...text.matchAll(/^```yaml\n# ([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
+const samples = new Map([...text.matchAll(/^```yaml\n# (?:workflows\/)?([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
 const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
 const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }

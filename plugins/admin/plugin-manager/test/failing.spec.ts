@@ -21,7 +21,7 @@ describe('an installed plugin that cannot start', function () {
     expect(code).to.equal(1)
     expect(err)
       .to.match(new RegExp(`^SETUP_FAILED {2}${TIDES}\n {2}its setup failed: no moon tonight`, 'm'))
-      .and.contain(`  fix the plugin, or disable it: svc plugins disable ${TIDES}\n`)
+      .and.contain(`  Fix the plugin, or disable it: svc plugins disable ${TIDES}\n`)
     expect((await place.svc(['plugins', 'disable', TIDES])).code).to.equal(0)
     const server = await place.serve()
     expect((await server.end()).code).to.equal(0)
