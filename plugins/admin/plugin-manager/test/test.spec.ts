@@ -95,7 +95,7 @@ describe('the kit behind svc plugins test', function () {
 
   for (const [what, import_, files, words] of [
     ['breaks the grammar', './src/tool.js', { 'src/tool.js': '\n\nexport const a = ;' }, /\(src\/tool\.js:3\)/],
-    ['imports a package that is not there', 'ms-that-is-not-there', {}, /install what it imports/],
+    ['imports a package that is not there', 'ms-that-is-not-there', {}, /Install the missing package/],
   ] as const)
     it(`tells of a module that ${what} what svc serve tells of it`, async () => {
       await using place = await makePlace()

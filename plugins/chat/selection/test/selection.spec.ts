@@ -212,7 +212,7 @@ describe('profiles.yaml', () => {
     ['an unknown key', 'profiles:\n  default:\n    temprature: 1\n', /profiles\.yaml:3/, /did you mean "temperature"/],
     ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /fix/],
     ['a default that is not there', 'default: nope\nprofiles:\n  default: {}\n', /profiles\.yaml:1/, /one of: default/],
-    ['broken YAML', 'profiles:\n  default: {a\n', /profiles\.yaml:\d/, /fix the file/],
+    ['broken YAML', 'profiles:\n  default: {a\n', /profiles\.yaml:\d/, /Fix the file/],
   ]
   for (const [title, text, where, hint] of broken) {
     it(`stops the start with line and hint: ${title}`, async () => {
