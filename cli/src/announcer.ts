@@ -140,7 +140,7 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
     case 'blamed':
       return blamedText(event)
     case 'looping':
-      return `error: ${event.deaths} workers in a row died soon after they were brought up, the last one with ${event.how}; others serve on, and it is tried again`
+      return `error: ${event.deaths} workers in a row died soon after their start, the last one with ${event.how}; others serve on, and it is tried again`
     case 'unserved':
       return `connections closed because no worker could take them: ${event.count}`
     case 'replacing':
