@@ -1,5 +1,5 @@
-// Makes sure that the locked packages are installed before a command runs: node scripts/ready.mjs prod|all
-// Plain Node 20 without any dependency: it runs on the machine's own Node, before anything is installed.
+// Ensures that the locked packages are installed before a command runs: node scripts/ready.mjs prod|all
+// Runs on plain Node 20 without dependencies, before anything is installed.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 import { takeTurn } from './turn.mjs'
 
 const stamp = 'node_modules/.svc-ready'
-const hidden = 'node_modules/.package-lock.json' // npm writes it last: an install that was cut short has none
+const hidden = 'node_modules/.package-lock.json' // npm writes it last, so an interrupted install has none
 const ownNode = 'node_modules/.bin/node'
 const fields = ['dependencies', 'optionalDependencies', 'peerDependencies', 'devDependencies']
 const oldestRuntime = 24
 
-/** @type {[RegExp, string][]} what npm says → the hint */
+/** @type {[RegExp, string][]} message of npm → hint */
 const fixes = [
   [
     /can only install packages when your package\.json and package-lock\.json/,
@@ -63,7 +63,7 @@ async function ready(set) {
   if (isStamped(set)) return checkRuntime()
   const turn = await takeTurn(owner => say(`another start (process ${owner}) is installing: waiting for it …`))
   try {
-    if (isStamped(set)) return checkRuntime() // somebody else installed while this one waited
+    if (isStamped(set)) return checkRuntime() // another process installed meanwhile
     checkManifests()
     if (!isInstalled(set)) await install(set, turn)
     dropUnusableNode()
@@ -74,7 +74,7 @@ async function ready(set) {
   }
 }
 
-// ---- what is there
+// ---- current state
 
 function isStamped(set) {
   if (!existsSync(stamp)) return false
@@ -104,7 +104,7 @@ function folderNames(parent) {
     .map(name => `${parent}/${name}`)
 }
 
-/** A package.json that the lock does not know yet: say so before npm ci has deleted everything. */
+/** Fails before npm ci deletes anything when the lock does not know a package.json. */
 function checkManifests() {
   const { packages } = readJson('package-lock.json')
   const behind = manifests().filter(({ dir, manifest }) =>
@@ -119,7 +119,7 @@ function checkManifests() {
   )
 }
 
-/** Does what npm says it installed agree with the lock? */
+/** Whether the packages that npm recorded as installed match the lock. */
 function isInstalled(set) {
   if (!existsSync(hidden)) return false
   const { packages: there } = readJson(hidden)
@@ -141,7 +141,7 @@ async function install(set, turn) {
     `installing ${set === 'prod' ? 'what the server needs' : 'all packages'} (${isFirst ? 'first start, ' : 'the lock or the set changed, '}about 20 s) …`
   )
   const addsOnly = set === 'all' && isInstalled('prod') // keeps the files of a server that runs from this folder
-  for (const file of [stamp, hidden]) rmSync(file, { force: true }) // cut short from here on, it begins anew
+  for (const file of [stamp, hidden]) rmSync(file, { force: true }) // an interruption from here on starts over
   if (addsOnly) await npm(['install', '--no-save', ...flags(set)], { begun, turn })
   if (!addsOnly || !isInstalled(set)) await npm(['ci', ...flags(set)], { begun, turn })
   if (!isInstalled(set))
@@ -153,7 +153,7 @@ async function install(set, turn) {
   say(`packages are installed (${seconds(begun)} s)`)
 }
 
-// Optional packages hold Node itself, and a person's own settings (omit, NODE_ENV=production) must not take it away.
+// Node itself is in optional packages, so personal settings (omit, NODE_ENV=production) must not exclude them.
 function flags(set) {
   return [
     '--ignore-scripts',
@@ -197,7 +197,7 @@ async function npm(args, { begun, turn }) {
     throw new Trouble('INSTALL_FAILED', `npm ${args[0]} ended with ${code}; its own words stand above`, hintFor(complaint))
 }
 
-/** The npm (and the Node under it) that runs us, so that the install does not depend on the Node it replaces. */
+/** The npm and Node that run this script, so that the install does not depend on the Node that it replaces. */
 function npmCommand() {
   const { npm_execpath: cli, npm_node_execpath: node } = process.env
   if (cli && basename(cli).startsWith('npm') && /\.[cm]?js$/.test(cli) && existsSync(cli))
@@ -211,7 +211,7 @@ function hintFor(complaint) {
 
 // ---- the Node that runs svc
 
-/** A machine may be unable to run the packaged Node (Alpine's musl, for one): then its own one must do. */
+/** Some machines cannot run the packaged Node (Alpine with musl). They use their own. */
 function dropUnusableNode() {
   if (existsSync(ownNode) && spawnSync(ownNode, ['--version']).status !== 0) rmSync(ownNode)
 }

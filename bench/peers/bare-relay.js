@@ -1,4 +1,4 @@
-// node:http that hands a request on to the upstream with undici, and its answer back, byte for byte.
+// node:http that relays a request to the upstream with undici, byte for byte.
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
 

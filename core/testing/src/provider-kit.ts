@@ -17,8 +17,8 @@ import {
 } from './provider-subject.ts'
 
 /**
- * What every provider must do: `for (const one of providerKit(open, requests)) it(one.title, one.run)`. Each case opens a provider of its own.
- * Time-outs are not its matter: chat has them, and aborts.
+ * Cases for every provider: `for (const one of providerKit(open, requests)) it(one.title, one.run)`. Each case opens its own
+ * provider. Time-outs are tested elsewhere: chat handles them.
  */
 export function providerKit(
   open: () => ProviderSubject | Promise<ProviderSubject>,
@@ -89,7 +89,7 @@ function answering(make: Make, given: ProviderRequests): KitCase[] {
       assert.ok(pieces >= (provider.features.streaming ? 2 : 1), `it streams, so ${pieces} pieces are too few`)
     }),
     make('leaves the request as it was', async ({ provider }) => {
-      // The request is frozen; a frozen one that was copied in time shows here.
+      // The request is frozen, so a provider that changes it fails here.
       const before = structuredClone(plain)
       await readAll(provider, plain)
       assert.ok(isDeepStrictEqual(structuredClone(plain), before), 'it changed its argument')
@@ -200,7 +200,7 @@ const asksFor =
     )
   }
 
-/** That an answer nobody reads along is the same in sum, however many pieces it comes in. */
+/** Cases for collected answers: the sum must be the same, in any number of pieces. */
 function gathering(make: Make, given: ProviderRequests, secrets: readonly string[]): KitCase[] {
   const { plain, tools, badArguments, length, unicode, reasoning, filtered, silent } = given
   const asked: Readonly<Record<string, ModelRequest | undefined>> = {
@@ -239,7 +239,7 @@ const answersTheSame =
 const sumOf = (events: readonly ModelEvent[]) => ({
   text: textOf(events),
   reasoning: events.map(event => (event.type === 'reasoning' ? event.text : '')).join(''),
-  // what was no JSON may stand there in other words: not every wire has a place for it
+  // Invalid JSON can differ in wording, because not every wire format can carry it.
   calls: callsOf(events).map(({ tool, arguments: args, invalid }) => ({ tool, arguments: args, bad: invalid !== undefined })),
   usage: usageOf(events),
   finish: finishOf(events),

@@ -5,8 +5,8 @@ import { copyPlain, findNonPlain, fromWire, plainContext, toWire } from '@svc/ru
 type Run = <T>(plugin: string, work: () => T) => T
 
 /**
- * Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place.
- * `run` hears whose work runs.
+ * Passes all values as between processes: cloned, frozen and checked. A violation is reported with its place. `run` tracks the
+ * running plugin.
  */
 export function createStrict(run: Run): PluginBoundary {
   return {
@@ -21,7 +21,7 @@ export function createStrict(run: Run): PluginBoundary {
   }
 }
 
-/** The far side of one method or tap. */
+/** The other side of one method or tap. */
 interface Side {
   readonly place: string
   readonly by: string
@@ -62,11 +62,11 @@ function crossMethods(
   )
 }
 
-/** Whose arguments they are, nobody knows here: the place names them. */
+/** The author of the arguments is unknown here, so the place names them. */
 function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
   const ctx = args.at(-1) as CallContext | undefined
   if (!(ctx?.signal instanceof AbortSignal)) {
-    const hint = 'hand on the use you were given'
+    const hint = 'Pass on the context that you received'
     throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, hint })
   }
   const { signal } = ctx
@@ -116,7 +116,7 @@ function iteratorOf(answer: unknown, side: Side) {
 
 const outside = AsyncLocalStorage.snapshot()
 
-/** Runs the work of the far side: nothing travels to it by AsyncLocalStorage, and an error comes back without its class. */
+/** Runs work of the other side: AsyncLocalStorage does not reach it, and errors come back without their class. */
 async function told<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
   try {
     return await outside(() => run(by, work))
@@ -129,7 +129,7 @@ function crossError(error: unknown, place: string, by: string): SvcError {
   return fromWire(cross(toWire(error), `${place}.error`, by))
 }
 
-// What was given is frozen: writing to it throws, in words that do not say who wrote or what.
+// Arguments are frozen: a write throws an error that names neither the author nor the place.
 const FROZEN = /read only property|not extensible|Cannot delete property|Cannot redefine property/
 
 function changed(error: unknown, place: string, by: string): SvcError | undefined {

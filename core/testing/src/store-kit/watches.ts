@@ -5,18 +5,18 @@ import { abortable, type Rig, type StoreCase } from './rig.ts'
 const put = (key: string, value: number, collection = 'watched'): StoreOp => ({ op: 'put', collection, key, value })
 
 interface Watching {
-  /** Changes until one is of this key and value (absent for a deletion). */
+  /** Reads changes until one has this key and value (absent for a deletion). */
   until(key: string, value?: number): Promise<StoreChange[]>
   next(): Promise<IteratorResult<StoreChange>>
   abort(): void
 }
 
-/** Begins to watch; on return every later change will be seen. */
+/** Starts to watch. When it returns, every later change is seen. */
 async function watch({ ctx }: Rig, watcher: Store, writer: Store): Promise<Watching> {
   const own = abortable(ctx)
   const changes = watcher.watch('watched', own.ctx)[Symbol.asyncIterator]()
   const next: () => Promise<IteratorResult<StoreChange>> = () => changes.next()
-  // From when on a watch hears is for the store to say, so it is called until it answers.
+  // The store decides when a watch is active, so the case writes until a change arrives.
   let heard: StoreChange | undefined
   const first = next().then(({ value }) => (heard = value))
   for (let call = 1; !heard; call++) {
