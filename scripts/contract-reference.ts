@@ -230,8 +230,12 @@ async function contractFiles(): Promise<string[]> {
 /** A file of the kernel, as far as it is documented here. */
 async function readKernel({ file, names }: (typeof KERNEL)[number]): Promise<SourceFile> {
   const { types, tokens } = await readSource(file)
-  const told: readonly string[] = names
-  return { file, types: types.filter(one => told.includes(one.name)), tokens: tokens.filter(one => told.includes(one.name)) }
+  const existing: readonly string[] = names
+  return {
+    file,
+    types: types.filter(one => existing.includes(one.name)),
+    tokens: tokens.filter(one => existing.includes(one.name)),
+  }
 }
 
 /** The whole page from the current doc comments. */

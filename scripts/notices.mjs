@@ -44,7 +44,7 @@ function foreign(path, { version, license, os, cpu, optional }) {
   const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
   const isOfPlatform = Boolean(os ?? cpu ?? optional)
   const about = isOfPlatform ? {} : JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8'))
-  const words = license ?? about.license ?? about.licenses?.map(one => one.type).join(' or ') ?? 'no licence told'
+  const words = license ?? about.license ?? about.licenses?.map(one => one.type).join(' or ') ?? 'no licence stated'
   const inside = isOfPlatform
     ? 'A package for one platform, installed there; its licence lies in it.'
     : licenceIn(join(ROOT, path))

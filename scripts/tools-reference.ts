@@ -143,7 +143,7 @@ function toolText(name: string, tool: Tool): string {
     ...(tool.asks ? ['**a person is asked before each call**'] : []),
     ...(tool.timeoutMs === undefined ? [] : [`at most ${tool.timeoutMs / 1000} s`]),
   ]
-  const told = tool.result === undefined ? [] : [...new Set(meanings(tool.result as Schema))]
+  const parts = tool.result === undefined ? [] : [...new Set(meanings(tool.result as Schema))]
   return [
     `\n### ${name}\n\n${cell(tool.description)}\n\n${facts.join(' · ')}\n`,
     lines.length === 0
@@ -151,7 +151,7 @@ function toolText(name: string, tool: Tool): string {
       : `\n| Argument | Type | Default | Meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`,
     tool.result === undefined
       ? ''
-      : `\nAnswers \`${formOf(tool.result as Schema)}\`${told.length === 0 ? '.' : ` – ${told.join('; ')}.`}\n`,
+      : `\nAnswers \`${formOf(tool.result as Schema)}\`${parts.length === 0 ? '.' : ` – ${parts.join('; ')}.`}\n`,
   ].join('')
 }
 

@@ -93,8 +93,8 @@ function ruleText({ given = [], having = {}, branches = [], listed, optional = [
   const all = [...(listed === undefined ? [] : [`each of \`${listed}\``]), ...branches.map(one => `\`${one}\``)]
   if (all.length + optional.length === 0) return []
   const settings = [...given, ...Object.entries(having).map(([key, value]) => `${key}: ${value}`)]
-  const told = optional.length === 0 ? all.join(', ') : `${all.join(', ')}, and if written ${words(optional)}`
-  return [settings.length === 0 ? `else ${told}` : `with ${words(settings)} ${told}`]
+  const described = optional.length === 0 ? all.join(', ') : `${all.join(', ')}, and if written ${words(optional)}`
+  return [settings.length === 0 ? `else ${described}` : `with ${words(settings)} ${described}`]
 }
 
 const formOf = ({ type, properties, description }: Schema) =>

@@ -10,5 +10,5 @@ export const chatLoad = (port: number, connections: number, ms: number, headers:
   connections,
   ms,
   request: requestFor('POST', '/api/v1/chat', { message: MESSAGE }, headers),
-  faultOf: ({ body }) => (body.includes(`"response":"You said: ${MESSAGE}"`) ? undefined : 'not the reply'),
+  problemOf: ({ body }) => (body.includes(`"response":"You said: ${MESSAGE}"`) ? undefined : 'not the reply'),
 })

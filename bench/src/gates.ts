@@ -62,7 +62,7 @@ const smallLoad = (port: number, connections: number, ms: number, headers: Heade
   connections,
   ms,
   request: requestFor('GET', '/api/v1/modes', undefined, headers),
-  faultOf: ({ body }) => (body.includes('"modes":[') ? undefined : 'no modes'),
+  problemOf: ({ body }) => (body.includes('"modes":[') ? undefined : 'no modes'),
 })
 
 /** The cost of all gates together and of each alone, the cost of a second worker, and how two workers share the load. */

@@ -40,7 +40,7 @@ export async function* hooks({ svc, rounds }: Options): AsyncGenerator<Figure> {
       }) as const
     yield {
       ...rest,
-      ...compared('a hook that nobody taps', costs, 'ours 0', 'tapable 0'),
+      ...compared('a hook without taps', costs, 'ours 0', 'tapable 0'),
       anchor: "tapable's empty call",
       must: 1.1,
     }

@@ -10,7 +10,7 @@ export interface Load {
   /** A text of each response whose arrival is timed. */
   readonly mark?: string
   /** Returns what is wrong with a response, if anything. Checks the first of each connection and then one in a hundred. */
-  faultOf(answer: Answered): string | undefined
+  problemOf(answer: Answered): string | undefined
 }
 
 /** The result of a load. */
@@ -68,14 +68,14 @@ async function askUntil(connection: Connection, request: Buffer, until: number, 
     if (load.mark !== undefined) times.marked.push(answer.markedAt - began)
     began = now
     bytes += answer.bytes
-    check(answer, looksAt ? load.faultOf(answer) : undefined)
+    check(answer, looksAt ? load.problemOf(answer) : undefined)
   }
   return bytes
 }
 
-function check({ status, body }: Answered, fault: string | undefined) {
-  if (status !== 200 || fault !== undefined)
-    throw new Error(`a wrong answer: ${fault ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
+function check({ status, body }: Answered, problem: string | undefined) {
+  if (status !== 200 || problem !== undefined)
+    throw new Error(`a wrong answer: ${problem ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
 }
 
 /** The median. */

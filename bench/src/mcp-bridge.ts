@@ -35,7 +35,7 @@ export async function* bridge({ svc, rounds, ms }: Options): AsyncGenerator<Figu
     connections: CONNECTIONS,
     ms,
     request: requests[name],
-    faultOf: ({ body }) => (body.includes('"text":"hello"') ? undefined : 'not what was asked for'),
+    problemOf: ({ body }) => (body.includes('"text":"hello"') ? undefined : 'not what was asked for'),
   })
   const { costs } = await measure<Name>(servers, loadOf, rounds, 5_000)
   const rest = { bench: 'mcp', unit: 'µs a call', better: 'less' } as const

@@ -42,7 +42,7 @@ export async function* mcp({ svc, rounds, ms }: Options): AsyncGenerator<Figure>
       connections: CONNECTIONS,
       ms,
       request,
-      faultOf: ({ body }) => (body.includes(shows) ? undefined : 'not what was asked for'),
+      problemOf: ({ body }) => (body.includes(shows) ? undefined : 'not what was asked for'),
     })
   const calls = await measure({ ours, sdk, raw }, loadOf(CALL, '"text":"hello"'), rounds)
   yield cost('tools/call', calls.costs, 'sdk', { must: 1, aim: 0.25 })

@@ -30,7 +30,7 @@ const streamLoad =
     ms,
     request: requestOf(name, up, model, true),
     mark: `"${FIRST}"`,
-    faultOf({ body }) {
+    problemOf({ body }) {
       const tokens = body.split(name === 'ours' ? 'event: token' : '"delta":{').length - 1
       const wanted = name === 'ours' ? TOKENS : TOKENS + 1
       if (!body.includes(name === 'ours' ? '"status":"completed"' : '[DONE]')) return 'no end'

@@ -54,5 +54,5 @@ const loadOf = (port: number, path: string, ms: number): Load => ({
   connections: CONNECTIONS,
   ms,
   request: requestFor('POST', path, { message: MESSAGE }),
-  faultOf: ({ body }) => (body.includes(`"response":"You said: ${MESSAGE}"`) ? undefined : 'not the reply'),
+  problemOf: ({ body }) => (body.includes(`"response":"You said: ${MESSAGE}"`) ? undefined : 'not the reply'),
 })

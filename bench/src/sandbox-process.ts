@@ -33,7 +33,7 @@ export async function* processes({ svc, rounds }: Options): AsyncGenerator<Figur
 }
 
 async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise<Figure> {
-  const { raw, ...told } = MEASURED[kind]
+  const { raw, ...values } = MEASURED[kind]
   const subject = (who: string) => async () => middle(await call(child, who, kind))
   const subjects = { ours: subject('ours'), raw: subject(raw) }
   for (const one of Object.values(subjects)) await one()
@@ -41,7 +41,7 @@ async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise
   const [scale, unit] = kind === 'cold' ? [1, 'ms'] : [1000, 'µs']
   return {
     bench: 'sandbox',
-    ...told,
+    ...values,
     value: middle(times.ours) * scale,
     unit: `${unit} p50`,
     anchorValue: middle(times.raw) * scale,

@@ -74,7 +74,7 @@ const streamLoad = ({ port }: Server, way: Way, connections: number, ms: number,
   connections,
   ms,
   request: way === 'ours' ? chatRequest(paced) : requestFor('POST', `/${way}`, { message: WORDS, pace: PACE_MS }),
-  faultOf: ({ body }) => {
+  problemOf: ({ body }) => {
     const tokens = body.split('event: token').length - 1
     if (!body.includes('event: end')) return 'no end'
     return Math.abs(tokens - TOKENS) > 3 ? `${tokens} tokens` : undefined

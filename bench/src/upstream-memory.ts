@@ -28,7 +28,7 @@ export async function* flat(svc: readonly string[], up: number): AsyncGenerator<
   const chats = async (total: number) => {
     const request = requestFor('POST', '/api/v1/chat', { message: 'again' })
     for (let answered = 0; answered < total; )
-      answered += (await run({ port, connections: 64, ms: 1_000, request, faultOf: () => undefined })).answers
+      answered += (await run({ port, connections: 64, ms: 1_000, request, problemOf: () => undefined })).answers
     return resident()
   }
   const left = async () => {

@@ -179,8 +179,8 @@ export class IsolatedInstance {
   /** Other workers run the same plugin, so a quarantine applies to all of them. */
   #announceQuarantine(): void {
     const { log, signal } = this.#scope
-    const told = this.#isolation.quarantine(this.#request, systemContext(signal))
-    told.catch((err: unknown) => log.warn({ err }, 'failed to announce the quarantine of a plugin to all workers'))
+    const announced = this.#isolation.quarantine(this.#request, systemContext(signal))
+    announced.catch((err: unknown) => log.warn({ err }, 'failed to announce the quarantine of a plugin to all workers'))
   }
 
   /** Applies a quarantine that another worker announced. */

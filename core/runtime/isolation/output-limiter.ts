@@ -10,10 +10,10 @@ export interface OutputLimiter extends Disposable {
   /** Whether another line can be written. */
   takes(): boolean
   /** Reads the output of a process by line. */
-  read(stream: Readable, tell: (line: string) => void): void
+  read(stream: Readable, onLine: (line: string) => void): void
 }
 
-export function createOutputLimiter(tellLost: (lines: number) => void): OutputLimiter {
+export function createOutputLimiter(onDropped: (lines: number) => void): OutputLimiter {
   const held = new Set<Readable>()
   let [lines, bytes, lost] = [0, 0, 0]
   let timer: NodeJS.Timeout | undefined
@@ -23,7 +23,7 @@ export function createOutputLimiter(tellLost: (lines: number) => void): OutputLi
     lines = bytes = lost = 0
     for (const stream of held) stream.resume()
     held.clear()
-    if (left > 0) tellLost(left)
+    if (left > 0) onDropped(left)
   }
   const begin = () => (timer ??= setTimeout(renew, WINDOW_MS).unref())
   const takes = () => {
@@ -34,8 +34,8 @@ export function createOutputLimiter(tellLost: (lines: number) => void): OutputLi
   }
   return {
     takes,
-    read(stream, tell) {
-      const split = lineSplitter(line => takes() && tell(line))
+    read(stream, onLine) {
+      const split = lineSplitter(line => takes() && onLine(line))
       stream.setEncoding('utf8').on('data', (chunk: string) => {
         begin()
         bytes += chunk.length
@@ -51,12 +51,12 @@ export function createOutputLimiter(tellLost: (lines: number) => void): OutputLi
   }
 }
 
-function lineSplitter(tell: (line: string) => void): (chunk: string) => void {
+function lineSplitter(onLine: (line: string) => void): (chunk: string) => void {
   let rest = ''
   return chunk => {
     const all = (rest + chunk).split('\n')
     rest = all.pop()!.slice(0, MAX_LINE_LENGTH)
-    for (const line of all) if (line !== '') tell(line.slice(0, MAX_LINE_LENGTH))
+    for (const line of all) if (line !== '') onLine(line.slice(0, MAX_LINE_LENGTH))
   }
 }
 

@@ -46,9 +46,9 @@ export type Message =
 /** Copies only the defined members of a context, because the other side is untrusted. */
 export function plainContext({ principal, requestId, ...more }: Omit<CallContext, 'signal'>): Omit<CallContext, 'signal'> {
   const { trace, traceState, deadline, idempotencyKey } = more
-  const told = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
-  if (traceState === undefined && idempotencyKey === undefined) return told
-  return { ...told, ...(traceState !== undefined && { traceState }), ...(idempotencyKey !== undefined && { idempotencyKey }) }
+  const plain = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
+  if (traceState === undefined && idempotencyKey === undefined) return plain
+  return { ...plain, ...(traceState !== undefined && { traceState }), ...(idempotencyKey !== undefined && { idempotencyKey }) }
 }
 
 const isId = Number.isSafeInteger
@@ -58,11 +58,11 @@ const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
 const isContext = (value: unknown) => {
   const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireContext>
-  const told = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
+  const plain = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
   return (
     isText(requestId) &&
     isPrincipal(Object(principal)) &&
-    told &&
+    plain &&
     isAbsentOr(Number.isFinite, deadline) &&
     isAbsentOr(isObject, aborted)
   )

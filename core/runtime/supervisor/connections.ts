@@ -329,11 +329,11 @@ export type TakeConnection = (socket: Socket) => void
 /** The worker's side: takes each connection that the supervisor sends and confirms it. */
 export function receiveConnections(): Map<number, TakeConnection> {
   const takers = new Map<number, TakeConnection>()
-  const tell = (word: Taken | Missed) => void (process.connected && process.send!(word, undefined, undefined, () => {}))
+  const reply = (word: Taken | Missed) => void (process.connected && process.send!(word, undefined, undefined, () => {}))
   process.on('message', (message: unknown, socket: Socket | undefined) => {
-    if (isAsked(message)) return tell({ missed: message.asked })
+    if (isAsked(message)) return reply({ missed: message.asked })
     if (!isHandover(message)) return
-    tell({ taken: message.connection })
+    reply({ taken: message.connection })
     const take = takers.get(message.port)
     if (!socket || !take) return void socket?.destroy()
     take(socket)

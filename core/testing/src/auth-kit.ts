@@ -59,14 +59,14 @@ function taking(make: Make): KitCase[] {
       const plain: Headers[] = [{}, { host: 'localhost', cookie: 'session=1', 'x-other': 'x' }]
       for (const headers of [...plain, ...strange.map(value => ({ authorization: value }))]) {
         const { value, failed } = await ask(scheme, headers)
-        assert.equal(failed, false, `it refuses ${JSON.stringify(headers)}, which is no business of its own`)
+        assert.equal(failed, false, `it refuses ${JSON.stringify(headers)}, which is not a credential of its kind`)
         assert.equal(value, undefined)
       }
     }),
     make('says who holds a good credential, in plain data', assertAccepted),
     make('answers the same again, whatever was done to the first answer', async subject => {
       const { value } = await ask(subject.scheme, sent(subject, subject.good.value))
-      Reflect.set(value ?? {}, 'id', 'somebody else')
+      Reflect.set(value ?? {}, 'id', 'another id')
       Reflect.set(value?.scopes ?? [], 0, 'admin')
       await assertAccepted(subject)
     }),
@@ -135,7 +135,7 @@ function refusing(make: Make): KitCase[] {
       assert.ok(bad.length > 0, 'give the kit one bad credential at least')
       for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(subject, value)), what)
     }),
-    make('tells when a credential was taken back, and refuses it from then on', async subject => {
+    make('reports a revoked credential, and rejects it from then on', async subject => {
       const { scheme, good, revoke } = subject
       assert.equal(
         scheme.changes === undefined,
@@ -155,14 +155,14 @@ function refusing(make: Make): KitCase[] {
       abort()
       await atOnce(outcome(changes.next()), 'the end of the watch')
     }),
-    make('tells nothing secret when it refuses', async subject => {
+    make('reveals no secret when it rejects', async subject => {
       const { value: good } = subject.good
       const secrets = [good, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
       for (const value of [...tamperedCredentials(good).map(one => one.value), ...Object.values(subject.bad)]) {
         const { error } = await ask(subject.scheme, sent(subject, value))
-        const told = error === undefined ? '' : allOf(error)
+        const text = error === undefined ? '' : allOf(error)
         for (const secret of secrets)
-          assert.ok(!told.includes(lastOf(secret)), `a refusal tells the credential: ${told.slice(0, 300)}`)
+          assert.ok(!text.includes(lastOf(secret)), `a rejection reveals the credential: ${text.slice(0, 300)}`)
       }
     }),
   ]

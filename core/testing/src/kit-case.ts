@@ -122,7 +122,7 @@ export function compileSchema(schema: JsonSchema, what: string): ValidateFunctio
     void schemas.validateSchema(schema as object, true)
     return new Ajv({ allErrors: true, strict: false, addUsedSchema: false, validateSchema: false }).compile(schema as object)
   } catch (error) {
-    return assert.fail(`${what} is no valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
+    return assert.fail(`${what} is not a valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

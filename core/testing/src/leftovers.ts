@@ -92,6 +92,6 @@ function leftOpen(left: readonly Opened[]): SvcError {
   return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things.join(', ')}`).join('\n'), {
     plugin: open.map(one => one.plugin).join(', '),
     details: { open },
-    hint: 'give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
+    hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
   })
 }

@@ -163,7 +163,7 @@ export async function openPackage(place: URL | string): Promise<PluginPackage> {
   const folder = place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place
   const file = join(folder, 'package.json')
   if (!existsSync(file))
-    throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'name the folder of a plugin' })
+    throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'Name the folder of a plugin' })
   const info = await readManifest(file)
   const sources = sourcesOf(folder, JSON.parse(readFileSync(file, 'utf8')) as PackageJson)
   const origin = (module: string) => originOf(info, sources, module)

@@ -187,7 +187,7 @@ const ANSWERS = 'ends made-up requests: with events in their order, or with MODE
 /** Cases for a provider without samples. */
 function providerCases({ options, permissions, open }: ItemUnderTest<Provider>): KitCase[] {
   const make = caseMaker(open)
-  const describing = make('tells its features and models in plain data', async ({ item }) => {
+  const describing = make('lists its features and models as plain data', async ({ item }) => {
     assertPlain(item.features, 'features')
     const { value, error } = await settledOutcome(item.models(abortable().ctx), 'models')
     if (error !== undefined) assertCode(error, ['MODEL_FAILED'], 'models')

@@ -17,9 +17,9 @@ import {
 export function failing(make: Make, given: ProviderRequests, secrets: readonly string[]): KitCase[] {
   const { failures = {}, midway, retryAfter } = given
   const kinds = Object.keys(RETRYABLE) as ModelFailureKind[]
-  const late = 'tells a failure in the middle after the pieces before it'
-  const told = kinds.map(kind => {
-    const [request, title] = [failures[kind], `tells the failure ${kind} before anything else`]
+  const late = 'reports a failure in the middle after the pieces before it'
+  const beforeAnything = kinds.map(kind => {
+    const [request, title] = [failures[kind], `reports the failure ${kind} before anything else`]
     if (!request) return skipped(title, `\`failures.${kind}\``)
     return make(title, async subject => {
       const { events, error } = await readUntilFailure(subject, request)
@@ -27,9 +27,9 @@ export function failing(make: Make, given: ProviderRequests, secrets: readonly s
       checkFailure(error, kind, secrets)
     })
   })
-  const wait = 'tells when a retry makes sense, where the upstream says so'
+  const wait = 'reports when a retry makes sense, if the upstream says so'
   return [
-    ...told,
+    ...beforeAnything,
     retryAfter
       ? make(wait, async subject => {
           const { error } = await readUntilFailure(subject, retryAfter.request)
@@ -45,9 +45,9 @@ export function failing(make: Make, given: ProviderRequests, secrets: readonly s
 }
 
 const BROKEN_STREAMS = [
-  ['cut', 'tells a connection that breaks in the middle'],
+  ['cut', 'reports a connection that breaks in the middle'],
   ['endsEarly', 'takes an answer that ends too soon for no whole one'],
-  ['malformed', 'tells a piece that cannot be read'],
+  ['malformed', 'reports a piece that cannot be read'],
 ] as const
 
 const failsAfterPieces =
@@ -88,7 +88,7 @@ export function checkFailure(error: unknown, kind: ModelFailureKind, secrets: re
   }
   const words = `${messageOf(error)} ${JSON.stringify(details)} ${(error as { hint?: string }).hint ?? ''}`
   assert.notEqual(messageOf(error), '', 'the error says nothing')
-  for (const secret of secrets) assert.ok(!words.includes(secret), 'the error tells a secret')
+  for (const secret of secrets) assert.ok(!words.includes(secret), 'the error reveals a secret')
 }
 
 /** Cases for calls that are no longer awaited. */
@@ -125,7 +125,7 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
           for (let times = 0; times < 20; times++) {
             const iterator = subject.provider.chat(endless, abortable().ctx)[Symbol.asyncIterator]()
             await iterator.next()
-            await atOnce(Promise.resolve(iterator.return?.()), 'the end of a stream that nobody reads')
+            await atOnce(Promise.resolve(iterator.return?.()), 'the end of an unread stream')
             assert.equal((await iterator.next()).done, true)
           }
           await nobodyServed(subject)

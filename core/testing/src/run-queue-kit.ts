@@ -34,7 +34,7 @@ class Taker implements AsyncDisposable {
   async noneWhile(work: () => Promise<unknown>): Promise<void> {
     this.#next ??= this.#claims.next().then(({ value }) => value as RunClaim)
     const got = await Promise.race([this.#next, work().then(() => undefined)])
-    assert.equal(got, undefined, 'nobody may get this claim')
+    assert.equal(got, undefined, 'this claim must not be given out')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -64,7 +64,7 @@ const giving = (opened: Opened): KitCase[] => [
     await using taker = new Taker(other)
     assert.equal((await taker.next()).id, 'a')
   }),
-  opened('gives a run to its process at once where that asks for it, and then to nobody else', async ({ queue, other }) => {
+  opened('gives a run to its process at once where that asks for it, and then to no other', async ({ queue, other }) => {
     const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
     assert.equal(claim?.id, 'a')
     await using taker = new Taker(other)

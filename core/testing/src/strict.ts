@@ -16,7 +16,7 @@ export function createStrict(run: Run): PluginBoundary {
     tap: (ref, tap, by) => async (value, ctx) => {
       const side: Side = { place: ref.id, by, run }
       const [given, crossed] = crossArguments(side, [value, ctx])
-      return cross(await told(side, () => tap(given, crossed as CallContext)), `${ref.id}.answer`, by)
+      return cross(await runRemote(side, () => tap(given, crossed as CallContext)), `${ref.id}.answer`, by)
     },
   }
 }
@@ -67,7 +67,11 @@ function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
   const ctx = args.at(-1) as CallContext | undefined
   if (!(ctx?.signal instanceof AbortSignal)) {
     const hint = 'Pass on the context that you received'
-    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, hint })
+    throw svcError('USE_MISSING', `${place} was called without its last argument, the call context`, {
+      plugin: by,
+      where: place,
+      hint,
+    })
   }
   const { signal } = ctx
   return [
@@ -79,7 +83,7 @@ function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
 function crossCall(side: Side, call: Method): Method {
   return async (...args) => {
     const crossed = crossArguments(side, args)
-    const answer = await told(side, () => {
+    const answer = await runRemote(side, () => {
       const promise = call(...crossed)
       if (!(promise instanceof Promise)) throw notOfKind(side, 'a Promise')
       return promise
@@ -93,17 +97,17 @@ function crossStream(side: Side, call: Method): Method {
 }
 
 async function* items(side: Side, call: Method, args: unknown[]) {
-  const source = await told(side, async () => iteratorOf(call(...args), side))
+  const source = await runRemote(side, async () => iteratorOf(call(...args), side))
   let ended = false
   try {
     for (;;) {
-      const step = await told(side, () => source.next())
+      const step = await runRemote(side, () => source.next())
       ended = step.done ?? false
       if (ended) return
       yield cross(step.value, `${side.place}.item`, side.by)
     }
   } finally {
-    if (!ended) await told(side, () => source.return())
+    if (!ended) await runRemote(side, () => source.return())
   }
 }
 
@@ -117,7 +121,7 @@ function iteratorOf(answer: unknown, side: Side) {
 const outside = AsyncLocalStorage.snapshot()
 
 /** Runs work of the other side: AsyncLocalStorage does not reach it, and errors come back without their class. */
-async function told<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
+async function runRemote<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
   try {
     return await outside(() => run(by, work))
   } catch (error) {

@@ -91,7 +91,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         sample.expect?.(result)
       }
     }),
-    make('tells the same step by step, where it tells steps: a result last', async ({ tool }) => {
+    make('streams the same result, after its steps, if it can stream', async ({ tool }) => {
       if (!tool.run) return
       for (const sample of good) {
         const steps = await Array.fromAsync(tool.run(frozen(sample.args), { can: [] }, abortable().ctx))
@@ -109,7 +109,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
       const check = compileSchema(tool.parameters, 'parameters')
       for (const { args, message } of bad) {
         const [fits, call] = [check(structuredClone(args)), shown(args)]
-        assert.ok(fits || !message, `${call} breaks the schema, so nobody hears the tool: leave out its \`message\``)
+        assert.ok(fits || !message, `${call} breaks the schema, so the tool is not called: leave out its \`message\``)
         assert.ok(!fits || message, `${call} fits the schema: say in \`message\` in which words the tool refuses it`)
       }
     }),

@@ -20,7 +20,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'answers the older version until it is told that the data were migrated',
+    'returns the older version until the data is migrated',
     async ({ store, ctx, batch }) => {
       await store.open(tasks(1), ctx)
       await batch({ op: 'put', collection: 'tasks', key: 'a', value: { title: 'old' } })

@@ -122,7 +122,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   ],
   [
-    'lets nobody change what it keeps through what it gave out',
+    'protects stored values from changes of returned values',
     async ({ store, ctx, put, batch }) => {
       await put('notes', 'a', { owner: 'x', list: [1] })
       await batch({ op: 'append', log: 'lines', id: 'a', values: [{ list: [1] }] })

@@ -41,7 +41,7 @@ const withoutCalls = (changes: readonly StoreChange[]) =>
 /** Watches. */
 export const watchCases: readonly StoreCase[] = [
   [
-    'tells of puts and deletes, its own and those of the other handle',
+    'reports puts and deletes of both handles',
     async rig => {
       const other = await rig.second()
       const watching = await watch(rig, rig.store, rig.store)
@@ -76,7 +76,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'tells nothing of other collections, nor of batches that failed',
+    'reports neither other collections nor failed batches',
     async rig => {
       const watching = await watch(rig, rig.store, rig.store)
       await rig.batch(put('x', 1, 'plain'), put('x', 1, 'other_watched'))
@@ -89,7 +89,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'tells several watchers, each at its own pace',
+    'notifies several watchers, each at its own pace',
     async rig => {
       const other = await rig.second()
       const both = [await watch(rig, rig.store, rig.store), await watch(rig, other, rig.store)]
@@ -129,7 +129,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses to watch what nobody declared',
+    'refuses to watch undeclared collections',
     async rig => {
       await assert.rejects(
         async () => {
