@@ -1,4 +1,4 @@
-// Writes docs/reference/api/*.api.md, the API that plugins build on, from the declarations of core: `npm run api`.
+// Writes docs/reference/api/*.api.md, the public API by the declarations of core: `npm run api`.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,29 +8,29 @@ import { promisify } from 'node:util'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-/** What is reported: the file, its entry, and what it is called. */
+/** A report: its file, entry and title. */
 const REPORTS = [
   { file: 'docs/reference/api/core.api.md', entry: 'kernel/src/index.d.ts', name: '@svc/core' },
   { file: 'docs/reference/api/core-contracts.api.md', entry: 'kernel/contracts/index.d.ts', name: '@svc/core/contracts' },
   { file: 'docs/reference/api/testing.api.md', entry: 'testing/src/index.d.ts', name: '@svc/testing' },
 ] as const
 
-/** One statement of a file of declarations. */
+/** One statement of a declaration file. */
 interface Declared {
   readonly name: string
   readonly text: string
 }
 
-/** A file of declarations: what it declares, exported or not, and what it hands on. */
+/** A declaration file: its declarations and re-exports. */
 interface Module {
   readonly declared: ReadonlyMap<string, readonly string[]>
-  /** Name outside → name inside and the file it comes from. */
+  /** Exported name → internal name and its file. */
   readonly handed: ReadonlyMap<string, { readonly from: string; readonly name: string }>
   readonly all: readonly string[]
   readonly own: readonly string[]
 }
 
-/** Comments and empty lines go: they are documentation, and change more often than the API. */
+/** Drops comments and empty lines: they are documentation and change more often than the API. */
 const bare = (text: string) =>
   text
     .replaceAll(/(['"`])(?:\\[^]|(?!\1)[^\n])*\1|\/\/.*|\/\*[^]*?\*\//g, (found, quote: string | undefined) =>
@@ -40,7 +40,7 @@ const bare = (text: string) =>
     .map(line => line.trimEnd())
     .filter(line => line !== '')
 
-/** The statements of a file: one begins with each line that is not indented and closes nothing. */
+/** Splits a file into statements: each starts with a line that is not indented and closes nothing. */
 function statementsOf(text: string): string[] {
   const statements: string[][] = []
   for (const line of bare(text)) {
@@ -85,7 +85,7 @@ function handedBy(match: RegExpExecArray | null, path: (from: string) => string)
 
 type Read = (file: string) => Promise<Module>
 
-/** What a module exports, name → texts; what its own declarations need and it does not export comes with them. */
+/** The exports of a module, name → texts, with the unexported declarations that they need. */
 async function exportsOf(file: string, read: Read): Promise<Map<string, string>> {
   const module = await read(file)
   const found = new Map<string, string>()
@@ -126,7 +126,7 @@ see [the rules](../../explanation/plugin-versions.md).
 ${code(groups.get(false))}${inner ? `\n## Not exported, but part of the above\n\n${code(inner)}` : ''}`
 }
 
-/** Of the kernel and the test kits in one go, from the sources. */
+/** Compiles the kernel and the test kits from their sources. */
 const projectFor = (out: string) => ({
   extends: join(ROOT, 'tsconfig.build.json'),
   compilerOptions: {
@@ -141,7 +141,7 @@ const projectFor = (out: string) => ({
   include: ['kernel/src', 'kernel/contracts', 'testing/src'].map(folder => join(ROOT, 'core', folder)),
 })
 
-/** The reports as they should be: file → text. */
+/** The current reports: file → text. */
 export async function apiReports(): Promise<Map<string, string>> {
   const out = await mkdtemp(join(tmpdir(), 'svc-api-'))
   try {
@@ -164,7 +164,7 @@ export async function apiReports(): Promise<Map<string, string>> {
   }
 }
 
-/** What is committed. */
+/** The committed reports. */
 export const committedReport = (file: string): Promise<string> => readFile(join(ROOT, file), 'utf8').catch(() => '')
 
 if (import.meta.main) for (const [file, text] of await apiReports()) await writeFile(join(ROOT, file), text)

@@ -1,5 +1,6 @@
 // Asks the registry for advisories about the packages of package-lock.json: npm run audit
-// Ends with 1 where there are any, with 0 where there are none or where the registry does not answer such questions, and says which.
+// Exits with 1 when there are advisories. Exits with 0 when there are none or when the registry does not support the query, and
+// prints which.
 import { spawnSync } from 'node:child_process'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +24,7 @@ else {
   process.exitCode = found.length === 0 ? 0 : 1
 }
 
-/** What npm has found out: the npm that runs this script, else the one of the machine. */
+/** The advisories that npm found: the npm that runs this script, else the installed one. */
 function audit() {
   const { npm_execpath: cli = '' } = process.env
   const [file, ...first] = /^npm.*\.[cm]?js$/.test(basename(cli)) ? [process.execPath, cli] : ['npm']
@@ -40,13 +41,13 @@ function audit() {
   }
 }
 
-/** An address may hold a credential, so it is left out. */
+/** An address can contain a credential, so it is left out. */
 function reasonIn({ message, error }) {
   const text = String(message ?? error?.summary ?? 'npm gives no reason')
   return text.split('\n')[0].replace(/\s*-?\s*(\w+ )?https?:\S+/g, '')
 }
 
-/** The advisories about a package itself; those about what it depends on are listed there. */
+/** The advisories about a package itself. Those of its dependencies are listed there. */
 function advisoriesOf({ name, via = [] }) {
   return via
     .filter(one => typeof one === 'object')

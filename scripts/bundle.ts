@@ -1,5 +1,6 @@
-// Writes the JavaScript of packages: node scripts/bundle.ts core plugins/api/http (npm run build and prepack do it, after `tsc -b` has written the types)
-// Each package becomes a few files: reading one by one what lies in the source would take a sixth of a start.
+// Bundles packages to JavaScript: node scripts/bundle.ts core plugins/api/http (npm run build and prepack run it after `tsc -b`
+// has written the types)
+// Each package becomes a few files: reading the sources one by one would take a sixth of a start.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
@@ -9,16 +10,16 @@ import { build } from 'rolldown'
 
 interface Manifest {
   readonly name: string
-  /** Absent where there is no code. */
+  /** Absent for a package without code. */
   readonly exports?: Readonly<Record<string, string | { readonly 'svc-source'?: string }>>
 }
 
-/** What is read beside the package's exports, in processes that have read those too. */
+/** Modules that are loaded next to the package's exports. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   '@svc/cli': ['src/main.ts', 'src/commands.ts', 'src/command-not-found.ts'],
   '@svc/runtime': ['isolation/isolate-child.ts'],
 }
-/** What a process or a thread of its own is started with: one file, whatever else holds the same. */
+/** Entries of processes and threads: one file each, whatever else contains the same code. */
 const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/cli': ['src/work.ts', 'src/trial.ts', 'src/isolated-command.ts'],
   '@svc/runtime': ['processes/handling-watcher.ts'],
@@ -28,18 +29,21 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/plugin-tools-web': ['src/work.ts'],
 }
 
-/** What several entries share is one file too; but contracts import the whole core, which what only finds a configuration does not need. */
+/**
+ * Code that several entries share is one file. But contracts import the whole core, which a program that only finds
+ * configuration does not need.
+ */
 const GROUPS = [
   { name: 'contracts', test: /\/kernel\/contracts\//, minShareCount: 2, priority: 1 },
   { name: 'part', minShareCount: 2 },
 ]
-/** Packages whose entries load little of what the others share: a start without tool servers loads no connection. */
+/** Packages whose entries load little of the shared code: a start without MCP servers loads no connection. */
 const APART = new Set(['@svc/plugin-mcp-client'])
 const groupsOf = (name: string) => (APART.has(name) ? GROUPS.map(group => ({ ...group, entriesAware: true })) : GROUPS)
 
 const folders = process.argv.slice(2)
 for (const folder of folders) await bundle(folder)
-// what help shows of their commands, by the sources: of packages that need each other none need be built
+// The help texts of their commands, from the sources, so that packages that need each other need no build.
 const manifests = fileURLToPath(new URL('command-manifests.ts', import.meta.url))
 execFileSync(process.execPath, ['--conditions=svc-source', manifests, ...folders], { stdio: 'inherit' })
 
@@ -47,7 +51,7 @@ async function bundle(folder: string) {
   const { name, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
   const exported = Object.values(exports).flatMap(one => (typeof one === 'object' && one['svc-source']) || [])
   if (exported.length === 0) return
-  // the core and its processes have folders of their own beside `src`
+  // The core and its processes have their own folders beside `src`.
   const base = join(folder, exported.every(file => file.startsWith('./src/')) ? 'src' : '.')
   const depth = base === folder ? dirname(relative(base, join(folder, exported[0]!))) : '.'
   const dir = join(folder, 'dist')
@@ -62,9 +66,9 @@ async function bundle(folder: string) {
         dir,
         format: 'esm',
         entryFileNames: '[name].js',
-        // as deep as the others, so that what is found by `import.meta.url` is found from each
+        // As deep as the others, so that `import.meta.url` resolves the same from each.
         chunkFileNames: join(depth, 'part-[hash].js'),
-        // of the command line each command shall read its own alone
+        // Each command of the command line loads only its own code.
         ...(['@svc/cli', '@svc/plugin-manager'].includes(name) ? {} : { codeSplitting: { groups: groupsOf(name) } }),
       },
       logLevel: 'warn',
@@ -72,7 +76,7 @@ async function bundle(folder: string) {
   if (name === '@svc/cli') writeValidators(join(dir, 'validators.cjs'))
 }
 
-/** What a start would else compile: the schemas of all that comes with svc, in a process that reads them from the sources. */
+/** Compiles the schemas of all shipped packages ahead of time, in a process that reads them from the sources. */
 function writeValidators(file: string) {
   execFileSync(process.execPath, ['--conditions=svc-source', join(import.meta.dirname, 'validators.ts'), resolve(file)])
 }

@@ -1,4 +1,4 @@
-// Writes what help and completion show of the commands of packages, so that neither imports them:
+// Writes the help and completion data of the commands of packages, so that svc need not import them:
 // node --conditions=svc-source scripts/command-manifests.ts plugins/workflows/teams cli (bundle.ts does it)
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ for (const folder of process.argv.slice(2)) {
   const { name, version, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Package
   const has = name === '@svc/cli' || Object.hasOwn(exports, './commands')
   if (!has) continue
-  // the sources of this repository, wherever a copy is bundled
+  // From the sources of this repository, wherever a copy is bundled.
   const target = fileURLToPath(name === '@svc/cli' ? OWN : import.meta.resolve(`${name}/commands`))
   const facts = await describeCommands({ plugin: name, version, target })
   mkdirSync(join(folder, 'dist'), { recursive: true })

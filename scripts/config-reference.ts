@@ -5,7 +5,7 @@ import { KERNEL_SCHEMA } from '../core/kernel/config/sections.ts'
 import { DEFAULTS } from '../cli/src/curated.ts'
 import { RESERVED } from '../cli/src/reserved.ts'
 
-/** A key, as its schema has it. */
+/** A configuration key with its schema. */
 export interface Property {
   readonly type?: string | string[]
   readonly enum?: readonly unknown[]
@@ -86,7 +86,7 @@ supervisor kills and replaces a worker whose event loop is blocked for that time
 |---|---|
 `
 
-/** A line of a table for each key below `path`. */
+/** A table row for each key below `path`. */
 export function rows(path: string, schema: Property): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
     const at = `${path}.${key}`
@@ -94,7 +94,7 @@ export function rows(path: string, schema: Property): string[] {
   })
 }
 
-/** Of a list of objects the keys of each. */
+/** For a list of objects, the keys of each. */
 const entryRows = (path: string, { items }: Property): string[] => (items?.properties ? rows(`${path}[]`, items) : [])
 
 function row(path: string, property: Property): string {
@@ -117,7 +117,7 @@ const table = (title: string, lines: readonly string[]) =>
 
 const require = createRequire(new URL('../cli/src/curated.ts', import.meta.url))
 
-/** What is not imported has no keys but those of its manifest. */
+/** A plugin that is not imported has only the keys of its manifest. */
 async function importPlugin(name: string) {
   const { svc } = require(`${name}/package.json`) as { svc: { runtime?: string } }
   return svc.runtime === undefined ? [{ name, plugin: ((await import(name)) as { default: Plugin }).default }] : []
@@ -128,7 +128,7 @@ function pluginTable({ name, plugin }: { name: string; plugin: Plugin }): string
   const path = plugin.section ?? (plugin.instances ? `${plugin.instances}.<name>` : undefined)
   if (!json || !path) return ''
   const own = plugin.instances ? [`| \`${path}.type\` | string | the entry's name | \`${plugin.type}\` for this plugin |`] : []
-  // a section may be one value
+  // A section can be a single value.
   const lines = [...own, ...(json.type === 'object' ? rows(path, json) : [row(path, json), ...entryRows(path, json)])]
   return lines.length === 0 ? '' : table(`\`${path}\` (${name})`, lines)
 }

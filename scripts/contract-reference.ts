@@ -7,7 +7,7 @@ import { parseAst } from 'rolldown/parseAst'
 
 const ROOT = new URL('../', import.meta.url)
 
-/** What is told of files that are no contracts of their own: the types that all of them use, and the two services that the kernel itself provides. */
+/** Texts for files without their own contract: the shared types, and the two services of the kernel. */
 const KERNEL = [
   {
     file: 'core/kernel/src/token.ts',
@@ -39,17 +39,17 @@ type Declaration = Extract<Statement, { readonly type: 'ExportNamedDeclaration' 
 type Interface = Extract<Declaration, { readonly type: 'TSInterfaceDeclaration' }>
 type Variables = Extract<Declaration, { readonly type: 'VariableDeclaration' }>
 
-/** A type that a file declares, or a member of one; `text` has the comments. */
+/** A declared type or a member of it. `text` includes the comments. */
 interface Declared {
   readonly name: string
   readonly text: string
   readonly comment: string
-  /** Of an interface: what it extends, and its members. */
+  /** For an interface: its base types and members. */
   readonly base?: string
   readonly members?: readonly Declared[]
 }
 
-/** A token or topic: what the code calls it, and the types between its angle brackets. */
+/** A token or topic: its name in code, and its type arguments. */
 interface DeclaredToken {
   readonly name: string
   readonly comment: string
@@ -62,7 +62,7 @@ interface SourceFile {
   readonly tokens: readonly DeclaredToken[]
 }
 
-/** The words of the doc comment that ends where something begins. */
+/** The doc comment just before a position. */
 function commentBefore(text: string, start: number): { readonly words: string; readonly start: number } {
   const [found] = /\/\*\*(?:(?!\*\/)[^])*\*\/\s*$/.exec(text.slice(0, start)) ?? []
   if (found === undefined) return { words: '', start }
@@ -73,7 +73,7 @@ function commentBefore(text: string, start: number): { readonly words: string; r
   return { words: words.replaceAll(/\s+/g, ' ').trim(), start: start - found.length }
 }
 
-/** On one line, without comments within. */
+/** On one line, without inner comments. */
 const onOneLine = (text: string) =>
   text
     .replaceAll(/\/\*\*(?:(?!\*\/)[^])*\*\//g, '')
@@ -122,7 +122,7 @@ function tokenIn(text: string, { declarations }: Variables, comment: string): De
   })
 }
 
-/** Comments as Markdown: what stands between backticks stays as it is, but for what would end a cell. */
+/** Comments as Markdown. Code between backticks is unchanged, except for characters that would end a table cell. */
 const prose = (words: string) =>
   words
     .split(/(`[^`]*`)/)
@@ -134,7 +134,7 @@ const code = (text: string) => `\`${text.replaceAll('|', '\\|')}\``
 const table = (head: string, rows: readonly (readonly string[])[]) =>
   `\n| ${head} | |\n|${'---|'.repeat(head.split('|').length + 1)}\n${rows.map(cells => `| ${cells.join(' | ')} |`).join('\n')}\n`
 
-/** The tokens as they are at run time, by the names of the code. */
+/** The tokens at run time, by their names in code. */
 const RUNNING = { ...core, ...contracts } as Readonly<Record<string, unknown>>
 
 const HOOK = /^\w+\??: (?:Series|Waterfall|Bail)<(.*)>$/
@@ -185,7 +185,7 @@ function topicTable(tokens: readonly DeclaredToken[]): string {
   return rows.length === 0 ? '' : table('Topic | Category, type | Carries', rows)
 }
 
-/** The types that a file has besides those of its tokens. */
+/** The types of a file besides those of its tokens. */
 function typesBlock(types: readonly Declared[]): string {
   if (types.length === 0) return ''
   const names = types.map(one => `<code>${one.name}</code>`).join(', ')
@@ -196,7 +196,7 @@ function fileSection({ file, types, tokens }: SourceFile, find: Find): string {
   const shown = new Set(tokens.flatMap(one => one.types))
   const others = types.filter(one => !shown.has(one.name) || one.members === undefined)
   const sections = tokens.map(one => tokenSection(one, find)).join('')
-  // a file without a token: its last type is what it is about
+  // A file without a token documents its last type.
   const [last] = types.slice(-1)
   const head = tokens.length === 0 && last ? `\n## ${last.name}\n\n${prose(last.comment)}\n` : sections
   return `${head}${topicTable(tokens)}${typesBlock(file.startsWith('core/kernel/contracts/') || tokens.length > 0 ? others : [])}`
@@ -227,14 +227,18 @@ async function contractFiles(): Promise<string[]> {
     .map(name => `core/kernel/contracts/${name}`)
 }
 
-/** A file of the kernel, as far as it is told here. */
+/** A file of the kernel, as far as it is documented here. */
 async function readKernel({ file, names }: (typeof KERNEL)[number]): Promise<SourceFile> {
   const { types, tokens } = await readSource(file)
-  const told: readonly string[] = names
-  return { file, types: types.filter(one => told.includes(one.name)), tokens: tokens.filter(one => told.includes(one.name)) }
+  const existing: readonly string[] = names
+  return {
+    file,
+    types: types.filter(one => existing.includes(one.name)),
+    tokens: tokens.filter(one => existing.includes(one.name)),
+  }
 }
 
-/** The whole page, as the doc comments are now. */
+/** The whole page from the current doc comments. */
 export async function contractPage(): Promise<string> {
   const kernel = await Promise.all(KERNEL.map(readKernel))
   const own = await Promise.all((await contractFiles()).map(readSource))

@@ -1,5 +1,5 @@
-// Renews the library of the page /docs: npm run docs-page:update -- <version>
-// The package would drag 160 MB of dependencies along, so its one file for browsers is committed, compressed.
+// Updates the library of the page /docs: npm run docs-page:update -- <version>
+// The package has 160 MB of dependencies, so its one browser file is committed, compressed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** What is inside is known by the paths that its source map names. */
+/** Its content is known from the paths in its source map. */
 function aboutOf({ name, version, license, homepage }, script) {
   const { sources } = JSON.parse(readFileSync(join(folder, 'package/dist/browser/standalone.js.map'), 'utf8'))
   const packages = sources.flatMap(path => /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [])

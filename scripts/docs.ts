@@ -7,7 +7,7 @@ import { httpReference } from './http-reference.ts'
 import { toolsReference } from './tools-reference.ts'
 import { workflowPage } from './workflow-reference.ts'
 
-/** File in docs/reference → what it should contain. */
+/** File in docs/reference → its content. */
 export const REFERENCE: Readonly<Record<string, () => Promise<string>>> = {
   'commands.md': commandReference,
   'configuration.md': configReference,

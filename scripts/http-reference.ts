@@ -93,7 +93,7 @@ export async function httpReference(): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'svc-http-reference-'))
   const plugins = (DEFAULTS.plugins as string[]).map(name => name.replace('store-sqlite', 'store-memory'))
   const before = process.env.SVC_HOME
-  process.env.SVC_HOME = home // plugins write what a first start writes
+  process.env.SVC_HOME = home // plugins write their first-start files
   try {
     await using host = await startHost({
       plugins,

@@ -26,7 +26,7 @@ function missing(path, parent) {
     .filter(({ entry }) => entry.os ?? entry.cpu)
 }
 
-/** As Node looks for a package: beside its parent, then in each folder above. */
+/** Resolves a package like Node: next to its parent, then in each folder above. */
 function isThere(path, name) {
   const steps = path.split('/node_modules/')
   const above = steps.map((_, i) => `${steps.slice(0, steps.length - i).join('/node_modules/')}/node_modules/${name}`)

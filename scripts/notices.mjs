@@ -1,5 +1,7 @@
-// Writes THIRD-PARTY-NOTICES: what svc ships or installs of others, and under which licence. `npm run notices`; with --check it only says whether it is current.
-// Plain Node 20. What the lock says and what lies in node_modules: the same on every platform, so packages for one platform are named without their text.
+// Writes THIRD-PARTY-NOTICES, the third-party code that svc ships or installs, with licences: `npm run notices`. With --check
+// it only reports whether the file is current.
+// Runs on plain Node 20. It uses the lock and node_modules. Packages for one platform are listed without their text, so that
+// the result is the same everywhere.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,7 +33,7 @@ function notices() {
   return `${[INTRO, docsPage(), ...blocks].join(`\n\n${LINE}\n\n`)}\n`
 }
 
-/** Map.groupBy, which Node 20 lacks. */
+/** Map.groupBy is missing in Node 20. */
 function byText(all) {
   const groups = new Map()
   for (const one of all) groups.set(one.text, [...(groups.get(one.text) ?? []), one])
@@ -42,7 +44,7 @@ function foreign(path, { version, license, os, cpu, optional }) {
   const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
   const isOfPlatform = Boolean(os ?? cpu ?? optional)
   const about = isOfPlatform ? {} : JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8'))
-  const words = license ?? about.license ?? about.licenses?.map(one => one.type).join(' or ') ?? 'no licence told'
+  const words = license ?? about.license ?? about.licenses?.map(one => one.type).join(' or ') ?? 'no licence stated'
   const inside = isOfPlatform
     ? 'A package for one platform, installed there; its licence lies in it.'
     : licenceIn(join(ROOT, path))
@@ -62,7 +64,7 @@ function licenceIn(folder) {
   return texts.join('\n\n') || 'The package has no file with the text of its licence.'
 }
 
-/** The library of the page /docs, which is no package of the lock. */
+/** The library of the page /docs is not in the lock. */
 function docsPage() {
   const { name, version, license, bundles } = JSON.parse(readFileSync(join(ASSETS, 'about.json'), 'utf8'))
   const licence = readFileSync(join(ASSETS, 'LICENSE.api-reference.txt'), 'utf8').trim()

@@ -1,5 +1,5 @@
-// Makes sure that the locked packages are installed before a command runs: node scripts/ready.mjs prod|all
-// Plain Node 20 without any dependency: it runs on the machine's own Node, before anything is installed.
+// Ensures that the locked packages are installed before a command runs: node scripts/ready.mjs prod|all
+// Runs on plain Node 20 without dependencies, before anything is installed.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,19 +8,19 @@ import { fileURLToPath } from 'node:url'
 import { takeTurn } from './turn.mjs'
 
 const stamp = 'node_modules/.svc-ready'
-const hidden = 'node_modules/.package-lock.json' // npm writes it last: an install that was cut short has none
+const hidden = 'node_modules/.package-lock.json' // npm writes it last, so an interrupted install has none
 const ownNode = 'node_modules/.bin/node'
 const fields = ['dependencies', 'optionalDependencies', 'peerDependencies', 'devDependencies']
 const oldestRuntime = 24
 
-/** @type {[RegExp, string][]} what npm says → the hint */
+/** @type {[RegExp, string][]} message of npm → hint */
 const fixes = [
   [
     /can only install packages when your package\.json and package-lock\.json/,
     'Run `npm run lock` and commit package-lock.json.',
   ],
-  [/ENOSPC/, 'The disk is full: about 500 MB are needed.'],
-  [/ENOTEMPTY/, 'Another npm works in this folder: let it end, or remove node_modules, and start again.'],
+  [/ENOSPC/, 'Free disk space: about 500 MB are needed.'],
+  [/ENOTEMPTY/, 'Another npm uses this folder. Wait for it, or remove node_modules, then start again.'],
   [/EINTEGRITY/, 'A package differs from the lock. Run `npm cache clean --force` and try again.'],
   [/EACCES|EPERM|EROFS/, `Make ${process.cwd()} and npm's cache (\`npm config get cache\`) writable for you.`],
   [/SELF_SIGNED|CERT_|UNABLE_TO_(GET|VERIFY)/, 'Tell npm your certificate authority: `npm config set cafile /path/to/ca.pem`.'],
@@ -28,7 +28,7 @@ const fixes = [
     /EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|network/,
     'Check the network, the proxy and `npm config get registry`.',
   ],
-  [/E401|E403|E404|ETARGET/, 'The registry does not hand out this package: see `npm config get registry`.'],
+  [/E401|E403|E404|ETARGET/, 'The registry does not provide this package. Check `npm config get registry`.'],
 ]
 
 const say = text => process.stderr.write(`svc: ${text}\n`)
@@ -37,7 +37,7 @@ const readJson = file => JSON.parse(readFileSync(file, 'utf8'))
 const major = version => Number(/^v?(\d+)/.exec(version)?.[1])
 const sorted = object => JSON.stringify(Object.entries(object ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)))
 
-class Trouble extends Error {
+class ReadyError extends Error {
   constructor(code, what, hint) {
     super(`${code}\n  ${what}\n  ${hint}`)
   }
@@ -47,15 +47,15 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 try {
   await ready(process.argv[2] ?? 'all')
 } catch (error) {
-  say(error instanceof Trouble ? error.message : error.stack)
+  say(error instanceof ReadyError ? error.message : error.stack)
   process.exitCode = 1
 }
 
 async function ready(set) {
   if (set !== 'prod' && set !== 'all')
-    throw new Trouble('READY_USAGE', `ready.mjs knows the sets prod and all, not "${set}"`, 'Write: node scripts/ready.mjs all')
+    throw new ReadyError('READY_USAGE', `the set must be prod or all, was "${set}"`, 'Write: node scripts/ready.mjs all')
   if (major(process.version) < 20)
-    throw new Trouble(
+    throw new ReadyError(
       'NODE_TOO_OLD',
       `Node ${process.version} cannot install svc`,
       'Install Node 20 or newer: https://nodejs.org'
@@ -63,7 +63,7 @@ async function ready(set) {
   if (isStamped(set)) return checkRuntime()
   const turn = await takeTurn(owner => say(`another start (process ${owner}) is installing: waiting for it …`))
   try {
-    if (isStamped(set)) return checkRuntime() // somebody else installed while this one waited
+    if (isStamped(set)) return checkRuntime() // another process installed meanwhile
     checkManifests()
     if (!isInstalled(set)) await install(set, turn)
     dropUnusableNode()
@@ -74,7 +74,7 @@ async function ready(set) {
   }
 }
 
-// ---- what is there
+// ---- current state
 
 function isStamped(set) {
   if (!existsSync(stamp)) return false
@@ -104,7 +104,7 @@ function folderNames(parent) {
     .map(name => `${parent}/${name}`)
 }
 
-/** A package.json that the lock does not know yet: say so before npm ci has deleted everything. */
+/** Fails before npm ci deletes anything when the lock does not know a package.json. */
 function checkManifests() {
   const { packages } = readJson('package-lock.json')
   const behind = manifests().filter(({ dir, manifest }) =>
@@ -112,14 +112,14 @@ function checkManifests() {
   )
   if (behind.length === 0) return
   const names = behind.map(({ dir }) => (dir ? `${dir}/package.json` : 'package.json')).join(', ')
-  throw new Trouble(
+  throw new ReadyError(
     'LOCK_BEHIND',
     `package-lock.json does not know what ${names} asks for`,
     'Run `npm run lock` and commit package-lock.json.'
   )
 }
 
-/** Does what npm says it installed agree with the lock? */
+/** Whether the packages that npm recorded as installed match the lock. */
 function isInstalled(set) {
   if (!existsSync(hidden)) return false
   const { packages: there } = readJson(hidden)
@@ -141,19 +141,19 @@ async function install(set, turn) {
     `installing ${set === 'prod' ? 'what the server needs' : 'all packages'} (${isFirst ? 'first start, ' : 'the lock or the set changed, '}about 20 s) …`
   )
   const addsOnly = set === 'all' && isInstalled('prod') // keeps the files of a server that runs from this folder
-  for (const file of [stamp, hidden]) rmSync(file, { force: true }) // cut short from here on, it begins anew
+  for (const file of [stamp, hidden]) rmSync(file, { force: true }) // an interruption from here on starts over
   if (addsOnly) await npm(['install', '--no-save', ...flags(set)], { begun, turn })
   if (!addsOnly || !isInstalled(set)) await npm(['ci', ...flags(set)], { begun, turn })
   if (!isInstalled(set))
-    throw new Trouble(
+    throw new ReadyError(
       'INSTALL_INCOMPLETE',
-      'npm ended well, but node_modules does not hold what the lock names',
+      'npm succeeded, but node_modules does not match the lock',
       'Remove node_modules and try again.'
     )
   say(`packages are installed (${seconds(begun)} s)`)
 }
 
-// Optional packages hold Node itself, and a person's own settings (omit, NODE_ENV=production) must not take it away.
+// Node itself is in optional packages, so personal settings (omit, NODE_ENV=production) must not exclude them.
 function flags(set) {
   return [
     '--ignore-scripts',
@@ -187,17 +187,17 @@ async function npm(args, { begun, turn }) {
   clearInterval(beat)
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.off(name, pass)
   if (error)
-    throw new Trouble(
+    throw new ReadyError(
       'NPM_MISSING',
-      `npm could not be started: ${error.message}`,
+      `failed to start npm: ${error.message}`,
       'Install npm 10 or newer; it comes with Node: https://nodejs.org'
     )
-  if (signal) throw new Trouble('INSTALL_STOPPED', `npm was stopped by ${signal}`, 'Start again: the install begins anew.')
+  if (signal) throw new ReadyError('INSTALL_STOPPED', `npm was stopped by ${signal}`, 'Start again. The install starts over.')
   if (code !== 0)
-    throw new Trouble('INSTALL_FAILED', `npm ${args[0]} ended with ${code}; its own words stand above`, hintFor(complaint))
+    throw new ReadyError('INSTALL_FAILED', `npm ${args[0]} exited with code ${code}; see its output above`, hintFor(complaint))
 }
 
-/** The npm (and the Node under it) that runs us, so that the install does not depend on the Node it replaces. */
+/** The npm and Node that run this script, so that the install does not depend on the Node that it replaces. */
 function npmCommand() {
   const { npm_execpath: cli, npm_node_execpath: node } = process.env
   if (cli && basename(cli).startsWith('npm') && /\.[cm]?js$/.test(cli) && existsSync(cli))
@@ -206,12 +206,12 @@ function npmCommand() {
 }
 
 function hintFor(complaint) {
-  return fixes.find(([pattern]) => pattern.test(complaint))?.[1] ?? 'Fix what npm names, then start again.'
+  return fixes.find(([pattern]) => pattern.test(complaint))?.[1] ?? 'Fix the problem that npm reports, then start again.'
 }
 
 // ---- the Node that runs svc
 
-/** A machine may be unable to run the packaged Node (Alpine's musl, for one): then its own one must do. */
+/** Some machines cannot run the packaged Node (Alpine with musl). They use their own. */
 function dropUnusableNode() {
   if (existsSync(ownNode) && spawnSync(ownNode, ['--version']).status !== 0) rmSync(ownNode)
 }
@@ -221,7 +221,7 @@ function checkRuntime({ aloud = false } = {}) {
   const here = `${process.platform}-${process.arch}`
   if (major(process.version) < oldestRuntime) {
     const hint = `Install Node ${oldestRuntime} or newer (https://nodejs.org) and start again.`
-    throw new Trouble('NODE_TOO_OLD', `svc brings no Node for ${here}, and your own is ${process.version}`, hint)
+    throw new ReadyError('NODE_TOO_OLD', `svc has no packaged Node for ${here}, and the installed one is ${process.version}`, hint)
   }
   if (aloud) say(`no packaged Node for ${here}: using your own Node ${process.version}`)
 }

@@ -1,5 +1,5 @@
-// Prints figures on the structure of the shipped sources: `npm run structure [-- --turn] [folder]`.
-// `folder` is another checkout, for example of an older commit; the default is this one.
+// Prints statistics of the shipped sources: `npm run structure [-- --turn] [folder]`.
+// `folder` is another checkout, for example of an older commit. The default is this one.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ interface Node {
   readonly end: number
 }
 
-/** What is measured of one file. */
+/** Statistics of one file. */
 interface Source {
   readonly file: string
   readonly lines: number
@@ -55,7 +55,7 @@ const IMPORTS = new Set([
   'TSImportType',
 ])
 
-/** Calls `visit` for a node of the syntax tree and for all below it. */
+/** Calls `visit` for a node of the syntax tree and all nodes below it. */
 function walk(node: unknown, visit: (node: Node) => void): void {
   if (typeof node !== 'object' || node === null) return
   if (typeof (node as Partial<Node>).type === 'string') visit(node as Node)
@@ -78,7 +78,7 @@ function read(root: string, file: string): Source {
   return { file, lines: code.trimEnd().split('\n').length, functions, exported, imports }
 }
 
-/** A function, method or constant of a function: callbacks without a name belong to what they stand in. */
+/** A function, method or constant with a function. Anonymous callbacks count as part of their parent. */
 function isNamedFunction(node: Node): boolean {
   const { init, value } = node as { init?: Node | null; value?: unknown }
   const inner = HOLDERS.has(node.type) ? (init ?? value) : node
@@ -95,7 +95,7 @@ function namesIn(node: Node): number {
   return declaration ? (declaration.declarations?.length ?? 1) : (specifiers?.length ?? 0)
 }
 
-/** Groups of files that import each other in a circle (Tarjan's strongly connected components). */
+/** Groups of files that import each other in a cycle (Tarjan's strongly connected components). */
 function cyclesIn(sources: readonly Source[]): string[][] {
   const byFile = new Map(sources.map(one => [one.file, one]))
   const low = new Map<string, number>()
@@ -156,7 +156,7 @@ function report(root: string): void {
 
 // --- files that a chat turn enters ---
 
-/** Counts calls of functions in a process of the server, and answers on a socket which scripts were entered since it was asked last. */
+/** Counts function calls in a process of the server, and reports on a socket which scripts ran since the last request. */
 const PROBE = `
 import { Session } from 'node:inspector'
 import { createServer } from 'node:net'
@@ -176,7 +176,7 @@ probe.unref()
 const CHAT = JSON.stringify({ message: 'Say hello.', provider: 'local' })
 const START_MS = 60_000
 
-/** The files of which a function ran during one chat turn, after a first turn that warms the server up. */
+/** The files with a function that ran during one chat turn, after a first turn that warms up the server. */
 async function filesOfTurn(root: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'structure-'))
   const home = join(folder, 'home')
@@ -218,7 +218,7 @@ async function filesOfTurn(root: string): Promise<string[]> {
   }
 }
 
-/** The port in the log line with which a server says that it listens. */
+/** Reads the port from the log line of a listening server. */
 async function portOf(child: ChildProcessByStdio<null, Readable, Readable>): Promise<number> {
   let log = ''
   const { promise, resolve, reject } = Promise.withResolvers<number>()
@@ -242,11 +242,11 @@ async function chat(port: number): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v1/chat`, { method: 'POST', headers, body: CHAT })
   const body = await answer.text()
   if (answer.status !== 200) throw new Error(`the chat failed with ${answer.status}: ${body}`)
-  // what is written after the answer belongs to the turn, too
+  // Writes after the response belong to the turn as well.
   await wait(300)
 }
 
-/** Asks every process of the server. */
+/** Queries every process of the server. */
 async function enteredIn(probes: string): Promise<string[]> {
   const answers = await Promise.all(readdirSync(probes).map(async name => text(connect(join(probes, name)))))
   return answers.flatMap(answer => JSON.parse(answer) as string[])

@@ -1,8 +1,8 @@
 // Runs the tests: `npm test` calls it.
-//   npm test                         installs missing system packages where it may, builds, and runs all tests
+//   npm test                         installs missing system packages if allowed, builds, and runs all tests
 //   npm test -- --no-system          installs nothing outside node_modules
 //   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
-//   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH: they must be skipped, not fail
+//   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH
 //   npm run test:security            runs a part that has a script of its own: one of PARTS (--part security)
 //   npm run test:unit                runs only the files that start no process and open no socket (--unit)
 //   npm test -- core/kernel/test/a.spec.ts  passes everything else to one serial mocha
@@ -26,28 +26,28 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
-/** Debian packages that tests need, by the program that each brings. Without it those tests are skipped; see test/support/needs.ts. */
+/** Debian packages that tests need, by program. Without them the tests are skipped, see test/support/needs.ts. */
 const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium', postgres: 'postgresql', 'redis-server': 'redis-server' }
 /**
- * Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. Two more than cores:
- * while one waits for its processes the others work, which makes an eighth of the time.
+ * Number of mocha processes. They take the files one by one, in the order of .mocharc.yaml. Each is serial and checks what a
+ * file left open. Two more than cores: while one waits for its processes the others work, which saves an eighth of the time.
  */
 const JOBS = Math.min(4, availableParallelism() + 2)
 
-/** What a test says that starts a process or opens a socket, where it does not say so in a comment; `no-outside.ts` checks that it is complete. */
+/** Patterns in tests that start a process or open a socket, comments aside. `no-outside.ts` checks that the list is complete. */
 const OUTSIDE =
   /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/worker-pool\/processes'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|Not a unit test:/
 
 const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
-/** Files that have a script of their own: `npm test` leaves them out, `.ci/run` runs them all. */
+/** Files with their own script: `npm test` skips them, `.ci/run` runs them all. */
 const PARTS = {
   conformance: /^test\/conformance\//,
   plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,
 }
 
-/** Hundreds of processes read the same sources: what one has compiled the next need not. In this folder no other user can put code in advance. */
+/** Hundreds of processes read the same sources, so they share a compile cache. No other user can write to this folder. */
 process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/svc-test')
 
 const say = text => process.stderr.write(`svc: ${text}\n`)
@@ -97,7 +97,7 @@ async function run(words, options = {}) {
   return code ?? 1
 }
 
-/** Installs the packages whose programs are missing, where this user may; says so, and what is left out otherwise. */
+/** Installs missing packages if this user is allowed to, and prints what is skipped otherwise. */
 function installPackages() {
   const missing = Object.keys(PACKAGES).filter(program => programAt(program) === undefined)
   if (missing.length === 0) return
@@ -114,7 +114,7 @@ function installPackages() {
     say(`apt-get could not install ${packages}: tests that need it are skipped`)
 }
 
-/** What a command begins with to run as root; undefined where that needs a password. */
+/** The prefix of a command to run as root; undefined where that needs a password. */
 function rootCommand() {
   if (process.getuid?.() === 0) return []
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined
@@ -138,15 +138,18 @@ function isProgram(file) {
   }
 }
 
-/** What the tests start as users do is built first, with its types: it starts in half the time of the sources, which test/start.spec.ts and others start by name. */
+/**
+ * Builds first what tests start as users do: the build starts in half the time of the sources, which test/start.spec.ts and
+ * others start by name.
+ */
 async function build() {
   const below = group => readdirSync(group).map(name => `${group}/${name}`)
   const folders = [...below('core'), ...below('libs'), ...below('plugins').flatMap(below), 'cli']
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')))
-  const env = { ...process.env, GOGC: '400' } // the compiler is written in Go: collecting garbage early is a tenth of its work
+  const env = { ...process.env, GOGC: '400' } // the compiler is written in Go, where early garbage collection is a tenth of its work
   const codes = await Promise.all(
     [
-      // types are checked once, by `npm run lint`
+      // `npm run lint` checks the types.
       [tsc, '-b', '--noCheck', ...folders.map(folder => `${folder}/tsconfig.build.json`)],
       ['scripts/bundle.ts', ...folders],
     ].map(words => run(words, { env }))
@@ -171,14 +174,14 @@ function filesOfNoPart() {
   return allFiles().filter(file => !Object.values(PARTS).some(part => part.test(file)))
 }
 
-/** mocha's arguments for these files and no others: files on the command line come on top of those of the configuration. */
+/** Arguments of mocha for exactly these files: files on the command line are added to those of the configuration. */
 function oneByOne(files) {
   const config = { 'node-option': ['conditions=svc-source', 'min-semi-space-size=16'], require: ['test/support/leftovers.ts'] }
   const words = Object.entries(config).flatMap(([name, list]) => list.flatMap(word => [`--${name}`, word]))
   return ['--no-config', ...words, '--reporter', 'test/support/reporter.mjs', '--timeout', '60000', '--exit', ...files]
 }
 
-/** The same order for the same seed: a linear congruential generator (Numerical Recipes), and the shuffle of Fisher and Yates. */
+/** A reproducible shuffle: a linear congruential generator (Numerical Recipes) and Fisher–Yates. */
 function shuffled(files, seed) {
   say(`shuffles the test files: --shuffle=${seed}`)
   const list = [...files]
@@ -191,7 +194,7 @@ function shuffled(files, seed) {
   return list
 }
 
-/** The test files that ask for a program by its need. */
+/** Test files that require a program. */
 function filesThatNeed(program) {
   return filesWith(new RegExp(`'${PACKAGES[program] ?? program}'|noBubblewrap`))
 }
@@ -201,12 +204,12 @@ function unitFiles() {
   return filesOfNoPart().filter(file => !outside.has(file))
 }
 
-/** The test files in which these words stand, or in what they import from folders of tests. */
+/** Test files that contain these words, or import a test file that does. */
 function filesWith(words) {
   const known = new Map()
   const isOne = file => {
     if (!known.has(file)) {
-      known.set(file, false) // for circles
+      known.set(file, false) // against import cycles
       const text = readFileSync(file, 'utf8')
       const imports = [...text.matchAll(/ from '(\.[^']+\.ts)'/g)].map(([, path]) => join(dirname(file), path))
       const ours = imports.filter(path => /\btest\//.test(path) && !path.endsWith('/needs.ts') && existsSync(path))
@@ -217,7 +220,7 @@ function filesWith(words) {
   return allFiles().filter(isOne)
 }
 
-/** Runs with a PATH that has all of today's programs but this one. */
+/** Runs with a PATH of all current programs but this one. */
 async function withoutProgram(program, does) {
   const root = mkdtempSync(join(tmpdir(), 'svc-path-'))
   try {
@@ -237,6 +240,6 @@ function entriesOf(folder) {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // PATH may name folders that are not there
+    return [] // PATH can name missing folders
   }
 }

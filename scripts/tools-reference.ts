@@ -1,4 +1,4 @@
-// Writes docs/reference/tools.md from the tools of the curated build as they are: `npm run docs`.
+// Writes docs/reference/tools.md from the tools of the curated build: `npm run docs`.
 import { realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, relative } from 'node:path'
@@ -8,7 +8,7 @@ import { type Tool, Tools } from '@svc/core/contracts'
 import { DEFAULTS } from '../cli/src/curated.ts'
 import { type Property as Setting, rows } from './config-reference.ts'
 
-/** A schema, as far as it is told here. */
+/** A schema, as far as it is documented here. */
 interface Schema {
   readonly type?: string | readonly string[]
   readonly enum?: readonly unknown[]
@@ -56,14 +56,14 @@ svc tools call read_file path=README.md         # runs it without a model or mod
 own, see [Write a tool](../guides/write-a-tool.md). [careful-tool](../../examples/careful-tool) asks a person first.
 `
 
-/** So that the tools are there which need an endpoint or a switch; nobody is asked, nothing is run. */
+/** Enables tools that need an endpoint or a switch. Nothing is called or run. */
 const CONFIG = {
   tools: { web: { search: { type: 'searxng', url: 'http://127.0.0.1:9' } }, shell: { enabled: true, commands: ['git', 'ls'] } },
 }
 
 const PAGES = fileURLToPath(new URL('../docs/reference', import.meta.url))
 const require = createRequire(new URL('../cli/src/curated.ts', import.meta.url))
-/** Tools of its own: those of connected servers have no names that are known here, and teams are a chapter of their own. */
+/** Only built-in tools: names of connected servers are unknown here, and teams have their own page. */
 const addsTools = (name: string) => {
   const { svc } = require(`${name}/package.json`) as { svc: { kind: string; contributes?: { tools?: readonly string[] } } }
   return svc.kind === 'tool' && (svc.contributes?.tools?.some(tool => !tool.includes('*')) ?? false)
@@ -92,7 +92,7 @@ function limitsOf({ minimum, maximum, maxLength, maxItems }: Schema): string[] {
   ].filter(Boolean)
 }
 
-/** Many say their default in words, for the model. */
+/** Many descriptions already name the default for the model. */
 const DEFAULT = /(?:^|[;,] )default (.+)$/
 
 function parameterRow(name: string, schema: Schema, required: boolean): string {
@@ -102,7 +102,7 @@ function parameterRow(name: string, schema: Schema, required: boolean): string {
   return `| \`${name}\` | ${typeOf(schema)} | ${required ? '**required**' : value} | ${cell(said ? description.replace(DEFAULT, '') : description)} |`
 }
 
-/** The form of an answer: `{path, files: [{path, staged?}]}`. */
+/** The shape of a result: `{path, files: [{path, staged?}]}`. */
 function formOf({ type, properties, required = [], items, anyOf, oneOf }: Schema): string {
   if (properties) {
     const parts = Object.entries(properties).map(([name, one]) => {
@@ -115,7 +115,7 @@ function formOf({ type, properties, required = [], items, anyOf, oneOf }: Schema
   return [...new Set((anyOf ?? oneOf ?? []).map(formOf).filter(Boolean))].join(' | ')
 }
 
-/** What the parts of an answer mean, where that is told. */
+/** Descriptions of the parts of a result. */
 const meanings = ({ properties = {}, items }: Schema): string[] => [
   ...Object.entries(properties).flatMap(([name, one]) => [
     ...(one.description ? [`\`${name}\`: ${cell(one.description)}`] : []),
@@ -124,7 +124,7 @@ const meanings = ({ properties = {}, items }: Schema): string[] => [
   ...(items ? meanings(items) : []),
 ]
 
-/** Words of a tool as Markdown that shows them as they are; between backticks only the table is in the way. */
+/** Escapes a text for Markdown. Between backticks, only table characters are escaped. */
 const cell = (text: string) =>
   text
     .replaceAll('\n', ' ')
@@ -143,7 +143,7 @@ function toolText(name: string, tool: Tool): string {
     ...(tool.asks ? ['**a person is asked before each call**'] : []),
     ...(tool.timeoutMs === undefined ? [] : [`at most ${tool.timeoutMs / 1000} s`]),
   ]
-  const told = tool.result === undefined ? [] : [...new Set(meanings(tool.result as Schema))]
+  const parts = tool.result === undefined ? [] : [...new Set(meanings(tool.result as Schema))]
   return [
     `\n### ${name}\n\n${cell(tool.description)}\n\n${facts.join(' · ')}\n`,
     lines.length === 0
@@ -151,7 +151,7 @@ function toolText(name: string, tool: Tool): string {
       : `\n| Argument | Type | Default | Meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`,
     tool.result === undefined
       ? ''
-      : `\nAnswers \`${formOf(tool.result as Schema)}\`${told.length === 0 ? '.' : ` – ${told.join('; ')}.`}\n`,
+      : `\nAnswers \`${formOf(tool.result as Schema)}\`${parts.length === 0 ? '.' : ` – ${parts.join('; ')}.`}\n`,
   ].join('')
 }
 
@@ -166,7 +166,7 @@ function pluginText(name: string, plugin: Plugin, tools: readonly (readonly [str
   return `\n## ${name}\n\nSettings and rules: [README](${folderOf(name)}/README.md).\n${limits}${tools.map(one => toolText(...one)).join('')}`
 }
 
-/** What tools of the list stand on. */
+/** Services that the listed tools need. */
 const SERVICES = ['@svc/plugin-sandbox-quickjs', '@svc/plugin-sandbox-process']
 
 /** The whole page. */

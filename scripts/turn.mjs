@@ -1,12 +1,12 @@
-// One process at a time in this folder. Plain Node 20.
+// Allows one process at a time in this folder. Runs on plain Node 20.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 
 const lockDir = '.svc-ready.lock'
 
 /**
- * Waits until no other process is at it, then gives the turn. `wait` is told the owner's process id, once.
- * The lock is a folder with a file named by its owner's process id: only one rename onto an absent or empty folder succeeds.
- * `share` adds a child's id, for a child may outlive its killed parent.
+ * Waits until no other process works here, then takes the turn. `wait` gets the process id of the owner, once. The lock is a
+ * folder with a file named by its owner's process id: only one rename onto an absent or empty folder succeeds. `share` adds the
+ * id of a child, because a child can outlive its killed parent.
  */
 export async function takeTurn(wait) {
   const mine = `${lockDir}.${process.pid}`
@@ -35,7 +35,7 @@ function isTaken(mine) {
   }
 }
 
-/** A living owner. A dead one loses its file, by name, so that the file of a new owner cannot be hit. */
+/** The id of a running owner. The file of a dead one is removed by name, so that the file of a new owner stays. */
 function holder() {
   const owners = existsSync(lockDir) ? readdirSync(lockDir) : []
   for (const owner of owners) {

@@ -1,5 +1,5 @@
-// Compiles ahead of time the schemas that the modules of svc make when they are loaded: node --conditions=svc-source scripts/validators.ts <file>
-// scripts/bundle.ts runs it for the command line. Loading ajv and compiling them at a start would be a third of it.
+// Compiles the schemas of svc's modules ahead of time: node --conditions=svc-source scripts/validators.ts <file>
+// scripts/bundle.ts runs it for the command line. Loading ajv and compiling at startup would take a third of a start.
 import { subscribe } from 'node:diagnostics_channel'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ interface Manifest {
 
 const made: JsonSchema[] = []
 subscribe('svc:schema', json => void made.push(json as JsonSchema))
-// kits of tests are in no server
+// Servers do not load test kits.
 const core = below('core').filter(folder => folder !== 'core/testing')
 for (const folder of [...core, ...below('libs'), ...below('plugins').flatMap(below), 'cli']) await load(folder)
 writeFileSync(process.argv[2]!, precompile(made))
@@ -25,7 +25,7 @@ function below(group: string): string[] {
     .map(one => join(group, one.name))
 }
 
-/** Loads what a package exports; schemas of modules that are imported only when they are needed are compiled then. */
+/** Loads the exports of a package. Schemas of modules that are imported on demand are compiled at run time. */
 async function load(folder: string): Promise<void> {
   const { exports = {} } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest
   for (const one of Object.values(exports))

@@ -1,4 +1,4 @@
-// node:http that hands a request on to the upstream with undici, and its answer back, byte for byte.
+// node:http that relays a request to the upstream with undici, byte for byte.
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
 
@@ -12,8 +12,8 @@ createServer((req, res) => {
   req.on('end', () => {
     const headers = { 'content-type': 'application/json' }
     pool
-      .stream({ path: req.url, method: 'POST', headers, body: Buffer.concat(chunks) }, ({ statusCode, headers: told }) =>
-        res.writeHead(statusCode, { 'content-type': told['content-type'] })
+      .stream({ path: req.url, method: 'POST', headers, body: Buffer.concat(chunks) }, ({ statusCode, headers: answered }) =>
+        res.writeHead(statusCode, { 'content-type': answered['content-type'] })
       )
       .catch(() => res.destroy())
   })

@@ -1,5 +1,6 @@
-// node:http that writes the frames of a reply. How they leave is the path: /turns a socket write each, one in every turn of the loop;
-// /corked a res.write each, all in one turn (Node gathers them); /joined one text; /paced a write each, `pace` milliseconds apart.
+// node:http that writes the frames of a reply. The path selects how: /turns one socket write each, one per turn of the loop;
+// /corked one res.write each, all in one turn (Node gathers them); /joined one text; /paced one write each, `pace` milliseconds
+// apart.
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'

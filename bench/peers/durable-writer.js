@@ -1,4 +1,4 @@
-// Group commit: what has gathered since the last commit goes into the next one, in full durability.
+// Group commit: work that has gathered since the last commit is in the next one, with full durability.
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 

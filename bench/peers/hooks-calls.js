@@ -1,4 +1,5 @@
-// What calling a hook costs: `hooks-calls.js <ours|plain|tapable> <taps>`. Told a number, it calls the hook so often and answers with nanoseconds of processor time a call.
+// The cost of calling a hook: `hooks-calls.js <ours|plain|tapable> <taps>`. For each number it receives, it calls the hook that
+// often and returns nanoseconds of processor time per call.
 import { AsyncSeriesHook } from 'tapable'
 
 const [kind, count] = process.argv.slice(2)
@@ -6,14 +7,14 @@ const taps = Number(count)
 const ctx = { signal: new AbortController().signal }
 const look = async () => {}
 
-/** Tapable itself: it counts nothing and limits no time. */
+/** tapable alone: no counting and no time limit. */
 async function tapable() {
   const hook = new AsyncSeriesHook(['value', 'ctx'])
   for (let at = 0; at < taps; at++) hook.tapPromise(`tap-${at}`, look)
   return () => hook.promise(1, ctx)
 }
 
-/** A host in which one plugin has the hook and others tap it. */
+/** A host in which one plugin owns the hook and others tap it. */
 async function ours() {
   const { definePlugin, defineService, startHost } = await import('@svc/core')
   const Looked = defineService('looked', { api: 1, methods: {}, hooks: { look: 'series' } })
@@ -34,7 +35,7 @@ async function ours() {
 
 const call = kind === 'tapable' ? await tapable() : await ours()
 
-/** An empty hook is called without waiting: what `await` costs is the same with any. */
+/** An empty hook is called without waiting, because `await` costs the same with any. */
 async function run(calls) {
   if (taps === 0) for (let at = 0; at < calls; at++) void call()
   else for (let at = 0; at < calls; at++) await call()

@@ -1,3 +1,3 @@
-// The barest round trip there is to another process of Node.
+// A minimal round trip to another Node process.
 process.on('message', message => process.send(message))
 process.on('disconnect', () => process.exit(0))

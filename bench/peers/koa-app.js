@@ -1,4 +1,4 @@
-// A koa application as most are written: router, body parser, ajv, a log that says nothing.
+// A typical koa application: router, body parser, ajv, silent log.
 import { bodyParser } from '@koa/bodyparser'
 import { Router } from '@koa/router'
 import { Ajv } from 'ajv'

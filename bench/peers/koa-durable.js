@@ -1,4 +1,4 @@
-// Plain koa that keeps each turn: node koa-durable.js <port> <file> [commit-each]. The answer waits for the commit.
+// Plain koa that stores each turn: node koa-durable.js <port> <file> [commit-each]. The response waits for the commit.
 import { Worker } from 'node:worker_threads'
 import { serve } from './koa-app.js'
 import { replyTo } from './reply.js'
@@ -23,7 +23,7 @@ function flush() {
   outbox = []
 }
 
-// The same rows with the same content as svc keeps: a conversation in two orders, a stream, an entry of its log.
+// The same rows that svc stores: a conversation in two orders, a stream, an entry of its log.
 serve(Number(port), async message => {
   const reply = replyTo(message)
   const now = new Date().toISOString()

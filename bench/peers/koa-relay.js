@@ -1,4 +1,4 @@
-// A koa application as most are written (router, body parser, ajv, a log that says nothing) before the same upstream, with undici.
+// A typical koa application (router, body parser, ajv, silent log) in front of the same upstream, with undici.
 import { bodyParser } from '@koa/bodyparser'
 import { Router } from '@koa/router'
 import { Ajv } from 'ajv'

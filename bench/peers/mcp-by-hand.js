@@ -1,4 +1,4 @@
-// What a bridge from HTTP to a tool server's stdin costs at least: `mcp-by-hand.js <port> <server.js>`. It checks nothing.
+// The minimal bridge from HTTP to the stdin of a tool server, without checks: `mcp-by-hand.js <port> <server.js>`.
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import { createInterface } from 'node:readline'

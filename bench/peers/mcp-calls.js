@@ -1,4 +1,5 @@
-// Calls a tool of mcp-stdio.js, through what the first argument names, as often as the parent says; answers the processor time of a call.
+// Calls a tool of mcp-stdio.js through the client of the first argument, as often as the parent requests. Returns the processor
+// time per call.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// Two hundred tools of the usual size.
+// Two hundred tools of typical size.
 const COUNT = 200
 
 const schema = {
@@ -14,7 +14,7 @@ const schema = {
 
 const nameOf = at => (at === 0 ? 'echo' : `tool_${String(at).padStart(3, '0')}`)
 
-/** What each tool answers. */
+/** The result of each tool. */
 export const answer = args => ({ content: [{ type: 'text', text: String(args.text) }] })
 
 /** The tools as the protocol lists them. */

@@ -1,4 +1,4 @@
-// What JSON over node:http costs at least: `mcp-raw.js <port>`. It checks nothing.
+// The minimum cost of JSON over node:http, without checks: `mcp-raw.js <port>`.
 import { createServer } from 'node:http'
 import { answer, listed } from './mcp-list.js'
 

@@ -1,4 +1,4 @@
-// A tool server over stdin and stdout that does next to nothing: the tool `echo`. What stands in front of it is measured.
+// A minimal tool server over stdin and stdout with the tool `echo`, for measurements of the code in front of it.
 import { createInterface } from 'node:readline'
 
 const TOOL = {

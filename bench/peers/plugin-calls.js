@@ -1,4 +1,4 @@
-// Calls a tool of one plugin in each mode of isolation, and a bare process over IPC, and says how long each call took.
+// Calls a tool of one plugin in each isolation mode, and a bare process over IPC, and reports the duration of each call.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ const ctx = systemContext(new AbortController().signal)
 const ARGS = { text: 'x'.repeat(100) }
 const TOKENS = [Host, ...Object.values(contracts).filter(one => one?.what === 'slot' || one?.what === 'service')]
 
-/** In the sandbox, as `svc` itself runs it; `config`: without one, where this machine has none. */
+/** In the sandbox, as `svc` runs it. `config`: without one, for machines that have none. */
 async function isolated({ name, module, folder, manifest }) {
   const ref = { name, module, held: { folder, permissions: manifest.permissions ?? {} } }
   const host = await startHost({ plugins: POLICY, ...quiet })

@@ -1,4 +1,4 @@
-// Runs the echo server in our sandbox, in bubblewrap by hand and bare, and says how long its calls took.
+// Runs the echo server in our sandbox, in bubblewrap by hand and bare, and reports the durations of its calls.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +17,7 @@ const sandbox = host.service(ProcessSandbox)
 const ctx = systemContext(new AbortController().signal)
 const NODE = process.execPath
 
-/** The recipe of bubblewrap's own documentation, and nothing more. */
+/** The recipe of bubblewrap's documentation. */
 const BWRAP = [
   ...'--unshare-all --die-with-parent --new-session --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib'.split(' '),
   ...'--symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp --clearenv --setenv PATH /usr/bin'.split(' '),
@@ -52,7 +52,7 @@ async function answer({ stdin, stdout }) {
   for (let text = ''; text.length < LINE.length; ) text += (await once(stdout, 'data'))[0]
 }
 
-/** From nothing to the first answer. */
+/** From the start to the first response. */
 async function cold(who) {
   const begun = performance.now()
   const { child, end } = await by[who]()

@@ -1,2 +1,2 @@
-// A server over stdio that answers each line with itself.
+// A stdio server that returns each line.
 process.stdin.on('data', chunk => process.stdout.write(chunk))

@@ -1,4 +1,4 @@
-/** Makes so many calls, one after the other, each time it is asked; tells their times, and the processor time of all threads. */
+/** Makes the requested number of calls one after the other. Reports their durations and the processor time of all threads. */
 export function serveCalls(run) {
   process.on('message', async ({ code, expected, calls, fresh }) => {
     const times = []

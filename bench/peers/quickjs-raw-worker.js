@@ -1,4 +1,5 @@
-// QuickJS by hand in a thread: a world for each piece of code, with a time limit; a module instance with capped memory of its own where asked.
+// QuickJS by hand in a thread: a new context for each script, with a time limit, and optionally its own module instance with
+// limited memory.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parentPort } from 'node:worker_threads'

@@ -1,4 +1,4 @@
-// What svc answers to a chat, word for word, so that every peer writes the same bytes.
+// The exact chat response of svc, so that every peer writes the same bytes.
 import { randomUUID } from 'node:crypto'
 
 export const MODEL = { provider: 'local', model: 'local-1' }

@@ -1,4 +1,4 @@
-// The body of a chat, as every server here checks it.
+// The body schema of a chat for all servers here.
 const text = { type: 'string', minLength: 1 }
 
 export const turn = {

@@ -1,5 +1,6 @@
-// A model server that speaks chat completions and costs next to nothing. `model` says how it answers a stream of so many tokens: `fast-100` a frame in each turn
-// of the loop, `paced-100` one every 20 ms. GET /served tells how many it has begun.
+// A cheap model server for chat completions. `model` selects the form of a stream: `fast-100` has 100 tokens, one frame in each
+// turn
+// of the loop; `paced-100` one every 20 ms. GET /served returns the number of started streams.
 import { createServer } from 'node:http'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 

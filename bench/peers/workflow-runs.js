@@ -1,10 +1,13 @@
-// What every engine of `bench:workflows` does: runs of ten steps, so many at once, for so long.
+// The common part of all engines of `bench:workflows`: runs of ten steps, with a number at once and a duration.
 export const STEPS = Array.from({ length: 10 }, (_, i) => i)
 
-/** The work of a step: as good as none, so that what is measured is the engine. */
+/** The work of a step: almost none, so that only the engine is measured. */
 export const work = async i => ({ value: i + 1 })
 
-/** Tells the parent that it is ready, and measures what it asks for: `kinds` are runs that answer the output of their last step. */
+/**
+ * Reports to the parent that it is ready and runs the requested measurements. `kinds` are runs that return the output of their
+ * last step.
+ */
 export function serveRuns(kinds, more = {}) {
   process.on('message', async ({ kind, at, ms, ...rest }) => {
     if (more[kind]) await more[kind](rest)

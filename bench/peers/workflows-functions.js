@@ -1,8 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { serveRuns, STEPS, work } from './workflow-runs.js'
 
-// Plain functions whose outcomes are rows: each with a commit of its own, or with one for all that wait in a turn of the loop. The rows of a run are found by
-// their key: after a crash that is what goes on from them. Without it group commit would be three times as fast, and of no use.
+// Plain functions whose results are rows: one commit each, or one for all that wait in a turn of the loop. The rows of a run
+// are indexed by
+// their key, so that the run can continue after a crash. Without the index, group commit would be three times as fast, but
+// useless.
 
 const [file] = process.argv.slice(2)
 const db = new DatabaseSync(file)

@@ -18,7 +18,7 @@ const [sequence, parallel] = [graphs.sequence().compile(checkpointer), graphs.pa
 const run = graph =>
   graph.invoke({ value: 0 }, { configurable: { thread_id: crypto.randomUUID() }, recursionLimit: 50, durability: 'sync' })
 
-/** The driver that its saver wants, over Node's own: better-sqlite3 has to be compiled. */
+/** The driver for its saver, on Node's sqlite: better-sqlite3 would have to be compiled. */
 function sqliteOf(path) {
   const db = new DatabaseSync(path)
   db.exec('PRAGMA synchronous = FULL')

@@ -43,7 +43,7 @@ async function run(workflow) {
   return result
 }
 
-/** Stores copies of a run that has ended, with its log. */
+/** Stores copies of a completed run with its log. */
 async function fill({ count }) {
   const store = host.service(Store)
   const { id } = await workflows.start({ workflow: 'sequence' }, ctx)

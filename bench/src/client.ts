@@ -1,19 +1,22 @@
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 
-/** The end of one answer, as its connection saw it. */
+/** The end of one response, as seen by its connection. */
 export interface Answered {
   readonly status: number
   readonly bytes: number
-  /** The body, where it was asked to be kept. */
+  /** The body, if it was kept. */
   readonly body: string
-  /** When the text came that was waited for, as `performance.now()` tells; NaN where none was. */
+  /** Time at which the expected text arrived, by `performance.now()`; NaN if there is none. */
   readonly markedAt: number
 }
 
-/** One keep-alive connection that asks and waits for the answer. Raw, because it must cost less than what it measures. */
+/**
+ * One keep-alive connection that sends requests and waits for responses. Raw, because it must cost less than the measured
+ * server.
+ */
 export interface Connection {
-  /** `mark`: a text of the body whose arrival is noted. */
+  /** `mark`: a text of the body whose arrival is recorded. */
   ask(request: Buffer, keep: boolean, mark?: string): Promise<Answered>
   close(): void
 }
@@ -21,7 +24,7 @@ export interface Connection {
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LAST_CHUNK = '0\r\n\r\n'
 
-/** Opens a connection; rejects when nobody listens. */
+/** Opens a connection. Rejects when no server listens. */
 export function connect(port: number): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
@@ -32,7 +35,7 @@ export function connect(port: number): Promise<Connection> {
   })
 }
 
-/** Asks, and leaves with the first that comes of the answer. */
+/** Sends a request and leaves at the first data of the response. */
 export async function leaveEarly(port: number, request: Buffer): Promise<void> {
   const socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
   socket.write(request)
@@ -60,7 +63,7 @@ function connectionOver(socket: Socket): Connection {
   }
 }
 
-/** Finds the end of an answer: by its length, else by its last chunk. */
+/** Finds the end of a response by its length, else by its last chunk. */
 function newAnswer(keep: boolean, mark?: string) {
   let begin = ''
   let markedAt = Number.NaN
@@ -95,7 +98,7 @@ function newAnswer(keep: boolean, mark?: string) {
   }
 }
 
-/** Headers of a request besides those that it needs. */
+/** Additional request headers. */
 export type Headers = Readonly<Record<string, string>>
 
 /** The bytes of a request. */

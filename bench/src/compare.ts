@@ -2,25 +2,25 @@ import { type Load, type Loaded, middle, run } from './load.ts'
 import { interleave, type Rounds, ratioOf } from './rounds.ts'
 import type { Server } from './server.ts'
 
-/** What servers did under load, a figure a round. */
+/** Results of servers under load, one value per round. */
 export interface Measured<N extends string> {
-  /** Answers a second. */
+  /** Responses per second. */
   readonly rates: Rounds<N>
-  /** Microseconds of processor time an answer. */
+  /** Microseconds of processor time per response. */
   readonly costs: Rounds<N>
-  /** Milliseconds of the middle answer. */
+  /** Median latency in milliseconds. */
   readonly p50: Rounds<N>
-  /** Milliseconds that one in a hundred answers exceeds. */
+  /** 99th percentile of the latency in milliseconds. */
   readonly p99: Rounds<N>
-  /** Milliseconds until the mark of the load came, of the middle answer. */
+  /** Median milliseconds until the mark of the load. */
   readonly marked: Rounds<N>
 }
 
-/** So many answers a server must have given before it is measured: until then its code is still being compiled. */
+/** Warm-up responses before a measurement, until the code is compiled. */
 const WARM = 20_000
 const WARM_LIMIT_MS = 60_000
 
-/** Measures servers in turn, after each of them is warm. `warm`: answers that make it so. */
+/** Measures servers in turn, each after `warm` responses. */
 export async function measure<N extends string>(
   servers: Readonly<Record<N, Server>>,
   loadOf: (server: Server, name: N) => Load,
@@ -57,7 +57,7 @@ async function warmUp(load: Load, wanted: number): Promise<void> {
   for (let answers = 0; answers < wanted && performance.now() < until; ) answers += (await run(load)).answers
 }
 
-/** The figure of one subject over another's. */
+/** The ratio of two subjects. */
 export const compared = <N extends string>(what: string, figures: Rounds<N>, name: N, anchor: N) => ({
   what,
   value: middle(figures[name]),

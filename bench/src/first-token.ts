@@ -1,6 +1,6 @@
 import { createConnection } from 'node:net'
 
-/** Milliseconds from the request to the first bytes that hold this text; the connection is its own and gone afterwards. */
+/** Milliseconds from the request to the first bytes that contain this text, on a separate connection. */
 export function firstToken(port: number, request: Buffer, text: string): Promise<number> {
   return new Promise((resolve, reject) => {
     let began = 0

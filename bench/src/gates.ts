@@ -14,7 +14,7 @@ const CONNECTIONS = 64
 const KEY = 'a-key-of-the-benchmark-that-opens-nothing-else'
 const NEVER = 1_000_000_000
 
-/** What switches a gate on, and what a caller then sends. */
+/** The configuration that enables a gate, and the headers of a caller. */
 interface Gate {
   readonly server: object
   headers?(port: number): Headers
@@ -37,7 +37,7 @@ const ALL: Gate = {
 const GATES = { off: OFF, ...SINGLE, all: ALL }
 type Name = keyof typeof GATES
 
-/** A server with these gates and the stock store, where limits are counted for all workers. */
+/** A server with these gates and the default store, where limits are counted over all workers. */
 async function gated(name: Name, { svc }: Options, folder: string, workers?: number): Promise<Server> {
   const port = await freePort()
   const { server } = GATES[name]
@@ -47,7 +47,7 @@ async function gated(name: Name, { svc }: Options, folder: string, workers?: num
   return start({ ...program, env: { ...program.env, SVC_API_KEY: KEY }, everywhere }, port)
 }
 
-/** A server with all gates on and the stock store, for other measurements. */
+/** A server with all gates and the default store, for other measurements. */
 export const gatesOn = () => ({
   config: { server: ALL.server },
   env: { SVC_API_KEY: KEY },
@@ -56,23 +56,23 @@ export const gatesOn = () => ({
 
 const headersFor = (name: Name, port: number): Headers => (GATES[name] as Gate).headers?.(port) ?? {}
 
-/** The least that a server does: what a gate adds is seen best here. */
+/** The cheapest route, which shows the cost of a gate best. */
 const smallLoad = (port: number, connections: number, ms: number, headers: Headers): Load => ({
   port,
   connections,
   ms,
   request: requestFor('GET', '/api/v1/modes', undefined, headers),
-  faultOf: ({ body }) => (body.includes('"modes":[') ? undefined : 'no modes'),
+  problemOf: ({ body }) => (body.includes('"modes":[') ? undefined : 'no modes'),
 })
 
-/** What all gates cost together and each alone, then what a second worker costs, and how the two share what comes. */
+/** The cost of all gates together and of each alone, the cost of a second worker, and how two workers share the load. */
 export async function* gates(options: Options): AsyncGenerator<Figure> {
   yield* costs(options)
   using folder = scratch()
   using second = scratch()
   await using one = await gated('all', options, folder.path, 1)
   await using two = await gated('all', options, second.path, 2)
-  // each worker has as many: with half of them its commits are half as large, and so are two servers' that know nothing of each other
+  // Each worker has as many: with half of them its commits are half as large, like those of two independent servers.
   const connections = { one: CONNECTIONS, two: 2 * CONNECTIONS }
   const load = ({ port }: Server, name: 'one' | 'two') => chatLoad(port, connections[name], options.ms, headersFor('all', port))
   yield* workers({ one, two }, load, options)
@@ -115,7 +115,7 @@ const processorTime = (what: string, costs: Rounds<'off' | 'all'>): Figure => ({
   better: 'less',
 })
 
-/** What a gate adds to the middle answer of a single connection. */
+/** The cost of a gate in the median response of a single connection. */
 function added(name: Name, p50: Rounds<Name>): Figure {
   const { what, ratio, ...ms } = compared(`GET /api/v1/modes, one connection, p50 with ${WORDS[name]}`, p50, name, 'off')
   const [value, anchorValue] = [ms.value * 1000, ms.anchorValue * 1000]

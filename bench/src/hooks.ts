@@ -18,11 +18,11 @@ const SUBJECTS = [
   'tapable 100',
 ] as const
 type Name = (typeof SUBJECTS)[number]
-/** What a call of a hook with so many taps is repeated: a round takes a few tenths of a second. */
+/** Number of calls per round, for a hook with this number of taps: a round takes a few tenths of a second. */
 const CALLS: Readonly<Record<string, number>> = { 0: 5_000_000, 1: 1_000_000, 10: 200_000, 100: 20_000 }
 const tapsOf = (name: Name) => name.split(' ')[1]!
 
-/** What calling a hook costs the owner of it, by the number of asynchronous taps; the processor time. */
+/** The cost of calling a hook for its owner, by the number of asynchronous taps, in processor time. */
 export async function* hooks({ svc, rounds }: Options): AsyncGenerator<Figure> {
   const flags = svc.filter(word => word.startsWith('--conditions'))
   const programs = {} as Record<Name, ChildProcess>
@@ -40,7 +40,7 @@ export async function* hooks({ svc, rounds }: Options): AsyncGenerator<Figure> {
       }) as const
     yield {
       ...rest,
-      ...compared('a hook that nobody taps', costs, 'ours 0', 'tapable 0'),
+      ...compared('a hook without taps', costs, 'ours 0', 'tapable 0'),
       anchor: "tapable's empty call",
       must: 1.1,
     }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const folder = fileURLToPath(new URL('..', import.meta.url))
 const stamp = `${folder}/node_modules/.svc-ready`
 
-/** Installs the peers when they are not there as the lock has them. */
+/** Installs the peers when they do not match the lock. */
 export function installPeers(say: (text: string) => void): void {
   const want = createHash('sha256')
     .update(readFileSync(`${folder}/package-lock.json`))

@@ -1,28 +1,28 @@
 import { type Answered, type Connection, connect } from './client.ts'
 
-/** A load: so many connections, each asking again as soon as it has its answer. */
+/** A load: a number of connections, each of which sends the next request as soon as it has the response. */
 export interface Load {
   readonly port: number
   readonly connections: number
   readonly ms: number
-  /** What each connection asks, or what this one does. */
+  /** The request of each connection, or of this one. */
   readonly request: Buffer | ((connection: number) => Buffer)
-  /** A text of each answer whose arrival is timed. */
+  /** A text of each response whose arrival is timed. */
   readonly mark?: string
-  /** What is wrong with an answer, if anything. Asked for the first of each connection and for one in a hundred after. */
-  faultOf(answer: Answered): string | undefined
+  /** Returns what is wrong with a response, if anything. Checks the first of each connection and then one in a hundred. */
+  problemOf(answer: Answered): string | undefined
 }
 
-/** What came of it. */
+/** The result of a load. */
 export interface Loaded {
   readonly answers: number
   readonly perSecond: number
   readonly bytes: number
-  /** Milliseconds of the middle answer. */
+  /** Median latency in milliseconds. */
   readonly p50: number
-  /** Milliseconds that one in a hundred answers exceeds. */
+  /** 99th percentile of the latency in milliseconds. */
   readonly p99: number
-  /** Milliseconds until the mark came, of the middle answer; NaN without a mark. */
+  /** Median milliseconds until the mark; NaN without a mark. */
   readonly marked: number
 }
 
@@ -33,7 +33,7 @@ interface Times {
 
 const SAMPLE = 100
 
-/** Runs a load. Throws when an answer is not what it should be: a figure over wrong answers is none. */
+/** Runs a load. Throws for a wrong response, because its measurement would be useless. */
 export async function run(load: Load): Promise<Loaded> {
   const connections = await Promise.all(Array.from({ length: load.connections }, () => connect(load.port)))
   const began = performance.now()
@@ -53,7 +53,7 @@ export async function run(load: Load): Promise<Loaded> {
   }
 }
 
-/** What one of the connections asks. */
+/** The request of one connection. */
 export const requestOf = ({ request }: Pick<Load, 'request'>, connection: number): Buffer =>
   typeof request === 'function' ? request(connection) : request
 
@@ -68,17 +68,17 @@ async function askUntil(connection: Connection, request: Buffer, until: number, 
     if (load.mark !== undefined) times.marked.push(answer.markedAt - began)
     began = now
     bytes += answer.bytes
-    check(answer, looksAt ? load.faultOf(answer) : undefined)
+    check(answer, looksAt ? load.problemOf(answer) : undefined)
   }
   return bytes
 }
 
-function check({ status, body }: Answered, fault: string | undefined) {
-  if (status !== 200 || fault !== undefined)
-    throw new Error(`a wrong answer: ${fault ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
+function check({ status, body }: Answered, problem: string | undefined) {
+  if (status !== 200 || problem !== undefined)
+    throw new Error(`a wrong answer: ${problem ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
 }
 
-/** The middle of some numbers. */
+/** The median. */
 export function middle(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b)
   const half = sorted.length >> 1

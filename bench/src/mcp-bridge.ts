@@ -35,7 +35,7 @@ export async function* bridge({ svc, rounds, ms }: Options): AsyncGenerator<Figu
     connections: CONNECTIONS,
     ms,
     request: requests[name],
-    faultOf: ({ body }) => (body.includes('"text":"hello"') ? undefined : 'not what was asked for'),
+    problemOf: ({ body }) => (body.includes('"text":"hello"') ? undefined : 'not what was asked for'),
   })
   const { costs } = await measure<Name>(servers, loadOf, rounds, 5_000)
   const rest = { bench: 'mcp', unit: 'µs a call', better: 'less' } as const
@@ -56,7 +56,7 @@ const gatewayOn = (port: number): Program => {
   return { args: [product('supergateway/dist/index.js'), '--stdio', command, '--port', String(port), ...options] }
 }
 
-/** A server whose processor time is its own: without the program behind it, and the shell that this was started with. */
+/** A server measured without its child program and the shell that started it. */
 async function between(program: Program, port: number, path?: string): Promise<Server> {
   const server = await start(program, port, path)
   return {
@@ -80,8 +80,8 @@ function isBehind(pid: number): boolean {
 }
 
 /**
- * Opens a session and answers the requests that call the tool in it: one of its own for each connection, because no two that are under way in a session may have
- * the same id.
+ * Opens a session and returns requests that call the tool in it. Each connection has its own, because concurrent requests of a
+ * session must have different ids.
  */
 async function callOf(name: Name, port: number): Promise<(connection: number) => Buffer> {
   const url = `http://127.0.0.1:${port}/mcp`

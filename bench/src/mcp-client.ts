@@ -10,7 +10,10 @@ const CALLS = 8_000
 const NAMES = ['ours', 'sdk', 'hand'] as const
 type Name = (typeof NAMES)[number]
 
-/** Calls of a tool over stdio, 16 at once: our client against the SDK's own, and against JSON-RPC by hand; the processor time of the caller. */
+/**
+ * Calls of a tool over stdio, 16 at once: our client, the SDK's, and JSON-RPC by hand. Measures the processor time of the
+ * caller.
+ */
 export async function* client({ svc, rounds }: Options): AsyncGenerator<Figure> {
   const flags = svc.filter(word => word.startsWith('--conditions'))
   const programs = {} as Record<Name, ChildProcess>

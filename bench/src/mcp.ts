@@ -27,7 +27,7 @@ function stateless(method: string, params: object, name?: string): Buffer {
 const CALL = stateless('tools/call', { name: 'echo', arguments: { text: 'hello' } }, 'echo')
 const LIST = stateless('tools/list', {})
 
-/** Calls of a tool and lists of 200, direct: what the protocol costs. */
+/** Direct tool calls and lists of 200 tools: the cost of the protocol. */
 export async function* mcp({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
   const [one, two, three] = [await freePort(), await freePort(), await freePort()]
@@ -42,7 +42,7 @@ export async function* mcp({ svc, rounds, ms }: Options): AsyncGenerator<Figure>
       connections: CONNECTIONS,
       ms,
       request,
-      faultOf: ({ body }) => (body.includes(shows) ? undefined : 'not what was asked for'),
+      problemOf: ({ body }) => (body.includes(shows) ? undefined : 'not what was asked for'),
     })
   const calls = await measure({ ours, sdk, raw }, loadOf(CALL, '"text":"hello"'), rounds)
   yield cost('tools/call', calls.costs, 'sdk', { must: 1, aim: 0.25 })

@@ -12,21 +12,24 @@ import { type Point, slopeNote } from './slope.ts'
 import { IN_MEMORY, peer, scratch, SMALL_HEAP, svcServe } from './svc.ts'
 
 const STARTS = 5
-/** Long enough for what is loaded after the start, and for V8, which gives back what a start left over eight seconds after its last collection. */
+/**
+ * Long enough for lazy loading after the start, and for V8, which returns unused memory eight seconds after its last
+ * collection.
+ */
 const SETTLE_MS = 12_000
 const CHATS = 1_000
 const MANY = 200_000
-/** Resident memory is read so often on the way, for its slope. */
+/** Number of memory samples for the slope. */
 const LOOKS = 5
-/** Until then V8 still touches pages of its young generation for the first time: resident memory grows although the heap does not. */
+/** Until then V8 touches new pages of its young generation: resident memory grows although the heap does not. */
 const WARM = 400_000
-/** The same where each chat waits for the disk: it does so sooner, and more would take minutes. */
+/** The same for chats that wait for the disk: fewer are enough, and more would take minutes. */
 const WARM_KEPT = 100_000
 const STREAMS = 1_000
 const AT_ONCE = 20
-/** Of streams that are left: after fewer V8 has not yet used all of the heap that it may. */
+/** For abandoned streams: with fewer, V8 has not yet used its whole heap. */
 const WARM_LEFT = 10_000
-/** Shorter than it takes V8 to see that nothing happens: it would collect before one look and not before another. */
+/** Shorter than the idle detection of V8, which would otherwise collect before some samples and not before others. */
 const PAUSE_MS = 1_000
 const BOUNDED = { ...IN_MEMORY, store: { max_records: 1_000 } }
 
@@ -76,22 +79,22 @@ async function chatted({ port, pids }: Server): Promise<number> {
   return residentOf(pids.at(-1)!)
 }
 
-/** A server whose growth is measured, and what its callers do. */
+/** A server whose growth is measured, with its load. */
 interface Growing {
   readonly config: object
   readonly env?: Readonly<Record<string, string>>
   readonly what: string
-  /** One batch of them; answers how many. */
+  /** Runs one batch and returns its size. */
   readonly batch: (port: number) => Promise<number>
-  /** So many before the first look. */
+  /** Work before the first sample. */
   readonly warm: number
   readonly more: number
-  /** The slope is told for so many. */
+  /** Unit of the slope. */
   readonly per: number
   readonly settleMs: number
 }
 
-/** Memory after many more over memory once warm; what is kept in memory is bounded, so nothing may grow. */
+/** Memory after much more work compared to memory after warm-up. It must not grow, because caches are bounded. */
 async function growth(svc: readonly string[], growing: Growing): Promise<Figure> {
   const { config, env, what, batch, warm, more, per, settleMs } = growing
   using folder = scratch()
@@ -121,7 +124,7 @@ async function growth(svc: readonly string[], growing: Growing): Promise<Figure>
   }
 }
 
-/** Chats of many connections; their callers show who they are by `headers`. */
+/** Chats on many connections, with the credentials in `headers`. */
 const chats = (headers: (port: number) => Headers) => ({
   batch: async (port: number) => (await run(chatLoad(port, 64, 1_000, headers(port)))).answers,
   more: MANY,

@@ -1,6 +1,6 @@
 import type { Figure } from './report.ts'
 
-/** What a benchmark is told. */
+/** Options of a benchmark. */
 export interface Options {
   /** The arguments of Node that start `svc`. */
   readonly svc: readonly string[]
@@ -10,5 +10,5 @@ export interface Options {
   readonly ms: number
 }
 
-/** One benchmark: yields its figures as they come. */
+/** One benchmark: yields its results. */
 export type Benchmark = (options: Options) => AsyncIterable<Figure>

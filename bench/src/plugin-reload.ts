@@ -9,14 +9,17 @@ import { interleave, ratioOf } from './rounds.ts'
 import { type Server, start } from './server.ts'
 import { svcServe } from './svc.ts'
 
-/** So long a worker has served before the one after it is brought up at once, and until then it has done what it does behind its start. */
+/** A worker that has served this long is replaced at once, and has finished its work after the start. */
 const STABLE_MS = 5_200
 const PATIENCE_MS = 30_000
 const PAUSE_MS = 10
-/** More answers in a row than there are workers while one takes over from the other. */
+/** More consecutive responses than there are workers during a change. */
 const ROW = 4
 
-/** From a saved file to the answer of new code alone in `svc plugins dev`, and from the death of a worker to the answer of the next one. */
+/**
+ * Time from a saved file to responses of only new code in `svc plugins dev`, and from the death of a worker to the next
+ * response.
+ */
 export async function* pluginReload(svc: readonly string[], folder: string, rounds: number): AsyncGenerator<Figure> {
   const project = join(folder, 'dev')
   const plugin = join(project, 'svc-plugin-bench-dev')
@@ -65,7 +68,7 @@ async function death(server: Server, version: string): Promise<number> {
   return performance.now() - began
 }
 
-/** Until no other answers any more: connections are dealt out in turn. */
+/** Until no other worker responds: connections are dealt out in turn. */
 async function untilTold(port: number, version: string, began: number): Promise<void> {
   for (let inRow = 0; performance.now() < began + PATIENCE_MS; await wait(PAUSE_MS)) {
     inRow = (await toldBy(port)).includes(version) ? inRow + 1 : 0
@@ -81,7 +84,7 @@ async function toldBy(port: number): Promise<string> {
     connection.close()
     return body
   } catch {
-    return '' // nobody listens just now
+    return '' // no server listens at the moment
   }
 }
 
@@ -93,7 +96,7 @@ const MANIFEST = {
   svc: { api: 1, kind: 'routes', contributes: { routes: { version: { method: 'GET', path: '/version', scope: 'read' } } } },
 }
 
-/** The least that tells which code answers: what the old worker answers meanwhile takes the processor from the new one. */
+/** The cheapest route that shows which code responds: work of the old worker takes processor time from the new one. */
 const codeOf = (version: string) => `import { definePlugin } from '@svc/core'
 import { Routes } from '@svc/core/contracts'
 

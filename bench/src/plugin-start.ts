@@ -14,11 +14,14 @@ const STARTS = 10
 const COUNTS = ['0', '1', '10', '100'] as const
 type Count = (typeof COUNTS)[number]
 const MUST: Readonly<Record<Count, number>> = { 0: 1, 1: 1.1, 10: 1.2, 100: 1.6 }
-/** Long enough for what is loaded after the start. */
+/** Long enough for lazy loading after the start. */
 const SETTLE_MS = 1_000
 const MOST_MIB = 0.3
 
-/** From the start of `svc serve` to the first good `/health` with so many plugins more than the curated ones, and what each adds to an idle worker. */
+/**
+ * Time from the start of `svc serve` to the first good `/health` with additional plugins, and the memory of each in an idle
+ * worker.
+ */
 export async function* pluginStart({ svc, rounds }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
   for (let at = 0; at < 100; at++) writePlugin(join(folder.path, `plugin-${at}`), at)
@@ -56,7 +59,7 @@ async function startWith(svc: readonly string[], folder: string, count: Count, r
   return startMs
 }
 
-/** A package as a stranger writes it: a tool, with a section of the configuration that nobody has set. */
+/** A typical third-party package: a tool with an unset configuration section. */
 function writePlugin(folder: string, at: number) {
   mkdirSync(folder)
   const svc = { api: 1, kind: 'tool', contributes: { tools: [`tool_${at}`] }, permissions: {} }

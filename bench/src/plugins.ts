@@ -46,7 +46,7 @@ async function* compare(child: ChildProcess, rounds: number): AsyncGenerator<Fig
   yield figure('the same in the process of the host', 'direct')
 }
 
-/** How long its calls took: it is asked one thing at a time. */
+/** Times its calls one by one. */
 async function timesOf(child: ChildProcess, who: Subject): Promise<readonly number[]> {
   const answer = Promise.withResolvers<readonly number[]>()
   const lost = () => answer.reject(new Error('the program that calls has ended'))

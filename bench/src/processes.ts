@@ -4,28 +4,28 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 
-/** A program that is measured: its arguments to Node. */
+/** A program to measure: its Node arguments. */
 export interface Program {
   readonly args: readonly string[]
   readonly cwd?: string
   readonly env?: NodeJS.ProcessEnv
-  /** Runs on all cores, not on the measured one alone. */
+  /** Runs on all cores instead of the measured one. */
   readonly everywhere?: boolean
-  /** Runs beside the load, not on the measured core: what the measured program talks to. */
+  /** Runs on the load's cores: a server that the measured program calls. */
   readonly beside?: boolean
 }
 
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
-/** What is measured runs on one core, the load and everything else on the other. */
+/** The measured program runs on one core, everything else on the others. */
 const MEASURED = '0'
 const LOAD = '1'
 
-/** Moves this process, and so its load, to the core that is not measured. Answers whether that could be done. */
+/** Moves this process and its load off the measured core. Returns whether that was possible. */
 export function pinLoad(): boolean {
   return canPin && spawnSync('taskset', ['-a', '-c', '-p', LOAD, String(process.pid)]).status === 0
 }
 
-/** Starts a program, on the measured core unless it says otherwise; what it prints goes nowhere. */
+/** Starts a program, by default on the measured core. Its output is discarded. */
 export function launch({ args, cwd, env = {}, everywhere = false, beside = false }: Program): ChildProcess {
   const cores = everywhere ? `${MEASURED},${LOAD}` : beside ? LOAD : MEASURED
   const [command, ...first] = canPin ? ['taskset', '-c', cores, process.execPath] : [process.execPath]
@@ -45,7 +45,7 @@ export async function end(child: ChildProcess): Promise<void> {
   clearTimeout(late)
 }
 
-/** A port that is free just now. */
+/** A free port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -68,7 +68,7 @@ export function family(pid: number): number[] {
 
 const parentOf = (pid: string) => Number(read(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ')[1] ?? 0)
 
-/** Microseconds of processor time that these processes have used, with all their threads; NaN where the system does not tell. */
+/** Microseconds of processor time of these processes with all threads; NaN if unknown. */
 export function cpuOf(pids: readonly number[]): number {
   const threads = pids.flatMap(pid => list(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}/schedstat`))
   const sum = threads.reduce((all, file) => all + Number(read(file).split(' ')[0] || 0), 0)
@@ -83,7 +83,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    return '' // a thread or process may end between listing and reading
+    return '' // a thread or process can end between listing and reading
   }
 }
 

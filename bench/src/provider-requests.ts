@@ -5,12 +5,12 @@ import type { Rounds } from './rounds.ts'
 export const TOKENS = 100
 const MESSAGE = 'Which of these three proposals would you take, and why?'
 
-/** svc as a user gets it (its default tools, no list of models in the configuration), and what it stands against. */
+/** svc with defaults (tools on, no list of models), and its competitors. */
 export type Name = 'ours' | 'koa' | 'bare' | 'portkey'
 /** `stripped`: the same svc, asked with `tools: []`. */
 export type Asked = Name | 'stripped' | 'direct'
 
-/** What each of them is asked for the same answer. */
+/** The request to each of them, for the same answer. */
 export function requestOf(name: Asked, up: number, model: string, stream: boolean): Buffer {
   if (name === 'ours' || name === 'stripped') {
     const asked = { message: MESSAGE, model, ...(name === 'stripped' ? { tools: [] } : {}) }
@@ -33,10 +33,10 @@ export function requestOf(name: Asked, up: number, model: string, stream: boolea
 export const KOA = 'koa + undici'
 export const BARE = 'a bare undici relay'
 
-/** What figures have in common of which less is better. */
+/** Settings of measurements where less is better. */
 export const less = (unit: string) => ({ bench: 'providers', unit, better: 'less' }) as const
 
-/** Each figure over the anchor's of its round. */
+/** Each value relative to that of the anchor in its round. */
 export const addedTo = <N extends string>(figures: Rounds<N>, anchor: N): Rounds<N> =>
   Object.fromEntries(
     Object.entries<readonly number[]>(figures).map(([name, all]) => [name, all.map((one, at) => one - figures[anchor][at]!)])

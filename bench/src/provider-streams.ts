@@ -12,7 +12,7 @@ type Servers = Readonly<Record<Name, Server>>
 const PACE_MS = 20
 /** The text of the first token that the upstream sends. */
 const FIRST = 'now'
-/** After so many streams V8 has compiled what one enters. */
+/** Number of streams after which V8 has compiled the code. */
 const WARM = 4_000
 
 /** Streams through an upstream: processor time, and the time to the first token under load and alone. */
@@ -30,7 +30,7 @@ const streamLoad =
     ms,
     request: requestOf(name, up, model, true),
     mark: `"${FIRST}"`,
-    faultOf({ body }) {
+    problemOf({ body }) {
       const tokens = body.split(name === 'ours' ? 'event: token' : '"delta":{').length - 1
       const wanted = name === 'ours' ? TOKENS : TOKENS + 1
       if (!body.includes(name === 'ours' ? '"status":"completed"' : '[DONE]')) return 'no end'
@@ -67,7 +67,7 @@ function* tokenFigures(what: string, costs: Rounds<Name>, must: number, aim: num
 }
 
 const FIRST_RUNS = 50
-/** What the end of one stream costs is not the next one's. */
+/** Pause, so that the end of one stream does not count for the next. */
 const GAP_MS = 8
 
 async function* first(servers: Servers, direct: Server, up: number, rounds: number): AsyncGenerator<Figure> {

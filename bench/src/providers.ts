@@ -9,7 +9,7 @@ import { type Server, start } from './server.ts'
 import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
 import { flat } from './upstream-memory.ts'
 
-/** After so many answers V8 has compiled what a chat enters, and holds on to it. */
+/** Number of chats after which V8 has compiled the code and keeps it. */
 const WARM = 60_000
 
 /** A chat through an upstream that speaks chat completions: requests, added time, streams, first token, memory. */
@@ -30,7 +30,7 @@ export async function* providers({ svc, rounds, ms }: Options): AsyncGenerator<F
   yield* flat(svc, up)
 }
 
-/** Where an answer is not streamed. */
+/** For answers without streaming. */
 async function* whole(
   servers: Record<Name, Server>,
   direct: Server,
@@ -45,7 +45,7 @@ async function* whole(
       connections,
       ms,
       request: requestOf(name, up, `fast-${TOKENS}`, false),
-      faultOf: ({ body }) => (body.includes('house water people') ? undefined : 'not the reply'),
+      problemOf: ({ body }) => (body.includes('house water people') ? undefined : 'not the reply'),
     })
   const subjects = { ours: servers.ours, koa: servers.koa, bare: servers.bare, portkey: servers.portkey, stripped: servers.ours }
   const { rates, costs, p99 } = await measure<Name | 'stripped'>(subjects, load(64), rounds, WARM)

@@ -1,4 +1,4 @@
-/** One line of a benchmark: a figure and how it stands to its anchor. */
+/** One line of a benchmark: a value and its ratio to its anchor. */
 export interface Figure {
   readonly bench: string
   readonly what: string
@@ -9,13 +9,13 @@ export interface Figure {
   readonly ratio: number
   /** Whether more is better. */
   readonly better: 'more' | 'less'
-  /** The ratio that a release must reach, and the one it aims at. */
+  /** The required ratio for a release, and the goal. */
   readonly must?: number
   readonly aim?: number
   readonly note?: string
 }
 
-/** Whether a figure reaches what it must. */
+/** Whether a value reaches the required ratio. */
 const holds = ({ ratio, better, must }: Figure): boolean =>
   must === undefined || (better === 'more' ? ratio >= must : ratio <= must)
 

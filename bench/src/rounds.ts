@@ -1,12 +1,15 @@
 import { middle } from './load.ts'
 
-/** One thing of several that are measured in turn; answers its figure. */
+/** One of several subjects that are measured in turn. Returns its value. */
 export type Subject = () => Promise<number>
 
-/** Figures of a subject, a round each. */
+/** Values of a subject, one per round. */
 export type Rounds<N extends string> = Readonly<Record<N, readonly number[]>>
 
-/** Measures all subjects in each round, beginning with another one each time, so that what else the machine does meets all alike. */
+/**
+ * Measures all subjects in each round, starting with another one each time, so that other load on the machine affects all
+ * alike.
+ */
 export async function interleave<N extends string>(subjects: Readonly<Record<N, Subject>>, rounds: number): Promise<Rounds<N>> {
   const names = Object.keys(subjects) as N[]
   const figures = Object.fromEntries(names.map(name => [name, [] as number[]])) as Record<N, number[]>
@@ -19,6 +22,6 @@ export async function interleave<N extends string>(subjects: Readonly<Record<N, 
   return figures
 }
 
-/** How two subjects compare: the middle of the rounds' own ratios. */
+/** Compares two subjects: the median of the ratios per round. */
 export const ratioOf = (figures: readonly number[], anchor: readonly number[]): number =>
   middle(figures.map((figure, round) => figure / anchor[round]!))

@@ -14,10 +14,10 @@ const PLUGIN = fileURLToPath(new URL('../peers/plugin-route', import.meta.url))
 
 /** The default configuration, and the plugin that adds the route. */
 const DEFAULT = { plugins: [PLUGIN] }
-/** Without what a user can switch off: the line in the log and CORS. */
+/** Without the log line and CORS, which users can disable. */
 const STRIPPED = { ...DEFAULT, log: { level: 'warn' }, server: { cors: { enabled: false } } }
 
-/** A trivial route: the same schema and the same answer as the koa application, which has a router, a body parser and ajv. */
+/** A trivial route: same schema and response as the koa application with router, body parser and ajv. */
 export async function* route({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   await using stack = new AsyncDisposableStack()
   const serve = async (config: object): Promise<Server> => {
@@ -54,5 +54,5 @@ const loadOf = (port: number, path: string, ms: number): Load => ({
   connections: CONNECTIONS,
   ms,
   request: requestFor('POST', path, { message: MESSAGE }),
-  faultOf: ({ body }) => (body.includes(`"response":"You said: ${MESSAGE}"`) ? undefined : 'not the reply'),
+  problemOf: ({ body }) => (body.includes(`"response":"You said: ${MESSAGE}"`) ? undefined : 'not the reply'),
 })

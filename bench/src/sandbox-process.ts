@@ -19,7 +19,7 @@ const MEASURED = {
   warm: { what: 'process sandbox, a warm call over stdio', raw: 'bare', anchor: 'a bare stdio call', must: 3, aim: 1.5 },
 } as const
 
-/** A server over stdio in the process sandbox, against bubblewrap by hand and against nothing. Where there is no bubblewrap, nothing is measured. */
+/** A stdio server in the process sandbox, compared to bubblewrap by hand and to none. Without bubblewrap nothing is measured. */
 export async function* processes({ svc, rounds }: Options): AsyncGenerator<Figure> {
   if (spawnSync('bwrap', ['--version']).status !== 0) return
   const flags = svc.filter(word => word.startsWith('--conditions'))
@@ -33,7 +33,7 @@ export async function* processes({ svc, rounds }: Options): AsyncGenerator<Figur
 }
 
 async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise<Figure> {
-  const { raw, ...told } = MEASURED[kind]
+  const { raw, ...values } = MEASURED[kind]
   const subject = (who: string) => async () => middle(await call(child, who, kind))
   const subjects = { ours: subject('ours'), raw: subject(raw) }
   for (const one of Object.values(subjects)) await one()
@@ -41,7 +41,7 @@ async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise
   const [scale, unit] = kind === 'cold' ? [1, 'ms'] : [1000, 'µs']
   return {
     bench: 'sandbox',
-    ...told,
+    ...values,
     value: middle(times.ours) * scale,
     unit: `${unit} p50`,
     anchorValue: middle(times.raw) * scale,
@@ -50,7 +50,7 @@ async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise
   }
 }
 
-/** How long its calls took: it is asked one thing at a time. */
+/** Times its calls one by one. */
 async function call(child: ChildProcess, who: string, kind: Kind): Promise<readonly number[]> {
   const answer = Promise.withResolvers<readonly number[]>()
   const lost = () => answer.reject(new Error('the program that calls has ended'))

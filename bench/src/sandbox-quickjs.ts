@@ -14,11 +14,11 @@ const CALLS = { warm: 200, fresh: 40 } as const
 type Kind = keyof typeof CALLS
 interface Called {
   readonly times: readonly number[]
-  /** Microseconds of processor time a call, of all threads. */
+  /** Microseconds of processor time per call, over all threads. */
   readonly cpu: number
 }
 
-/** A script in the sandbox against QuickJS by hand in a thread: a tenant that is known, and one that is new. */
+/** A script in the sandbox compared to QuickJS by hand in a thread, for a known and a new tenant. */
 export async function* quickjs({ svc, rounds }: Options): AsyncGenerator<Figure> {
   const flags = svc.filter(word => word.startsWith('--conditions'))
   const programs = { ours: await start('quickjs-svc', flags), raw: await start('quickjs-raw', []) }

@@ -6,9 +6,9 @@ import { cpuOf, end, family, launch, type Program } from './processes.ts'
 /** A server that runs on the measured core. */
 export interface Server extends AsyncDisposable {
   readonly port: number
-  /** Its processes now: the first is the one that was started. */
+  /** Its current processes. The first is the one that was started. */
   readonly pids: readonly number[]
-  /** Milliseconds from its start to its first good answer. */
+  /** Milliseconds from its start to its first good response. */
   readonly startMs: number
   /** Microseconds of processor time so far. */
   cpu(): number
@@ -16,7 +16,7 @@ export interface Server extends AsyncDisposable {
 
 const PATIENCE_MS = 60_000
 
-/** Starts a server and waits for its first good `/health`, or whatever answers 200 there. */
+/** Starts a server and waits for a 200 of `/health` or another path. */
 export async function start(program: Program, port: number, path = '/health'): Promise<Server> {
   const began = performance.now()
   const child = launch(program)

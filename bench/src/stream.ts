@@ -10,7 +10,7 @@ import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
 
 const TOKENS = 200
 const PACE_MS = 10
-/** Words that are one token each, as `You said:` and a colon are. */
+/** Words of one token each, like `You said:` and a colon. */
 const WORDS = Array.from(
   { length: TOKENS - 3 },
   (_, at) => ['time', 'house', 'water', 'people', 'world', 'year', 'light'][at % 7]
@@ -22,7 +22,7 @@ const WAYS = {
   joined: 'a writer of one text',
 } as const
 
-/** Processor time a token of streams at full speed, then paced. */
+/** Processor time per token of streams at full speed and paced. */
 export async function* stream({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
   const [one, two] = [await freePort(), await freePort()]
@@ -74,7 +74,7 @@ const streamLoad = ({ port }: Server, way: Way, connections: number, ms: number,
   connections,
   ms,
   request: way === 'ours' ? chatRequest(paced) : requestFor('POST', `/${way}`, { message: WORDS, pace: PACE_MS }),
-  faultOf: ({ body }) => {
+  problemOf: ({ body }) => {
     const tokens = body.split('event: token').length - 1
     if (!body.includes('event: end')) return 'no end'
     return Math.abs(tokens - TOKENS) > 3 ? `${tokens} tokens` : undefined

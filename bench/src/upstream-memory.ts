@@ -8,12 +8,12 @@ import { IN_MEMORY, scratch, SMALL_HEAP, svcServe } from './svc.ts'
 
 const SETTLE_MS = 4_000
 const CHATS = 100_000
-/** Until then V8 still touches pages of its young generation for the first time. */
+/** Until then V8 touches new pages of its young generation. */
 const WARM = 100_000
 const STREAMS = 1_000
 const AT_ONCE = 20
 
-/** Whether anything grows where an upstream answers: over requests, then over streams whose readers leave. */
+/** Memory growth with an upstream, over requests and then over abandoned streams. */
 export async function* flat(svc: readonly string[], up: number): AsyncGenerator<Figure> {
   using folder = scratch()
   const port = await freePort()
@@ -28,7 +28,7 @@ export async function* flat(svc: readonly string[], up: number): AsyncGenerator<
   const chats = async (total: number) => {
     const request = requestFor('POST', '/api/v1/chat', { message: 'again' })
     for (let answered = 0; answered < total; )
-      answered += (await run({ port, connections: 64, ms: 1_000, request, faultOf: () => undefined })).answers
+      answered += (await run({ port, connections: 64, ms: 1_000, request, problemOf: () => undefined })).answers
     return resident()
   }
   const left = async () => {

@@ -15,7 +15,7 @@ interface Pair {
   readonly two: Server
 }
 
-/** What a second worker costs, on all cores; and how two share connections that carry one request each. */
+/** The cost of a second worker on all cores, and how two workers share connections with one request each. */
 export async function* workers(
   servers: Pair,
   loadOf: (server: Server, name: keyof Pair) => Load,
@@ -51,7 +51,7 @@ export async function* workers(
   }
 }
 
-/** The processes below the one that was started. */
+/** The child processes of the started one. */
 const workersOf = ({ pids }: Server) => pids.slice(1)
 
 async function untilWorkers(server: Server, count: number): Promise<void> {
@@ -60,7 +60,7 @@ async function untilWorkers(server: Server, count: number): Promise<void> {
   throw new Error(`there are ${workersOf(server).length} workers, not ${count}`)
 }
 
-/** All requests are alike, so the time a worker spends says how many were its own. */
+/** All requests are alike, so the processor time of a worker shows its share. */
 async function smallerShare(server: Server, load: Load): Promise<number> {
   const all = workersOf(server)
   const before = all.map(pid => cpuOf([pid]))

@@ -9,14 +9,14 @@ import { type Engine, type Load, startEngine } from './workflows-engine.ts'
 
 const bench = 'workflows'
 const UNIT = 'steps/s'
-/** Loads that have each engine warm: until then its code is still being compiled. */
+/** Warm-up loads, until the code of each engine is compiled. */
 const WARM: Load = { kind: 'sequence', at: 64, ms: 4_000 }
 const SEQUENCE = { kind: 'sequence', at: 1 } as const
 const MANY = { kind: 'sequence', at: 64 } as const
 const PARALLEL = { kind: 'parallel', at: 1 } as const
 const [FEW_RUNS, MANY_RUNS] = [100, 100_000]
 
-/** Runs of ten steps that do nothing: what the engine itself costs, with and without a disk, against functions by hand and other engines. */
+/** Runs of ten empty steps: the cost of the engine, with and without a disk, compared to functions by hand and other engines. */
 export async function* workflows(options: Options): AsyncGenerator<Figure> {
   yield* durable(options)
   yield* inMemory(options)
@@ -71,7 +71,7 @@ async function* inMemory({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   }
 }
 
-/** What a run costs among few and among many that have ended. */
+/** The cost of a run with few and with many completed runs. */
 async function* stored({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
   const among = async (count: number) => {

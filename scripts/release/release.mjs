@@ -1,4 +1,4 @@
-// Prepares a release with release-it: versions, changelog, commit and tag; pushes and publishes nothing.
+// Prepares a release with release-it: versions, changelog, commit and tag. It does not push or publish.
 // `npm run release -- minor --dry-run` shows the steps.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

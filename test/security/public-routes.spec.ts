@@ -133,7 +133,7 @@ describeWith('bubblewrap', 'a route of an isolated plugin', function () {
   it('is refused after the start too: the server does not have it, and the log says why', async () => {
     expect((await get('/late')).text).to.equal('the notes')
     await service.seen(/adds \\"other\\" to routes, which its manifest does not declare/)
-    await service.seen(/adds \\"notes-open\\" to routes without \\"scope\\", and has no permission/)
+    await service.seen(/adds \\"notes-open\\" to routes without \\"scope\\", but has no permission/)
     for (const { path } of Object.values(LATER)) expect((await get(path)).status, path).to.equal(404)
   })
 })

@@ -92,7 +92,7 @@ async function playRound(
   }
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>(
-    resolve => (timer = setTimeout(() => resolve(`it hangs: no answer for ${HANG_MS} ms`), HANG_MS))
+    resolve => (timer = setTimeout(() => resolve(`it hangs: no response for ${HANG_MS} ms`), HANG_MS))
   )
   return Promise.race([round(), gone, late]).finally(() => clearTimeout(timer))
 }

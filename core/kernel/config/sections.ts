@@ -64,11 +64,11 @@ export function splitSections(
 ): Sections {
   const owners = ownersOf(plugins, reserved)
   const kernel = extractSection({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
-  const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, owners, undefined, [], fault))
+  const kernelProblems = KERNEL_SCHEMA.check(kernel).map(problem => problemError(config, owners, undefined, [], problem))
   return {
     kernel: kernel as unknown as KernelConfig,
     plannedPlugins: plugins.flatMap(one => planEntries(config, one.name, one.plugin, owners)),
-    problems: [...kernelFaults, ...reservedProblems(config, owners)],
+    problems: [...kernelProblems, ...reservedProblems(config, owners)],
     unowned: [...unknownKeys(config, owners), ...unknownTypes(config, plugins)],
   }
 }
@@ -137,14 +137,14 @@ function planEntry(
 ): PlannedPlugin {
   const found = keys.length === 0 ? {} : extractSection(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
   const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
-  const faults = plugin.config ? plugin.config.check(value) : noConfig(value)
+  const problems = plugin.config ? plugin.config.check(value) : noConfig(value)
   return {
     name,
     plugin,
     place: 0,
     config: deepFreeze(value),
-    problems: faults.map(fault =>
-      faultError(config, owners, name, keys, plugin.instances === undefined ? fault : inEntry(fault))
+    problems: problems.map(problem =>
+      problemError(config, owners, name, keys, plugin.instances === undefined ? problem : inEntry(problem))
     ),
   }
 }
@@ -155,10 +155,10 @@ const defaultOf = ({ config }: Plugin): unknown => (typeof config?.json === 'obj
 /** Keys of an entry that select the plugin and are not part of its schema. */
 const ENTRY_KEYS = ['type', 'enabled']
 
-const inEntry = (fault: SchemaProblem): SchemaProblem =>
-  fault.keyword === 'unknown' && fault.keys.length === 1
-    ? { ...fault, allowed: [...(fault.allowed ?? []), ...ENTRY_KEYS] }
-    : fault
+const inEntry = (problem: SchemaProblem): SchemaProblem =>
+  problem.keyword === 'unknown' && problem.keys.length === 1
+    ? { ...problem, allowed: [...(problem.allowed ?? []), ...ENTRY_KEYS] }
+    : problem
 
 function withoutEntryKeys(entry: ConfigTree): ConfigTree {
   const { type: _type, enabled: _enabled, ...rest } = entry
@@ -174,21 +174,21 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-function faultError(
+function problemError(
   config: Config,
   owners: readonly Owner[],
   plugin: string | undefined,
   keys: readonly string[],
-  fault: SchemaProblem
+  problem: SchemaProblem
 ): SvcError {
-  const path = [...keys, ...fault.keys]
+  const path = [...keys, ...problem.keys]
   const where = config.where(path)
-  if (fault.keyword === 'unknown') {
-    const known = [...(fault.allowed as string[]), ...ownedBelow(path.slice(0, -1), owners)]
+  if (problem.keyword === 'unknown') {
+    const known = [...(problem.allowed as string[]), ...ownedBelow(path.slice(0, -1), owners)]
     return Object.assign(configUnknownKey(path.join('.'), known, where), plugin ? { plugin } : {})
   }
-  const hint = fault.keyword === 'required' ? `Set ${pathOf(path)}` : undefined
-  return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, hint)
+  const hint = problem.keyword === 'required' ? `Set ${pathOf(path)}` : undefined
+  return configInvalid(plugin, `${pathOf(path)} ${problem.message}`, where, hint)
 }
 
 /** The next keys on the paths of owners below `keys`. */
@@ -251,10 +251,10 @@ function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] 
   return owners.flatMap(({ reserved, path }) => {
     const value = reserved && get(config.value, keysOf(path))
     if (!reserved || value === undefined) return []
-    const faults = schema(reserved.json).check(extractSection(value, keysOf(path), owners))
+    const problems = schema(reserved.json).check(extractSection(value, keysOf(path), owners))
     const asked = (reserved.asks ?? []).filter(ask => ask.when(ask.key === '' ? value : get(value, keysOf(ask.key))))
     return [
-      ...faults.map(fault => faultError(config, owners, undefined, keysOf(path), fault)),
+      ...problems.map(problem => problemError(config, owners, undefined, keysOf(path), problem)),
       ...asked.map(ask => {
         const keys = [...keysOf(path), ...(ask.key === '' ? [] : keysOf(ask.key))]
         return reservedNeedsPlugin(keys.join('.'), ask.what, config.where(keys), ask.hint)

@@ -96,8 +96,8 @@ export function createEvents(): Events {
   return {
     async publish({ category, type }, data) {
       if (readers.size === 0) return
-      const told = Object.freeze({ ...data }) as Readonly<Record<string, unknown>>
-      const event: BusEvent = Object.freeze({ category, type, data: told, timestamp: Date.now(), lost: 0 })
+      const frozen = Object.freeze({ ...data }) as Readonly<Record<string, unknown>>
+      const event: BusEvent = Object.freeze({ category, type, data: frozen, timestamp: Date.now(), lost: 0 })
       for (const reader of readers) reader.take(event)
     },
     async *subscribe(filter, { signal }) {

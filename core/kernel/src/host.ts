@@ -165,8 +165,8 @@ class HostImpl implements RunningHost {
     const difference = there && differenceOf(token, there.token)
     if (difference) throw contractMismatch(by, token.name, difference)
     if (there) return there
-    const tell = this.#hooks.caller(token.changed)
-    const made = createSlot(token, change => tell(change, this.#ctx))
+    const notify = this.#hooks.caller(token.changed)
+    const made = createSlot(token, change => notify(change, this.#ctx))
     this.#slots.set(token.name, made)
     return made
   }

@@ -5,17 +5,23 @@ type Method = (...args: unknown[]) => unknown
 type Methods = Record<string, Method>
 type Table = Pick<AnyService | AnySlot, 'methods'>
 
-/** The principals in whose name an isolated plugin may ask: itself, or the caller that waits for it at this moment. Never the host's own. */
+/**
+ * Controls the principals that an isolated plugin can use in calls to the host: its own, or that of a caller that waits for it
+ * at this moment. Never the host's own.
+ */
 export interface BorrowedContexts {
-  /** What the host calls over there: while a call runs, its `use` may come back. The principal of the host (`system`) comes back as the plugin itself. */
+  /**
+   * Wraps methods that the host calls in the plugin. While a call runs, the plugin can use its context. The principal of the
+   * host (`system`) is replaced by that of the plugin.
+   */
   lend(token: Table, stub: object): Methods
-  /** The same for what the plugin reports about itself: every `use` comes back as the plugin itself, whatever caller wants to know. */
+  /** The same for reports about the plugin itself: every context is replaced by that of the plugin, whatever the caller. */
   lendToItself(token: Table, stub: object): Methods
-  /** What is called from over there: only with a `use` that is lent, or as the plugin itself. */
+  /** Wraps methods that the plugin calls in the host: only a borrowed context or the plugin's own is accepted. */
   guard(token: Table, implementation: object): Methods
 }
 
-/** A call that runs over there, and the principal in whose name it may ask back. */
+/** A running call into the plugin, and the principal that the plugin can use meanwhile. */
 interface BorrowedContext {
   readonly ctx: CallContext
   readonly as: Principal
@@ -23,7 +29,7 @@ interface BorrowedContext {
 
 export function createBorrowedContexts(plugin: string): BorrowedContexts {
   const lent = new Set<BorrowedContext>()
-  // Its own work carries no rights over what others own: who may do everything is the program itself, and a stranger's process is not that.
+  // The plugin's own principal has no scopes: only the program itself can do everything.
   const own: Principal = Object.freeze({ id: `plugin:${plugin}`, scopes: Object.freeze([]) })
   const trusted = (ctx: CallContext): CallContext => {
     const { id } = ctx.principal
@@ -48,7 +54,7 @@ export function createBorrowedContexts(plugin: string): BorrowedContexts {
   }
 }
 
-/** The methods of its table that an implementation has, each made into another. */
+/** Maps the methods that an implementation has. */
 function each({ methods }: Table, implementation: object, make: (method: Method, kind: MethodKind) => Method): Methods {
   const there = Object.entries(methods).flatMap(([name, kind]): [string, Method][] => {
     const method: unknown = Reflect.get(implementation, name)
@@ -57,7 +63,7 @@ function each({ methods }: Table, implementation: object, make: (method: Method,
   return Object.fromEntries(there)
 }
 
-// The channel on either side has seen to it that the last argument is one.
+// The channel has checked that the last argument is a context.
 const contextOf = (args: unknown[]) => args.at(-1) as CallContext
 
 function callWhile(lent: Set<BorrowedContext>, method: Method, asOf: (ctx: CallContext) => Principal): Method {

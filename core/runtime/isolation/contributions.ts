@@ -6,31 +6,31 @@ import { addedTooMuch, usesNotPermitted } from './errors.ts'
 import type { Isolated } from './isolated-ref.ts'
 
 const MIB = 1024 * 1024
-/** What one process may have added at a time: it stays in the memory of the host, and each tap of a hook may hold up whoever calls it. */
+/** Limits of what one process can add: the host keeps it in memory, and each tap of a hook can delay its callers. */
 const MOST = 1000
 const MOST_BYTES = 16 * MIB
 const MOST_TAPS = 4
-/** What may be named in all: figures are kept of each name, whether or not it is still there. */
+/** Maximum number of different names. Statistics are kept for each name, even after its removal. */
 const MOST_NAMES = 5000
-/** Characters of one: what refuses it says it again. */
+/** Maximum length of a name. Error messages repeat it. */
 export const MAX_NAME_LENGTH = 300
 
-/** One thing that a plugin adds. */
+/** An item or a tap that a plugin adds. */
 interface Contribution {
   readonly path: string
-  /** Of the slot and the item, or of the hook. */
+  /** Slot and item name, or the hook id. */
   readonly name: string
   readonly isTap?: boolean
-  /** What the host keeps of it. */
+  /** Data that the host keeps of it. */
   readonly data?: unknown
 }
 
-/** What one process of a plugin has added and tapped. */
+/** The contributions of one process of a plugin. */
 export interface Contributions {
-  /** `add` puts it in the place of what was added from the same path, and answers with its removal. Throws ADDED_TOO_MUCH. */
+  /** Adds a contribution, in place of an earlier one from the same path. `add` returns the removal. Throws ADDED_TOO_MUCH. */
   put(wish: Contribution, add: () => () => void): void
   remove(path: string): void
-  /** All of it goes when its process goes. */
+  /** Removes everything when the process ends. */
   removeAll(): void
 }
 
@@ -67,10 +67,13 @@ export function createContributions(plugin: string): Contributions {
 
 type Permissions = NonNullable<Manifest['permissions']>
 
-/** Everybody may know of the host's life. */
+/** The hooks of the host are public. */
 const PUBLIC_SERVICE = 'host'
 
-/** Whoever uses a service, what is in a slot, or is a service to others, has its data and its power: both are the person's to give. Throws NOT_PERMITTED. */
+/**
+ * Using a service or a slot, or providing a service, gives access to data and power that a person must grant. Throws
+ * NOT_PERMITTED.
+ */
 export function checkServicePermissions(
   plugin: string,
   tokens: PluginDescription['requires'],
@@ -81,10 +84,10 @@ export function checkServicePermissions(
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }
 
-/** Whether everybody may join it. */
+/** Whether all plugins can tap this hook. */
 export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`)
 
-/** Who joins a hook sees, and may change, what goes through it. That of a slot which it may use tells no more than the slot does. */
+/** A tap sees a value and can change it. The `changed` hook of a slot that the plugin uses reveals no more than the slot. */
 export function canTap(hook: string, { ref: { confinement: held }, requires, optional }: Isolated): boolean {
   if (held === undefined) return true
   const uses = Object.values({ ...requires, ...optional }).map(token => `${token.name}.changed`)

@@ -8,23 +8,23 @@ import type { RefusalKind } from '@svc/core/contracts'
 import { matchesPattern } from '@svc/core/internal'
 import { reword, undeclared } from './errors.ts'
 
-/** What the policy lets a guarded process know, in the variable `SVC_ISOLATED`. */
+/** Settings of the guard, from the variable `SVC_ISOLATED`. */
 interface GuardSettings {
-  /** Names of variables that it declares, with `*`. */
+  /** Names of declared variables, with `*`. */
   readonly env: readonly string[]
-  /** Folders that it may look at. */
+  /** Visible folders. */
   readonly visible: readonly string[]
-  /** The socket that leads to the host's proxy, the port of the loopback at which HTTP libraries look for one, and the hosts that it connects with. */
+  /** The socket of the host's proxy, the loopback port for HTTP libraries, and the declared hosts. */
   readonly proxy?: { readonly socket: string; readonly port: number; readonly declared: readonly string[] }
 }
 
-/** Called for each thing that was reached for in vain: once for each kind and name. */
+/** Called once per kind and name of a denied access. */
 export type ReportRefusal = (kind: RefusalKind, what: string) => void
 
 const MOST = 500
 const VARIABLE = 'SVC_ISOLATED'
 
-/** Watches what the plugin reaches for. It is no wall, it tells: what is refused is refused by the sandbox. */
+/** Observes what the plugin accesses and reports denied accesses. It enforces nothing; the sandbox does. */
 export async function openGuard(report: ReportRefusal): Promise<void> {
   const written = process.env[VARIABLE]
   delete process.env[VARIABLE]
@@ -57,12 +57,12 @@ interface Failure {
   readonly path?: unknown
 }
 
-/** What is in every sandbox, and what is not there is not hidden. */
+/** Paths that every sandbox contains. A missing file below them is not hidden. */
 const COMMON = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/proc', '/dev', '/tmp']
 const WRITES = /^(write|append|mkdir|rm|unlink|rename|copy|cp|ch|lch|truncate|symlink|link|utimes|lutimes|mkdtemp)/
 const PERMISSIONS: Readonly<Record<string, RefusalKind>> = { FileSystemRead: 'read', FileSystemWrite: 'write' }
 
-/** Tells of what Node's own modules refuse: files that may not be read or written, and other programs. All of it goes through the functions of these two. */
+/** Reports accesses that Node's modules deny: files and other programs. All of them go through the functions of these modules. */
 function guardCalls(refuse: ReportRefusal, visible: readonly string[]): void {
   const see = (name: string, error: unknown) => {
     const found = refusalIn(name, Object(error) as Failure, [...COMMON, ...visible])
@@ -76,10 +76,10 @@ function guardCalls(refuse: ReportRefusal, visible: readonly string[]): void {
 
 function wrapAll(module: Record<string, unknown>, see: (name: string, error: unknown) => void): void {
   for (const [name, call] of Object.entries(module)) {
-    // classes (fs.Stats) begin with a capital, and private helpers with an underline
+    // Names of classes (fs.Stats) start with a capital letter, those of private helpers with an underscore.
     if (typeof call !== 'function' || !/^[a-z]/.test(name)) continue
     const answer = watched(call as Call, error => see(name, error))
-    // its manual says that it does not throw; under the permission model it does
+    // Its documentation says that it does not throw, but it does under the permission model.
     const wrapped = name === 'existsSync' ? orFalse(answer) : answer
     for (const key of Reflect.ownKeys(call)) {
       const property = Reflect.getOwnPropertyDescriptor(call, key)!
@@ -100,7 +100,7 @@ function orFalse(call: Call): Call {
   }
 }
 
-/** A function whose failures are seen, whether it throws, rejects, or calls back. */
+/** Wraps a function to observe failures, whether it throws, rejects, or calls back. */
 function watched(call: Call, see: (error: unknown) => void): Call {
   return function (this: unknown, ...args) {
     const back = args.at(-1)
@@ -138,11 +138,11 @@ const fullPath = (permission = '', resource = '') =>
 const isWithin = (path: string, folder: string) =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 
-/** What Node and common libraries look for everywhere, and do without: nobody declares it. */
+/** Variables that Node and common libraries read but do not need. Plugins do not declare them. */
 export const COMMON_VARIABLES =
   /^(NODE|NPM|npm|LC|XDG|UNDICI|WS|READABLE_STREAM|JEST|MOCHA|VITEST|WATCH)(_|$)|^(DEBUG|TERM|COLORTERM|CI|HOME|PATH|PWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|EDITOR|BABEL_ENV|SYSTEMROOT|APPDATA|LOCALAPPDATA|SVC_EGRESS)$|COLOR|_PROXY$|_proxy$|^no_proxy$/
 
-/** Tells of each variable that is read, not declared, and so not there. */
+/** Reports each variable that is read but not declared, and so is not set. */
 function guardVariables(refuse: ReportRefusal, declared: readonly string[]): void {
   const look = (all: NodeJS.ProcessEnv, name: string | symbol) => {
     if (typeof name !== 'string' || name in all || COMMON_VARIABLES.test(name)) return

@@ -24,26 +24,26 @@ interface HostBridgeOptions {
   readonly refused: (kind: RefusalKind, what: string) => Promise<void>
 }
 
-/** The longest that a stranger may ask for: whoever calls the hook waits. */
+/** Maximum time limit of a tap of an untrusted plugin. Callers of the hook wait for it. */
 const LONGEST_TAP_MS = 60_000
 
-/** Of a hook that every stranger may join it has the time that all have: the life of the host waits. */
+/** A tap of a public hook gets the default limit, because the host itself waits for it. */
 function boundedTap({ stage, limitMs }: TapOptions, mayWait: boolean): TapOptions {
   const limit = mayWait && Number.isFinite(limitMs) ? { limitMs: Math.min(Math.max(1, Number(limitMs)), LONGEST_TAP_MS) } : {}
   return { ...(Number.isFinite(stage) ? { stage: Number(stage) } : {}), ...limit }
 }
 
-/** A stranger that fails blames nobody else. */
+/** An untrusted plugin cannot blame another plugin for its failure. */
 const blaming = (plugin: string) => (error: unknown) => {
   throw Object.assign(error as Error, { plugin })
 }
 
-/** Slots in which a plugin reports about itself: those who read the report do not lend it their rights. */
+/** Slots with reports about the plugin itself. Readers of a report do not lend it their principal. */
 const REPORTS: ReadonlySet<string> = new Set([Checks.name, HealthFacts.name, MetricSources.name])
 
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
-/** What the isolated plugin asks of its scope is asked of the real one, with the host's checks. */
+/** Applies the operations of the isolated plugin to its real scope, with the checks of the host. */
 export function createHostBridge(plugin: Isolated, scope: Scope, parts: HostBridgeOptions): HostBridge {
   const { channel, uses, contributions, budget, refused } = parts
   return {
@@ -84,16 +84,16 @@ export function createHostBridge(plugin: Isolated, scope: Scope, parts: HostBrid
 
 export type Method = (...args: unknown[]) => unknown
 
-/** One process of it. */
+/** The connection to one process of the plugin. */
 interface PluginConnection {
   readonly channel: Channel
   readonly budget: OutputLimiter
-  /** Unix milliseconds until which its setup must have ended. */
+  /** Unix time in milliseconds at which its setup must have ended. */
   readonly deadline?: number
   readonly refused: (kind: RefusalKind, what: string) => Promise<void>
 }
 
-/** Gives the plugin over there what it asked for and lets it set up; answers with the stub of its service. */
+/** Offers the dependencies to the isolated plugin, runs its setup and returns a stub of its service. */
 export async function exposeContributions(
   plugin: Isolated,
   scope: Scope,
@@ -118,7 +118,7 @@ export async function exposeContributions(
   return provides ? uses.lend(provides, channel.reach<unknown>('service', provides, { only }) as object) : {}
 }
 
-/** The line to the far side, and who may be asked for over it. */
+/** The channel, and the contexts that the plugin can use on it. */
 interface ExposedChannel {
   readonly channel: Channel
   readonly uses: BorrowedContexts
@@ -136,7 +136,7 @@ function offerServices(
   return services.map(([key]) => key)
 }
 
-/** Shows a slot to the isolated side, now and after each change. */
+/** Mirrors a slot to the isolated side, now and after each change. */
 async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, scope: Scope, { channel, uses }: ExposedChannel) {
   const runner = channel.reach('plugin_runner', PluginRunner)
   const offers = new Map<string, () => void>()

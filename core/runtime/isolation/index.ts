@@ -1,4 +1,4 @@
-// A plugin in a process of its own
+// Plugins in their own processes
 export { describeIsolated, isolate } from './isolate.ts'
 export { type IsolatedTask, runIsolated, type TaskRun } from './task.ts'
 export { filesChanging } from './errors.ts'

@@ -10,7 +10,8 @@ import { createPluginRunner } from './plugin-runner.ts'
 import type { TaskRun } from './task.ts'
 import { socketTransport } from '../processes/wire.ts'
 
-// The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name> [<task URL>]`, the line to the host at descriptor 3.
+// The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name> [<task URL>]`. Descriptor 3 is the
+// channel to the host.
 const LAST_MS = 2000
 const [module = '', name = '', task] = process.argv.slice(2)
 const load = async (): Promise<Plugin> => {
@@ -19,13 +20,13 @@ const load = async (): Promise<Plugin> => {
     Promise.reject(importFailed(name, error, placeInStack(error)))
   )
   if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
-  throw importFailed(name, new TypeError('its default export is no plugin'))
+  throw importFailed(name, new TypeError('its default export is not a plugin'))
 }
-// What the host would end this process for fails here, and says where.
+// Sending fails here with the place, before the host would kill this process for it.
 const limits = { mostSent: MAX_PLUGIN_MESSAGE, budgetSent: PLUGIN_MESSAGE_BUDGET }
 const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
 const host = channel.reach('host_bridge', HostBridge)
-// A host that only asks what the plugin declares takes none of these.
+// A host that only reads the declarations ignores these reports.
 const guarded = openGuard((kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}))
 const runner = createPluginRunner(channel, name, load)
 channel.offer('plugin_runner', PluginRunner, runner)
@@ -38,7 +39,7 @@ if (task !== undefined)
     },
   })
 
-// Without its host it has nothing to live for, whatever it still holds open.
+// Without its host the process ends, whatever is still open.
 channel.signal.addEventListener('abort', () => {
   setTimeout(() => process.exit(0), LAST_MS).unref()
   void runner.close(systemContext(channel.signal)).finally(() => process.exit(0))

@@ -18,17 +18,18 @@ import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, request
 import { IsolatedInstance } from './isolated-instance.ts'
 import { checkServicePermissions } from './contributions.ts'
 
-/** The key under which the wrapper is given its policy; the plugin itself never sees it. */
+/** The key of the policy among the dependencies of the wrapper. The plugin itself does not see it. */
 const POLICY = '~isolation'
 
 /**
- * Makes a plugin that runs the given one, unchanged, in a process of its own: `plugins: [{ use: await isolate(ref), name: ref.name, manifest }]`. What the host
- * gives it and what it adds cross as stubs. Where `declares` is known (`describeIsolated`) nothing of it is run until it is set up; else its module is run once,
- * in a plain process. For a plugin that is `held` it must be known: throws a TypeError.
+ * Creates a plugin that runs the given one, unchanged, in its own process: `plugins: [{ use: await isolate(ref), name:
+ * ref.name, manifest }]`. Its dependencies and contributions cross as stubs. With `declares` (see `describeIsolated`), the
+ * module runs only at setup. Otherwise it runs once before, in an unrestricted process. For a plugin with `confinement`,
+ * `declares` is required: throws a TypeError.
  */
 export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, declares?: unknown): Promise<Plugin> {
   if (ref.confinement && declares === undefined)
-    throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
+    throw new TypeError(`the declarations of ${ref.name} must be read in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, unrestrictedIsolation(options), options))
   const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
   if (ref.confinement)
@@ -58,7 +59,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(plugin.config === undefined ? {} : { config: plugin.config }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
     requires: { ...plugin.requires, ...(ref.confinement ? { [POLICY]: Isolation } : {}) },
-    // of two under one key the optional one is given: a plugin that took this key would bring its own policy
+    // The optional entry of two with the same key would win, so a plugin with this key could bring its own policy.
     optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
     setup(scope: Scope, { [POLICY]: policy, ...given }: Record<string, unknown>) {
       const life = new IsolatedInstance(plugin, scope, given, (policy as Isolation | undefined) ?? unrestrictedIsolation(options))
@@ -69,7 +70,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   })
 }
 
-/** The host's own token where it has one: the offering side never uses the table that a stranger brings. */
+/** Uses the token of the host if it has one: the offering side never uses the method table of an untrusted plugin. */
 function hostToken<T extends AnyService | AnySlot>({ name }: IsolatedRef, { contracts = [] }: IsolateOptions, token: T): T {
   if (token.what === 'slot' && token.local) throw notIsolable(name, token.name)
   const ours = contracts.find((one): one is T => one.what === token.what && one.name === token.name)
@@ -78,7 +79,10 @@ function hostToken<T extends AnyService | AnySlot>({ name }: IsolatedRef, { cont
   return ours ?? withOwnHooks(token)
 }
 
-/** Hooks are known by their ids: a stranger's token names those of its own name and no others, or its owner would call, and tap, what it was not permitted to. */
+/**
+ * Hooks are identified by id. The token of an untrusted plugin is restricted to hooks of its own name, or it could call and tap
+ * others.
+ */
 function withOwnHooks<T extends AnyService | AnySlot>(token: T): T {
   const { name } = token
   if (token.what === 'slot') return { ...token, changed: { id: `${name}.changed`, kind: 'series' } }
@@ -90,8 +94,8 @@ function withOwnHooks<T extends AnyService | AnySlot>(token: T): T {
 }
 
 /**
- * Runs the module of a plugin once, held by `isolation`, to learn what it declares: plain data, to be kept and given to `isolate`. Throws what importing it
- * throws, PLUGIN_INVALID, and ISOLATION_UNAVAILABLE.
+ * Runs the module of a plugin once, confined by `isolation`, to learn its declarations: plain data for `isolate`. Throws import
+ * errors, PLUGIN_INVALID, and ISOLATION_UNAVAILABLE.
  */
 export async function describeIsolated(
   ref: IsolatedRef,
@@ -130,7 +134,7 @@ const token = {
   required: ['what', 'name', 'api', 'methods'],
 } as const
 
-// words that the quick check knows: a start loads no other for it
+// Only keywords that need no further validator code at startup.
 const form = schema<PluginDescription>({
   type: 'object',
   properties: {
@@ -145,7 +149,10 @@ const form = schema<PluginDescription>({
   required: ['requires', 'optional'],
 })
 
-/** What an isolated plugin says that it declares: a stranger's word, on which the start of the host hangs. Throws PLUGIN_INVALID. */
+/**
+ * Validates the declarations of an isolated plugin. They are untrusted, and the start of the host depends on them. Throws
+ * PLUGIN_INVALID.
+ */
 function descriptionOf(plugin: string, said: unknown): PluginDescription {
   if (!isWithinSize(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
   const [fault] = form.check(said)

@@ -14,17 +14,17 @@ type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
 const NONE: IsolationUsage = { cpuMs: 0, memoryBytes: 0, refusals: {} }
 const MESSAGES = {
   restarting: 'the process of an isolated plugin has ended',
-  quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
-  excluded: 'an isolated plugin is kept out: it is started no more until the server is reloaded',
+  quarantined: 'the process of an isolated plugin has ended too often: it is not restarted until a reload',
+  excluded: 'an isolated plugin is excluded: it is not started until a reload',
 } as const
-const ELSEWHERE = 'it has ended too often in another worker, or has ended workers by what it sent'
-const EXCLUDED_BECAUSE = 'it has ended or blocked workers by what it sent'
+const ELSEWHERE = 'it ended too often in another worker, or its messages ended workers'
+const EXCLUDED_BECAUSE = 'its messages ended or blocked workers'
 
 /** A method of a service whose process was never started. */
 const rejecting = (kind: MethodKind, gone: Error): Method =>
   kind === 'call' ? () => Promise.reject(gone) : () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) })
 
-/** One set-up of an isolated plugin: brings its process up, and up again after its death, until it has died too often. */
+/** One instance of an isolated plugin. It starts the process and restarts it after each death, until it has died too often. */
 export class IsolatedInstance {
   readonly #plugin: Isolated
   readonly #scope: Scope
@@ -32,7 +32,9 @@ export class IsolatedInstance {
   readonly #isolation: Isolation
   readonly #request: IsolationRequest
   readonly #backoff = createBackoff()
-  readonly #budget = createOutputLimiter(lines => this.#scope.log.warn({ lines }, 'it wrote too much: lines were left out'))
+  readonly #budget = createOutputLimiter(lines =>
+    this.#scope.log.warn({ lines }, 'an isolated plugin wrote too much: lines were dropped')
+  )
   #deaths: number[] = []
   #restarts = 0
   #cpuBefore = 0
@@ -48,15 +50,16 @@ export class IsolatedInstance {
     this.#scope = scope
     this.#given = given
     this.#isolation = isolation
-    // what its permissions stand for a person has written: defaults are the plugin's own words, and would grant it what it likes
+    // Permissions can refer to values that a person has configured. Defaults come from the plugin itself and could grant it
+    // anything.
     const config = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(scope.config) : scope.config }
     const instance = scope.instance === undefined ? {} : { instance: scope.instance }
     this.#request = { ...requestFor(plugin.ref, plugin.options), ...instance, config }
   }
 
-  /** Sets the plugin up over there; answers with its service, which goes on under the same stub. */
+  /** Runs the setup in the process and returns a stub of the service, which survives restarts. */
   async setUp(): Promise<unknown> {
-    // Before it begins: a setup that never ends is closed too.
+    // Registered first, so that a setup that never ends is closed as well.
     this.#scope.defer(() => this.#close())
     if (this.#isExcluded()) this.#skipStart()
     else await this.#begin()
@@ -93,11 +96,11 @@ export class IsolatedInstance {
       await look()
     }
     try {
-      // What runs in one turn of its loop would begin before it has answered: what hangs from the start must be told from what starts slowly.
+      // Wait for the first heartbeat: it separates a process that hangs from the start from one that starts slowly.
       await beats.alive
       const far = { channel, budget: this.#budget, refused, ...(deadline === undefined ? {} : { deadline }) }
       this.#service = this.#checked(await exposeContributions(this.#plugin, this.#scope, this.#given, far))
-      // written while they were read: nobody knows what was loaded
+      // The files changed during the load, so it is unknown which version was loaded.
       if ((await verify?.()) !== files) throw filesChanging(this.#plugin.ref.name)
     } catch (error) {
       beats.end()
@@ -111,7 +114,9 @@ export class IsolatedInstance {
     })
   }
 
-  /** Others hold its service since it first had one: it may not have less after a death. Throws CONTRACT_MISMATCH. */
+  /**
+   * Other plugins use its service since the first start, so it must keep all methods after a restart. Throws CONTRACT_MISMATCH.
+   */
   #checked(service: Record<string, Method>): Record<string, Method> {
     const missing = Object.keys(this.#service).filter(method => !Object.hasOwn(service, method))
     if (missing.length === 0) return service
@@ -123,7 +128,7 @@ export class IsolatedInstance {
     const { log, signal } = this.#scope
     const process = await startProcess(this.#isolation, this.#request, systemContext(signal), {
       closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
-      onError: (error, where) => log.error({ err: error, where }, 'failed for an isolated plugin'),
+      onError: (error, where) => log.error({ err: error, where }, 'a call of an isolated plugin failed'),
       onOutput: (stream, name) =>
         this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),
     })
@@ -136,7 +141,7 @@ export class IsolatedInstance {
   async #look(process: IsolatedProcess): Promise<void> {
     const { prepared, pid, channel } = process
     const metrics = await this.#isolation.look(prepared.id, pid ?? 0, systemContext(channel.signal))
-    // What comes after its death is counted already.
+    // Usage after its death is already counted.
     if (this.#running === process) this.#metrics = metrics
   }
 
@@ -160,7 +165,7 @@ export class IsolatedInstance {
     return this.#plugin.options.excluded?.some(one => one.plugin === plugin && one.instance === instance) ?? false
   }
 
-  /** Nothing of it is started; the service that it would provide is gone from the first call on. */
+  /** Starts nothing. The methods of its service fail from the first call on. */
   #skipStart(): void {
     this.#state = 'quarantined'
     this.#scope.log.error({ how: EXCLUDED_BECAUSE }, MESSAGES.excluded)
@@ -171,20 +176,20 @@ export class IsolatedInstance {
 
   readonly #isQuarantined = () => this.#state === 'quarantined'
 
-  /** Other workers serve the same: what one of them keeps out all of them do. */
+  /** Other workers run the same plugin, so a quarantine applies to all of them. */
   #announceQuarantine(): void {
     const { log, signal } = this.#scope
-    const told = this.#isolation.quarantine(this.#request, systemContext(signal))
-    told.catch((err: unknown) => log.warn({ err }, 'not all workers know that it is brought up no more'))
+    const announced = this.#isolation.quarantine(this.#request, systemContext(signal))
+    announced.catch((err: unknown) => log.warn({ err }, 'failed to announce the quarantine of a plugin to all workers'))
   }
 
-  /** Another worker may be the first to find that it dies too often. */
+  /** Applies a quarantine that another worker announced. */
   async #watchQuarantine(): Promise<void> {
     const { log, signal } = this.#scope
     try {
       for await (const _ of this.#isolation.quarantined(this.#request, systemContext(signal))) this.#quarantine()
     } catch (err) {
-      log.warn({ err }, 'what other workers say of it is not heard any more')
+      log.warn({ err }, 'failed to watch for quarantines of other workers')
     }
   }
 
@@ -192,7 +197,7 @@ export class IsolatedInstance {
     if (this.#isQuarantined() || this.#scope.signal.aborted) return
     clearTimeout(this.#timer)
     this.#state = 'quarantined'
-    // its death is told like any other; one that waits to be brought up again has died already
+    // The death of a running process is reported as usual; a process that waits for its restart is already dead.
     if (this.#running) this.#running.kill(ELSEWHERE)
     else this.#scope.log.error({ how: ELSEWHERE }, MESSAGES.quarantined)
   }
@@ -215,19 +220,19 @@ export class IsolatedInstance {
   }
 }
 
-/** Looks without an answer after which it hangs: one alone may be this process's own fault. */
+/** Missed heartbeats after which a process counts as blocked. A single one can be the fault of this process. */
 const LOOKS = 4
 const LONGEST_MS = 2500
-/** Milliseconds that a process may take until it answers at all. */
+/** Milliseconds until the first heartbeat. */
 const FIRST_MS = 20_000
 
 interface Heartbeat {
-  /** Resolves once the process has answered at all. */
+  /** Resolves at the first heartbeat. */
   readonly alive: Promise<void>
   end(): void
 }
 
-/** Asks a process again and again whether its loop goes on, and kills it when it has not for so long; `look` is for figures. */
+/** Sends heartbeats to a process and kills it when it does not answer in time. `look` reads its resource usage. */
 function startHeartbeat({ channel, prepared, kill }: IsolatedProcess, look: () => Promise<void>): Heartbeat {
   const { hangMs } = prepared
   const runner = channel.reach('plugin_runner', PluginRunner)
@@ -240,8 +245,8 @@ function startHeartbeat({ channel, prepared, kill }: IsolatedProcess, look: () =
     limitMs = hangMs
   }
   const onTick = () => {
-    if (missed++ * everyMs >= limitMs) return kill(`it hangs: no answer for ${limitMs} ms`)
-    // What fails here is a process that ends, which is told elsewhere.
+    if (missed++ * everyMs >= limitMs) return kill(`it hangs: no response for ${limitMs} ms`)
+    // A failure means that the process ends, which is reported elsewhere.
     look().catch(() => {})
     if (missed === 1) ask().catch(() => {})
   }
@@ -250,7 +255,7 @@ function startHeartbeat({ channel, prepared, kill }: IsolatedProcess, look: () =
   return { alive, end: () => clearInterval(timer) }
 }
 
-/** Work of which one runs at a time: whoever asks while it runs gets the next one, which is the same for all of them. */
+/** Runs one task at a time. All callers during a run share the next one. */
 export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   let next: Promise<void> | undefined
@@ -259,7 +264,7 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
     return running
   }
   const after = async (one: Promise<void>) => {
-    await one.catch(() => {}) // whoever asked for it is told
+    await one.catch(() => {}) // its caller gets the error
     next = undefined
     await begin()
   }

@@ -12,29 +12,29 @@ import { socketTransport } from '../processes/wire.ts'
 import { MAX_PLUGIN_MESSAGE, PLUGIN_MESSAGE_BUDGET, PluginRunner } from './contract.ts'
 import type { IsolateOptions } from './isolated-ref.ts'
 
-/** What watches over one process. */
+/** Options of one process. */
 export interface ProcessOptions {
-  /** Milliseconds its own closing may take before it is killed. */
+  /** Milliseconds that its cleanup can take before it is killed. */
   readonly closeLimitMs: number
   readonly onError?: (error: unknown, where: string) => void
-  /** What it reads as its standard input; without it nothing. */
+  /** Its standard input. Default: none. */
   readonly stdin?: Readable
-  /** Reads what it prints; without it nobody does. */
+  /** Reads its output. Default: the output is discarded. */
   readonly onOutput?: (stream: Readable, name: 'stdout' | 'stderr') => void
 }
 
-/** One life of the process of an isolated plugin. */
+/** One process of an isolated plugin. */
 export interface IsolatedProcess {
   readonly prepared: PreparedProcess
   readonly channel: Channel
   readonly pid: number | undefined
-  /** How it ended, once it has and all that it had is gone. */
+  /** Resolves to how it ended, after its resources are released. */
   readonly ended: Promise<string>
-  /** The code with which it ended itself; undefined while it runs, and where a signal, a limit or this side ended it. */
+  /** The exit code of a process that ended itself. Undefined while it runs, and when a signal, a limit or this side ended it. */
   readonly exitCode: () => number | undefined
-  /** Ends it at once; `why` is how it ended then. */
+  /** Kills the process. `why` is then reported as how it ended. */
   readonly kill: (why: string) => void
-  /** Lets the plugin close, then ends the process; kills it when that takes longer than the limit. */
+  /** Lets the plugin clean up, then ends the process. Kills it at the limit. */
   end(): Promise<void>
 }
 
@@ -45,13 +45,13 @@ export async function startProcess(
   options: ProcessOptions
 ): Promise<IsolatedProcess> {
   const prepared = await isolation.prepare(request, ctx)
-  // a group of its own: Ctrl-C on the terminal of the server is the server's, which lets what runs end
+  // Its own process group: Ctrl-C on the terminal goes to the server, which lets running work end.
   const child = spawn(prepared.file, prepared.args, {
     env: prepared.env,
     stdio: [options.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe', ...blockInheritedFiles().slice(1)],
     detached: true,
   })
-  // it may end without having read everything
+  // The process can end before it has read everything.
   if (options.stdin) options.stdin.pipe(child.stdin!.on('error', () => {}))
   const { onError, onOutput = stream => stream.resume() } = options
   for (const name of ['stdout', 'stderr'] as const)
@@ -93,11 +93,17 @@ export async function startProcess(
   }
 }
 
-/** A sandbox reports the signal that ended what it holds as 128 and its number: ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU, SYS. */
+/**
+ * A sandbox reports the signal that killed its process as 128 plus the number: ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU,
+ * SYS.
+ */
 const SIGNALLED: ReadonlySet<number> = new Set([132, 133, 134, 135, 136, 137, 139, 152, 159])
 const RELEASE_MS = 10_000
 const MIB = 1024 * 1024
-/** What code that is held may make this process hold; what waits to be read by it is the largest message of ours and as much again. */
+/**
+ * Limits of the memory that a confined process can occupy here. The limit of unread data is the largest message and as much
+ * again.
+ */
 export const UNTRUSTED_TRANSPORT = { most: MAX_PLUGIN_MESSAGE, budget: PLUGIN_MESSAGE_BUDGET, unread: 128 * MIB, isFair: true }
 export const UNTRUSTED_CALLS = { calls: 10_000, bytes: 64 * MIB }
 
@@ -106,7 +112,7 @@ async function end(channel: Channel, exited: Promise<string>, kill: (why: string
   try {
     await withTimeout(limitMs, () => channel.reach('plugin_runner', PluginRunner).close(systemContext(channel.signal)))
   } catch {
-    // What its closing may fail with is in its log; it ends all the same.
+    // The cause of a failing cleanup is in its log. The process ends anyway.
   }
   channel.close()
   await exited
@@ -120,14 +126,14 @@ async function endOf(child: ChildProcess): Promise<string> {
   } catch (error) {
     return String(error)
   } finally {
-    // Node ends this process for an error that nobody hears.
+    // Node ends this process for an error without a listener.
     child.on('error', () => {})
   }
 }
 
 const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
 
-/** A plain process of Node that is held by nothing: for a program's own plugins, and for tests of them. */
+/** A plain Node process without restrictions: for a program's own plugins and their tests. */
 export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: IsolateOptions): Isolation {
   const passed = env ?? Object.fromEntries(PASSED_ON.map(key => [key, process.env[key]]))
   const restarts = respawn ? Number.POSITIVE_INFINITY : 0

@@ -7,12 +7,12 @@ import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
-/** A plugin by what can be known before it runs. */
+/** A reference to a plugin before it runs. */
 export interface IsolatedRef {
   readonly name: string
   /** The URL of its module. */
   readonly module: string
-  /** Its package, which the service `Isolation` holds to what it may have. Without it the plugin runs in a plain process, held by nothing. */
+  /** Its package and permissions, which the service `Isolation` enforces. Absent: the plugin runs in an unrestricted process. */
   readonly confinement?: {
     readonly folder: string
     readonly permissions: NonNullable<Manifest['permissions']>
@@ -20,30 +20,33 @@ export interface IsolatedRef {
 }
 
 export interface IsolateOptions {
-  /** Set-ups that are not started: they ended or blocked processes like this one by what they sent. */
+  /** Instances that are not started, because their messages ended or blocked processes like this one. */
   readonly excluded?: readonly IsolatedName[]
-  /** Of a plain process: all of its environment. Default: PATH and what says the time zone and language. */
+  /** Without confinement: the whole environment. Default: PATH, time zone and language. */
   readonly env?: NodeJS.ProcessEnv
-  /** Node's flags. Default: those of this process, but for the inspector's. */
+  /** Node flags. Default: those of this process without the inspector's. */
   readonly execArgv?: readonly string[]
-  /** The host's own tokens: what the plugin knows under their names must have their form. */
+  /** Tokens of the host. A token of the plugin with the same name must have the same form. */
   readonly contracts?: readonly (AnyService | AnySlot)[]
-  /** Milliseconds until it must have said what it declares, or be back after its death. Default 30,000. */
+  /** Milliseconds until it must have reported its declarations, or be running again after a restart. Default 30,000. */
   readonly startLimitMs?: number
-  /** Milliseconds its own closing may take before it is killed. Default 2000. */
+  /** Milliseconds that its cleanup can take before it is killed. Default 2000. */
   readonly closeLimitMs?: number
-  /** Of a plain process: brings it up again after its death, with growing pauses. */
+  /** Without confinement: restarts the process after its death, with growing delays. */
   readonly respawn?: boolean
-  /** Of a plain process: milliseconds without an answer after which it is killed. Default: never. */
+  /** Without confinement: milliseconds without a heartbeat after which it is killed. Default: never. */
   readonly hangMs?: number
-  /** Its process has ended and what it added is gone; `delayMs` until it comes back, if it does. */
+  /** Called when its process has ended and its contributions are removed. `delayMs` is the delay before its restart, if any. */
   readonly onGone?: (how: string, delayMs: number | undefined) => void
   readonly onBack?: () => void
-  /** Called before its process is started and once it has loaded its module: throws where its files are not those that were accepted; what it returns changes with every write to them. */
+  /**
+   * Called before its process starts and after it has loaded its module. Throws when the files differ from the accepted ones.
+   * The result changes with every write to them.
+   */
   readonly verify?: () => Promise<string>
 }
 
-/** A plugin that runs elsewhere, as the host holds it. */
+/** An isolated plugin, for the host. */
 export interface Isolated {
   readonly ref: IsolatedRef
   readonly options: IsolateOptions
@@ -58,15 +61,15 @@ export interface Isolated {
 export const START_MS = 30_000
 export const CLOSE_MS = 2000
 
-// The build renames the entry with this file.
+// The build renames the entry together with this file.
 const ENTRY = fileURLToPath(new URL(`../isolation/isolate-child${extname(import.meta.url)}`, import.meta.url))
-/** What such a process reads of svc: these processes, and the kernel. */
+/** The svc code that such a process reads: this package and the kernel. */
 const HOST_FOLDERS = [
   fileURLToPath(new URL(extname(import.meta.url) === '.js' ? '../../' : '../', import.meta.url)),
   dirname(fileURLToPath(import.meta.resolve('@svc/core/package.json'))),
 ]
 
-/** What a process for this plugin is asked for with. */
+/** Creates the request for a process of this plugin. */
 export function requestFor({ name, module, confinement: held }: IsolatedRef, { execArgv }: IsolateOptions): IsolationRequest {
   const flags = execArgv ?? process.execArgv.filter(flag => !flag.startsWith('--inspect'))
   return {
@@ -78,7 +81,7 @@ export function requestFor({ name, module, confinement: held }: IsolatedRef, { e
   }
 }
 
-/** A sandbox shows where things really lie, and no links to them. What is not there is told by the import. */
+/** A sandbox contains real paths and no links to them. The import reports a missing file. */
 function realUrl(module: string): string {
   try {
     return pathToFileURL(realpathSync(fileURLToPath(module))).href

@@ -13,7 +13,10 @@ interface IsolatedScopeOptions {
 }
 type Undo = () => unknown
 
-/** A plugin's scope on the isolated side: what it adds and taps is offered here and asked of the real scope, in the host. */
+/**
+ * The scope of a plugin on the isolated side. It offers contributions on the channel and adds them to the real scope in the
+ * host.
+ */
 export class IsolatedScope implements Scope {
   readonly name: string
   readonly instance: string | undefined
@@ -38,7 +41,7 @@ export class IsolatedScope implements Scope {
     this.hooks = channel.reach<unknown>('hooks', hooksToken(provides)) as Scope['hooks']
   }
 
-  // Fields and not methods: a plugin may take its scope apart, `setup({ add, config })`.
+  // Fields instead of methods, because a plugin can destructure its scope: `setup({ add, config })`.
   readonly add: Scope['add'] = (slot, name, item) => {
     this.#open(`added ${slot.name}/${name}`)
     const { channel, host } = this.#parts
@@ -56,17 +59,17 @@ export class IsolatedScope implements Scope {
   }
 
   readonly use: Scope['use'] = thing => {
-    this.#open('took charge of a disposable')
+    this.#open('took ownership of a disposable')
     this.#owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))
     return thing
   }
 
   readonly defer: Scope['defer'] = undo => {
-    this.#open('deferred an undo')
+    this.#open('deferred an undo function')
     this.#owned(undo)
   }
 
-  /** Waits until the host has taken all that was added so far; throws what it refused. Later refusals go to the log. */
+  /** Waits until the host has accepted all contributions so far. Throws its rejections. Later rejections are logged. */
   async settle(): Promise<void> {
     const asked = this.#asked ?? []
     this.#asked = undefined
@@ -80,7 +83,7 @@ export class IsolatedScope implements Scope {
       try {
         await undo()
       } catch (error) {
-        this.log.error({ err: error }, 'an undo failed')
+        this.log.error({ err: error }, 'an undo function failed')
       }
     }
   }
@@ -96,10 +99,10 @@ export class IsolatedScope implements Scope {
 
   #cross({ path }: RemoteItem, withdraw: () => void, answer: Promise<void>): () => void {
     const inSetup = this.#asked?.push(answer)
-    answer.catch(error => inSetup ?? this.log.error({ err: error }, 'the host refused what was added'))
+    answer.catch(error => inSetup ?? this.log.error({ err: error }, 'the host rejected a contribution'))
     return this.#owned(async () => {
       withdraw()
-      // What the host has never taken, or lost with its process, needs no removal.
+      // If the host never accepted it, or lost it with its process, no removal is needed.
       await this.#parts.host.remove(path, systemContext(this.#parts.channel.signal)).catch(() => {})
     })
   }

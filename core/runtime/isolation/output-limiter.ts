@@ -5,15 +5,15 @@ const LINES = 100
 const BYTES = 1_048_576
 const WINDOW_MS = 1000
 
-/** What a plugin may write in a second: more lines are left out and counted, more output waits. */
+/** Limits the output of a plugin per second: further lines are dropped and counted, further bytes wait. */
 export interface OutputLimiter extends Disposable {
-  /** Whether one more line may be written. */
+  /** Whether another line can be written. */
   takes(): boolean
-  /** Reads lines of what a process prints. */
-  read(stream: Readable, tell: (line: string) => void): void
+  /** Reads the output of a process by line. */
+  read(stream: Readable, onLine: (line: string) => void): void
 }
 
-export function createOutputLimiter(tellLost: (lines: number) => void): OutputLimiter {
+export function createOutputLimiter(onDropped: (lines: number) => void): OutputLimiter {
   const held = new Set<Readable>()
   let [lines, bytes, lost] = [0, 0, 0]
   let timer: NodeJS.Timeout | undefined
@@ -23,7 +23,7 @@ export function createOutputLimiter(tellLost: (lines: number) => void): OutputLi
     lines = bytes = lost = 0
     for (const stream of held) stream.resume()
     held.clear()
-    if (left > 0) tellLost(left)
+    if (left > 0) onDropped(left)
   }
   const begin = () => (timer ??= setTimeout(renew, WINDOW_MS).unref())
   const takes = () => {
@@ -34,8 +34,8 @@ export function createOutputLimiter(tellLost: (lines: number) => void): OutputLi
   }
   return {
     takes,
-    read(stream, tell) {
-      const split = lineSplitter(line => takes() && tell(line))
+    read(stream, onLine) {
+      const split = lineSplitter(line => takes() && onLine(line))
       stream.setEncoding('utf8').on('data', (chunk: string) => {
         begin()
         bytes += chunk.length
@@ -51,24 +51,24 @@ export function createOutputLimiter(tellLost: (lines: number) => void): OutputLi
   }
 }
 
-function lineSplitter(tell: (line: string) => void): (chunk: string) => void {
+function lineSplitter(onLine: (line: string) => void): (chunk: string) => void {
   let rest = ''
   return chunk => {
     const all = (rest + chunk).split('\n')
     rest = all.pop()!.slice(0, MAX_LINE_LENGTH)
-    for (const line of all) if (line !== '') tell(line.slice(0, MAX_LINE_LENGTH))
+    for (const line of all) if (line !== '') onLine(line.slice(0, MAX_LINE_LENGTH))
   }
 }
 
-/** Of a line of the log, and of the facts of one. */
+/** Maximum length of a log line and of its fields. */
 export const MAX_LINE_LENGTH = 8192
 const KEYS = 20
 const LONGEST_TEXT = 200
 
-/** What the log itself says of a line: who wrote it, when and how grave it is, no plugin says. */
+/** Fields that only the log itself sets: source, time and level of a line. */
 const OURS = ['level', 'time', 'plugin', 'instance', 'msg', 'pid', 'hostname']
 
-/** The facts of a line of a plugin's log: cut where they are long, and apart where they would take the place of what the log says itself. */
+/** Truncates the fields of a log line of a plugin, and nests those that would replace fields of the log itself. */
 export function truncateFacts(facts: unknown): object {
   if (typeof facts !== 'object' || facts === null) return {}
   const short = isWithinSize(facts, MAX_LINE_LENGTH) ? facts : cut(facts)

@@ -14,7 +14,7 @@ import { type Channel, methodsOf } from '../processes/channel.ts'
 import { IsolatedScope } from './isolated-scope.ts'
 import { HostBridge, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
 
-/** Runs a plugin on the isolated side: its scope and what it is given are stubs that lead to the host. */
+/** Runs a plugin on the isolated side. Its scope and its dependencies are stubs that lead to the host. */
 export function createPluginRunner(channel: Channel, name: string, load: () => Promise<Plugin>): PluginRunner {
   const mirrors = new Map<string, Mirror>()
   const host = channel.reach('host_bridge', HostBridge)
@@ -57,7 +57,7 @@ export function createPluginRunner(channel: Channel, name: string, load: () => P
   }
 }
 
-/** What it throws is told here with its place: a stack does not cross. */
+/** Adds the place to an error, because stacks do not cross the channel. */
 async function runSetup(plugin: Plugin, scope: IsolatedScope, given: Record<string, unknown>): Promise<unknown> {
   try {
     const service: unknown = await plugin.setup(scope, given)
@@ -68,7 +68,7 @@ async function runSetup(plugin: Plugin, scope: IsolatedScope, given: Record<stri
   }
 }
 
-/** Of an error the log shows this; no object with a class crosses. */
+/** Converts an error to plain fields for the log, because class instances do not cross the channel. */
 function plainError(error: Error): object {
   const { message, stack, cause } = error
   const inner = cause instanceof Error && !message.includes(cause.message) ? `: ${cause.message}` : ''
@@ -81,7 +81,7 @@ const plainFacts = (facts: object) =>
 
 function logOf(host: HostBridge, ctx: CallContext): Log {
   const write = (level: 'debug' | 'info' | 'warn' | 'error') => (facts: object, message?: string) => {
-    // A line with facts that cannot cross is still a line.
+    // Fields that cannot cross do not suppress the line.
     const lost = (error: unknown) => host.log(level, { lost: messageOf(error) }, message, ctx)
     host
       .log(level, plainFacts(facts), message, ctx)

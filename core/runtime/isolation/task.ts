@@ -6,30 +6,33 @@ import { TaskRunner } from './contract.ts'
 import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
 import { CLOSE_MS, type IsolatedRef, requestFor } from './isolated-ref.ts'
 
-/** What the module of a task exports as `run`: called in the process of the plugin with the URL of the plugin's module. */
+/** The export `run` of a task module. It is called in the process of the plugin, with the URL of the plugin's module. */
 export type TaskRun = (module: string, input: unknown, channel: Channel, ctx: CallContext) => Promise<unknown>
 
-/** A module of the host that runs beside a module of a plugin. */
+/** A host module that runs next to the module of a plugin. */
 export interface IsolatedTask {
   /** URL of the module, which exports `run`. */
   readonly program: string
   /** Plain data. */
   readonly input: unknown
-  /** Folders of the host's own code that it is made of, besides the core. */
+  /** Folders with the host code of the task, besides the core. */
   readonly hostFolders: readonly string[]
-  /** Lets the far side reach what it needs of the host. */
+  /** Offers services of the host to the task. */
   readonly offer?: (channel: Channel) => void
-  /** What the process reads as its standard input; without it nothing. */
+  /** The standard input of the process. Default: none. */
   readonly stdin?: Readable
-  /** Reads what it prints; without it nothing does. */
+  /** Reads its output. Default: the output is discarded. */
   readonly onOutput?: (stream: Readable, name: 'stdout' | 'stderr') => void
-  /** Its process ended itself with this code, as `process.exit` does: what the task resolves with; with nothing it fails with PLUGIN_GONE. */
+  /**
+   * Maps the exit code of a process that ended itself, as with `process.exit`, to the result of the task. Without a result the
+   * task fails with PLUGIN_GONE.
+   */
   readonly onExit?: (code: number) => number | undefined
 }
 
 /**
- * Runs a task in a process of its own, held by `isolation` to what the plugin may have; without it in a plain process. Throws what the task throws, PLUGIN_GONE
- * where its process ends, and ISOLATION_UNAVAILABLE.
+ * Runs a task in its own process, confined by `isolation` to the permissions of the plugin, or else in an unrestricted process.
+ * Throws errors of the task, PLUGIN_GONE when its process ends, and ISOLATION_UNAVAILABLE.
  */
 export async function runIsolated(
   ref: IsolatedRef,

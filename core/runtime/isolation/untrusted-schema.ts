@@ -1,13 +1,13 @@
 import { runInNewContext } from 'node:vm'
 import { type SchemaProblem, type JsonSchema, type Schema, schema } from '@svc/core'
 
-/** The configuration of an isolated plugin: its schema is a stranger's. */
+/** The schema of an isolated plugin, which is untrusted. */
 export interface UntrustedSchema extends Schema {
-  /** What the configuration itself says of a checked value, without the defaults that the plugin's schema has filled in. */
+  /** Returns the configured part of a checked value, without the defaults that the plugin's schema has filled in. */
   written(value: unknown): unknown
 }
 
-/** Milliseconds for one check, the loading of the checker included. */
+/** Time limit of one check in milliseconds, including the load of the validator. */
 const CHECK_MS = 2000
 
 const TOO_LONG: SchemaProblem = {
@@ -17,7 +17,10 @@ const TOO_LONG: SchemaProblem = {
   message: `cannot be checked: the schema of its plugin takes longer than ${CHECK_MS} ms`,
 }
 
-/** A schema whose patterns and references may take for ever: the check is ended then, and that is the fault. */
+/**
+ * Creates a schema whose patterns and references could take for ever. A check that exceeds the time limit is reported as a
+ * problem.
+ */
 export function untrustedSchema(json: JsonSchema): UntrustedSchema {
   const own = schema(json)
   const before = new WeakMap<object, unknown>()
@@ -31,11 +34,11 @@ export function untrustedSchema(json: JsonSchema): UntrustedSchema {
   }
 }
 
-/** Of a section that is not there the host takes the schema's own word. */
+/** For an absent section, the host uses the default of the schema. */
 const isDefault = (json: JsonSchema, value: object) =>
   typeof json === 'object' && json.default !== undefined && JSON.stringify(json.default) === JSON.stringify(value)
 
-/** A context of its own has the only clock that ends code in this thread, patterns too. */
+/** Only a separate vm context can interrupt code in this thread, patterns included. */
 function inTime(check: () => SchemaProblem[]): SchemaProblem[] {
   try {
     return runInNewContext('check()', { check }, { timeout: CHECK_MS }) as SchemaProblem[]

@@ -5,43 +5,46 @@ import { Server } from './serve.ts'
 import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'
 
-/** What can be offered and reached: the token of a service, or of a slot for its items. */
+/** A contract to offer or reach: the token of a service, or of a slot for its items. */
 export type Contract<T> = ServiceToken<T> | SlotToken<T>
 
 export interface ReachOptions {
-  /** Builds only these methods: the optional ones that the far item really has (`methodsOf`). */
+  /** Creates only these methods: the optional ones that the remote item has (`methodsOf`). */
   readonly only?: readonly string[]
-  /** The item's members that are no methods, fixed (`dataOf`). */
+  /** The data members of the item (`dataOf`). */
   readonly data?: object
 }
 
 export interface ChannelOptions {
-  /** The far side's name: "the process of <name> is gone". */
+  /** The name of the other side, for errors. */
   readonly name: string
-  /** This side's name: whom to blame when something is sent that may not cross. Default: `name`. */
+  /** The name of this side, for errors about values that cannot cross. Default: `name`. */
   readonly self?: string
-  /** Milliseconds that the far side has to end what was aborted or left; then its caller goes on without it. Default 5000. */
+  /**
+   * Milliseconds that the other side has to end a call that was aborted or left. Then the caller continues without it. Default
+   * 5000.
+   */
   readonly graceMs?: number
-  /** Hears of errors without a code before they cross as INTERNAL_ERROR: their stack belongs into this side's log. */
+  /** Receives errors without a code before they cross as INTERNAL_ERROR, so that this side can log their stack. */
   readonly onError?: (error: unknown, where: string) => void
-  /** What a far side that is not trusted may make this one hold at a time. Default: as much as it likes. */
+  /** Limits of what an untrusted side can occupy here at a time. Default: none. */
   readonly callLimits?: CallLimits
-  /** The far side has done what it may not: the channel is over. */
+  /** The other side broke the protocol, and the channel is closed. */
   readonly onBreach?: (why: string) => void
 }
 
-/** Calls and streams of any contract over one transport, both ways. */
+/** Calls and streams of any contract over one transport, in both directions. */
 export interface Channel extends Disposable {
   readonly name: string
-  /** Aborts when the channel is over; its reason is the PLUGIN_GONE error that waiting calls get. */
+  /** Aborts when the channel is closed. The reason is the PLUGIN_GONE error that pending calls get. */
   readonly signal: AbortSignal
-  /** Lets the far side reach an implementation; returns the removal. */
+  /** Offers an implementation to the other side and returns the removal. */
   offer<T>(path: string, token: Contract<T>, implementation: NoInfer<T>): () => void
-  /** A stub of what the far side offers at `path`, now or later. Its methods come from this side's own token. */
+  /** Returns a stub of what the other side offers at `path`, now or later. Its methods come from this side's token. */
   reach<T>(path: string, token: Contract<T>, options?: ReachOptions): T
-  /** Compares the contracts of all that was reached so far with the far side's. Throws CONTRACT_MISMATCH. */
+  /** Compares the contracts that were reached so far with those of the other side. Throws CONTRACT_MISMATCH. */
   handshake(ctx: CallContext): Promise<void>
-  /** Sends what is ready, then ends: calls that wait, here and there, fail with PLUGIN_GONE. */
+  /** Sends pending messages and closes the channel. Pending calls on both sides fail with PLUGIN_GONE. */
   readonly close: () => void
 }
 
@@ -55,7 +58,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
   const { name, self = name, graceMs = 5000, onError, onBreach, callLimits = NO_LIMITS } = options
   const ending = new AbortController()
   const over = ending.signal
-  /** What to say instead of a message that may not cross: an answer becomes a failure, a call fails here. */
+  /** Replaces a message that cannot cross: a result becomes a failure, a call fails here. */
   const refuse = (message: Message, error: Error): Message | undefined => {
     if (message[0] === CALL) caller.fail(message[1], error)
     if (message[0] === ITEM) server.drop(message[1])
@@ -82,7 +85,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     const each = Array.isArray(batch) ? bytes / batch.length : 0
     const good = Array.isArray(batch) && batch.every(message => over.aborted || (isMessage(message) && receive(message, each)))
     if (good) return
-    end('it does not speak the words of this channel', true)
+    end('it sent an invalid message', true)
     transport.close()
   }
   const close = () => {
@@ -92,7 +95,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
   }
   const reach = <T>(path: string, token: Contract<T>, { only, data }: ReachOptions = {}): T => {
     post([SHAPE, path, shapeOf(token)], path)
-    // The table follows from the interface by type, so what it builds is that interface: the one place where this is said.
+    // The only cast: the method table follows from the interface by type, so the stub implements it.
     return Object.freeze({ ...data, ...caller.stub(path, token.methods, only) }) as T
   }
   transport.listen(receiveAll, end)
@@ -113,7 +116,7 @@ const NO_LIMITS: CallLimits = { calls: Number.POSITIVE_INFINITY, bytes: Number.P
 
 const shapeOf = ({ name, api, methods }: Shape): Shape => ({ name, api, methods })
 
-/** Gathers what is said in one turn of the loop into one send; a message that may not cross is kept from the others. */
+/** Sends the messages of one event loop turn together. A message that cannot cross is separated from the others. */
 function createOutbox(
   transport: Transport,
   self: string,
@@ -153,12 +156,12 @@ function createOutbox(
   return { post, flush }
 }
 
-/** The methods of its table that an item really has. */
+/** Names of the methods that an item has. */
 export function methodsOf<T>(token: Contract<T>, item: T): string[] {
   return Object.keys(token.methods).filter(method => typeof Reflect.get(item as object, method) === 'function')
 }
 
-/** The members of an item that are no methods of its contract. */
+/** Data members of an item. */
 export function dataOf<T>(token: Contract<T>, item: T): Record<string, unknown> {
   return Object.fromEntries(Object.entries(item as object).filter(([key]) => !Object.hasOwn(token.methods, key)))
 }

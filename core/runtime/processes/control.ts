@@ -20,37 +20,37 @@ export interface ServerInfo {
   readonly version: string
   /** Unix time in milliseconds. */
   readonly startedAt: number
-  /** What it serves in place of all; absent: all. */
+  /** The subset that it serves. Absent: everything. */
   readonly surface?: string
   readonly workers: readonly WorkerInfo[]
 }
 
-/** What came of a reload. */
+/** Result of a reload. */
 export interface ReloadResult {
-  /** Why nothing was reloaded: the old workers serve on. Empty when it was. */
+  /** Why the reload failed; the old workers keep serving. Empty on success. */
   readonly problems: readonly WireError[]
-  /** All workers: those that serve now, and those that end what they had begun. */
+  /** All workers: serving and draining ones. */
   readonly workers: readonly WorkerInfo[]
   readonly url: string
-  /** Milliseconds that the old ones have at most. */
+  /** Maximum milliseconds that the old workers drain. */
   readonly drainLimitMs: number
 }
 
-/** What commands may ask of a running server. */
+/** Operations of a running server for commands. */
 export interface Control {
   info(ctx: CallContext): Promise<ServerInfo>
-  /** The host as its worker told it when it was ready. */
+  /** The host report that a worker sent when it was ready. */
   report(ctx: CallContext): Promise<HostReport>
-  /** Begins to stop it: drains, then ends. */
+  /** Starts to stop the server: it drains, then exits. */
   stop(ctx: CallContext): Promise<void>
   /**
-   * Lets all workers drain and says `paused` once there is none: connections are refused then. When the reader leaves, or after `resume`, the next workers
-   * come up from what is on disk.
+   * Drains all workers and yields `paused` when none is left; connections are then refused. When the reader leaves, or after
+   * `resume`, workers start from the current files.
    */
   pause(ctx: CallContext): AsyncIterable<'paused'>
-  /** Ends a pause; answers like `reload`. Without a pause it is nothing but a reload. */
+  /** Ends a pause and returns like `reload`. Without a pause it is a reload. */
   resume(ctx: CallContext): Promise<ReloadResult>
-  /** Brings up the next workers from what is on disk and lets the old ones drain; answers when the new ones serve, or cannot. */
+  /** Starts workers from the current files and drains the old ones. Resolves when the new ones serve or have failed. */
   reload(ctx: CallContext): Promise<ReloadResult>
 }
 export const Control = defineService<Control>('control', {
@@ -62,22 +62,23 @@ export interface ControlSocket extends AsyncDisposable {
   readonly path: string
 }
 
-/** What fits into a socket's address. */
+/** Maximum length of a socket address. */
 const LONGEST_PATH = 107
 const SHORT_SOCKET = 'control.sock'
 const SHORT_FOLDER = 'svc-'
 const [PROBE_MS, BETWEEN_MS] = [2000, 20]
 
-/** A server as its socket tells of it: `id` is its own for ever, its process id another server's as well, after it or in another container. */
+/** A server by process id and server id. The server id is unique; a process id can be reused, later or in another container. */
 interface ServerName {
   readonly pid: number
   readonly id: string
 }
 
 /**
- * Lets commands reach this server at `<home>/run/<pid>.sock` (folder 0700, socket 0600: only the same user may speak), and removes the sockets of dead servers.
- * Where a living server of another container has that name it is `<id>.sock`. A path too long for a socket goes to a private folder in the system's temporary
- * directory, noted in `<home>/run/<pid>.path`; whose it is stands in `<home>/run/<pid>.id`.
+ * Lets commands reach this server at `<home>/run/<pid>.sock` (folder 0700, socket 0600: only the same user has access). Removes
+ * the sockets of dead servers. If a running server of another container has that name, the socket is `<id>.sock`. A path that
+ * is too long for a socket is replaced by a private folder in the system's temporary directory, noted in
+ * `<home>/run/<pid>.path`. `<home>/run/<pid>.id` holds the server id.
  */
 export async function listenControl(home: string, { pid, id }: ServerName, control: Control): Promise<ControlSocket> {
   const run = join(home, 'run')
@@ -106,7 +107,7 @@ export async function listenControl(home: string, { pid, id }: ServerName, contr
   }
 }
 
-/** Where a server listens: its socket, and the note that leads to it, if it lies elsewhere. */
+/** Location of a server's socket, and of the note that leads to it, if the socket is elsewhere. */
 interface SocketLocation {
   readonly path: string
   readonly note?: string
@@ -123,7 +124,7 @@ async function listenAt(server: Server, base: string): Promise<SocketLocation> {
   return { path }
 }
 
-/** The note is written last: another server that starts takes one that leads to nothing for a dead server's. */
+/** The note is written last: another starting server takes a note without a socket for that of a dead server. */
 async function listenElsewhere(server: Server, note: string): Promise<SocketLocation> {
   const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note }
   await listenOn(server, place.path)
@@ -141,7 +142,7 @@ async function listenElsewhere(server: Server, note: string): Promise<SocketLoca
 async function listenOn(server: Server, path: string): Promise<void> {
   server.listen(path)
   await once(server, 'listening')
-  // of a connection that could not be accepted: its command fails, the server goes on
+  // An error of one connection: its command fails, the server continues.
   server.on('error', () => {})
   await chmod(path, 0o600)
 }
@@ -167,7 +168,7 @@ async function removeDead(run: string): Promise<void> {
   for (const place of await placesIn(run)) if (await isDead(place)) await remove(place)
 }
 
-/** A socket that is bound a moment before its server listens refuses, too: only one that refuses twice is a dead server's. */
+/** A socket also refuses between bind and listen. Only a socket that refuses twice belongs to a dead server. */
 const isDead = async (place: SocketLocation): Promise<boolean> =>
   (await refuses(place)) && (await setTimeout(BETWEEN_MS).then(() => refuses(place)))
 
@@ -178,7 +179,7 @@ async function refuses({ path }: SocketLocation): Promise<boolean> {
   return false
 }
 
-/** The ids of servers of this home that ended without a word, as far as they have told them. */
+/** The ids of servers of this home that ended without cleanup, as far as recorded. */
 export async function deadServers(home: string): Promise<string[]> {
   const places = await placesIn(join(home, 'run'))
   const dead = await Promise.all(places.map(async place => ((await isDead(place)) ? [await idOf(place)] : [])))
@@ -189,9 +190,9 @@ const idOf = (place: SocketLocation) => readFile(idFile(place), 'utf8').catch(()
 
 const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
 
-/** A connection, or the code of why there is none. */
+/** Returns a connection, or the error code. */
 async function connect(path: string): Promise<Socket | string> {
-  // its note is being written
+  // the note is being written
   if (path === '') return 'EMPTY'
   const socket = createConnection(path)
   try {
@@ -203,7 +204,7 @@ async function connect(path: string): Promise<Socket | string> {
   }
 }
 
-/** A running server that was found; disposing of it ends the connection, not the server. */
+/** A running server. Disposing of it ends the connection, not the server. */
 export interface FoundServer extends Disposable {
   readonly info: ServerInfo
   readonly control: Control
@@ -225,7 +226,7 @@ async function find({ path }: SocketLocation): Promise<FoundServer | undefined> 
     return { info, control, [Symbol.dispose]: channel.close }
   } catch (error) {
     channel.close()
-    // It hangs or has just ended; anything else, such as another version, is worth telling.
+    // The server hangs or has just exited. Other errors, such as another version, are reported.
     if (['TIMEOUT', 'PLUGIN_GONE'].includes(codeOf(error) ?? '')) return undefined
     throw error
   }
@@ -248,16 +249,19 @@ export async function reachServer(
   return server
 }
 
-/** Makes the svc home where it is missing, for its owner alone; returns it. Throws HOME_UNUSABLE. */
+/** Creates the svc home for its owner only, if it is missing, and returns its path. Throws HOME_UNUSABLE. */
 export function ensureHome(home: string = svcHome()): string {
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 })
-    if (!statSync(home).isDirectory()) throw new Error('it is no folder')
+    if (!statSync(home).isDirectory()) throw new Error('it is not a folder')
   } catch (error) {
     throw homeUnusable(home, error)
   }
   return home
 }
 
-/** Files that this process has begun for a person to go on with, by path, each as it was then: one that is so still was changed by nobody. */
+/**
+ * Files that this process has created for the user, with their stats at that time. Unchanged stats mean that the user has not
+ * edited the file.
+ */
 export const createdFiles = new Map<string, Stats>()

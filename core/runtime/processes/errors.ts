@@ -1,12 +1,11 @@
 import { codeOf, messageOf, svcError, type SvcError } from '@svc/core'
 import { isWithinSize } from '@svc/core/internal'
 
-const GONE_HINT = 'the log tells why it ended; what it offered is back once it runs again'
+const GONE_HINT = 'Read the log for the reason. Retry when the process runs again'
 export const pluginGone = (plugin: string, why: string) =>
   svcError('PLUGIN_GONE', `the process of ${plugin} is gone: ${why}`, { plugin, details: { retryable: true }, hint: GONE_HINT })
 
-const PLAIN_HINT =
-  'let only JSON values, undefined, bigint, Date and Uint8Array cross a contract; progress is an item of a stream'
+const PLAIN_HINT = 'Pass only JSON values, undefined, bigint, Date and Uint8Array. Report progress as items of a stream'
 export const notPlain = (plugin: string, cheat: string) =>
   svcError('NOT_PLAIN', cheat, { plugin, where: cheat.split(' ', 1)[0]!, hint: PLAIN_HINT })
 
@@ -18,17 +17,17 @@ export const cannotCross = (plugin: string, where: string, cause: unknown) =>
     hint: PLAIN_HINT,
   })
 
-/** Of what the far side calls something: it may be of any length. */
+/** Names from the other side can have any length. */
 const short = (word: string) => word.slice(0, 200)
 
 export const nothingOffered = (plugin: string, path: string) =>
   svcError('NOT_OFFERED', `${plugin} offers nothing at "${short(path)}"`, {
     plugin,
     details: { path: short(path) },
-    hint: 'it was taken back; look it up again',
+    hint: 'It was removed. Look it up again',
   })
 
-const TABLE_HINT = 'the two sides were built for different contracts, or one of them lies'
+const TABLE_HINT = 'Use versions of both sides that were built for the same contract'
 export const methodUnknown = (plugin: string, path: string, method: string) =>
   svcError('METHOD_UNKNOWN', `"${short(path)}" of ${plugin} has no method "${short(method)}"`, {
     plugin,
@@ -37,65 +36,71 @@ export const methodUnknown = (plugin: string, path: string, method: string) =>
   })
 
 export const contextMissing = (where: string) =>
-  svcError('USE_MISSING', `${where} was called without its last argument, use`, { where, hint: 'hand on the use you were given' })
+  svcError('USE_MISSING', `${where} was called without its last argument, the call context`, {
+    where,
+    hint: 'Pass on the context that you received',
+  })
 
 export const deadlineExceeded = (where: string) =>
-  svcError('TIMEOUT', `${where} did not answer before its deadline`, {
+  svcError('TIMEOUT', `${where} did not end before its deadline`, {
     where,
-    hint: 'raise the limit of the caller, or look at what is slow',
+    hint: 'Raise the limit of the caller, or find what is slow',
   })
 
 export const readerLeft = () => svcError('ABORTED', 'the reader left the stream')
 
 export const frameTooLarge = (bytes: number, most: number) =>
-  svcError('FRAME_TOO_LARGE', `a message of ${bytes} bytes is larger than ${most}`, {
+  svcError('FRAME_TOO_LARGE', `a message of ${bytes} bytes exceeds the maximum of ${most}`, {
     details: { bytes, most },
-    hint: 'send it in pieces, as items',
+    hint: 'Send it in pieces, as items of a stream',
   })
 
 export const frameOverBudget = (bytes: number, why: string) =>
-  svcError('FRAME_OVER_BUDGET', `a message of ${bytes} bytes is more than it may be: ${why}`, {
+  svcError('FRAME_OVER_BUDGET', `a message of ${bytes} bytes exceeds its budget: ${why}`, {
     details: { bytes },
-    hint: 'send plain values (JSON, undefined, bigint, Date, Uint8Array), large ones in pieces, as items of a stream',
+    hint: 'Send plain values (JSON, undefined, bigint, Date, Uint8Array), and large ones in pieces, as items of a stream',
   })
 
-/** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
+/**
+ * Limits of what one side can occupy here at a time: pending calls, and bytes of arguments, of unread items and of expected
+ * contracts (each).
+ */
 export interface CallLimits {
   readonly calls: number
   readonly bytes: number
 }
 
 export const askedTooMuch = (plugin: string, { calls, bytes }: CallLimits) =>
-  svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {
+  svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} pending calls, or pending calls of more than ${bytes} bytes`, {
     plugin,
     details: { calls, bytes },
-    hint: 'wait for answers before asking on',
+    hint: 'Wait for results before further calls',
   })
 
 export const unreadTooMuch = (plugin: string, bytes: number) =>
-  svcError('UNREAD_TOO_MUCH', `more than ${bytes} bytes that ${plugin} streams wait to be read`, {
+  svcError('UNREAD_TOO_MUCH', `more than ${bytes} bytes of streams of ${plugin} are unread`, {
     plugin,
     details: { bytes },
-    hint: 'stream smaller items, or fewer at once',
+    hint: 'Stream smaller items, or fewer at once',
   })
 
 export const homeUnusable = (home: string, cause: unknown) =>
   svcError('HOME_UNUSABLE', `the svc home ${home} cannot be used: ${messageOf(cause)}`, {
     cause,
-    hint: 'SVC_HOME must name a folder that this user may write',
+    hint: 'Set SVC_HOME to a folder that this user can write',
   })
 
 export const serverNone = (where: string, port?: number) =>
   svcError('SERVER_NONE', `no running server was found${port === undefined ? '' : ` on port ${port}`}`, {
     where,
-    hint: 'start one with svc serve; SVC_HOME must be the same for both',
+    hint: 'Start a server with svc serve, with the same SVC_HOME',
   })
 
 export const serverAmbiguous = (where: string, ports: readonly number[]) =>
   svcError('SERVER_AMBIGUOUS', `${ports.length} servers run in this home, on the ports ${ports.join(', ')}`, {
     where,
     details: { ports },
-    hint: `say which: --port ${ports[0]}`,
+    hint: `Choose one: --port ${ports[0]}`,
   })
 
 export const contextForged = (plugin: string, principal: string, requestId: string) =>
@@ -105,11 +110,11 @@ export const contextForged = (plugin: string, principal: string, requestId: stri
     {
       plugin,
       details: { principal: principal.slice(0, 100), requestId: requestId.slice(0, 100) },
-      hint: 'hand on the `use` that a call came with, while that call runs; own work goes with the signal of the scope as systemContext(scope.signal)',
+      hint: 'Pass on the context of a call while that call runs. For own work, use systemContext(scope.signal)',
     }
   )
 
-/** What of an error crosses; its stack stays on its own side, in the log. */
+/** The part of an error that crosses. Its stack stays in the log of its own side. */
 export interface WireError {
   readonly code: string
   readonly message: string
@@ -121,18 +126,21 @@ export interface WireError {
 
 const LONGEST_TEXT = 10_000
 
-/** An error as it crosses. One without a code becomes an INTERNAL_ERROR. */
+/** Converts an error for the channel. An error without a code becomes INTERNAL_ERROR. */
 export function toWire(error: unknown): WireError {
   return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error).slice(0, LONGEST_TEXT), ...partsOf(error) }
 }
 
-/** The problems in an error that reports several, else the error itself, as they cross. */
+/** Converts the problems of an error that reports several, else the error itself. */
 export function problemsToWire(error: unknown): WireError[] {
   const { problems } = Object(error) as { problems?: unknown }
   return (Array.isArray(problems) ? problems : [error]).map(toWire)
 }
 
-/** The error that crossed. The far side may lie: what is not of the form is left out, what is too long cut, and nothing in it moves the cursor of a terminal. */
+/**
+ * Restores an error. The other side is untrusted: invalid parts are dropped, long ones truncated, and terminal control
+ * characters removed.
+ */
 export function fromWire(wire: WireError): SvcError {
   const code = codeOf(wire) ?? ''
   const message: unknown = wire.message
@@ -144,7 +152,7 @@ export function fromWire(wire: WireError): SvcError {
   })
 }
 
-/** The first few short ones. */
+/** The first few short details. */
 function shortened(details: Record<string, unknown>): Record<string, unknown> {
   const short = Object.entries(details)
     .slice(0, 50)

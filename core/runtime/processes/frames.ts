@@ -1,12 +1,12 @@
 import { DefaultSerializer, deserialize } from 'node:v8'
 import { frameOverBudget, frameTooLarge } from './errors.ts'
 
-/** The largest message of a socket. */
+/** Maximum size of a message on a socket. */
 export const MOST_BYTES = 64 * 1024 * 1024
 
 const HEAD = Buffer.alloc(4)
 
-/** One value as a frame: its length in 4 bytes (little endian), then V8's own form of it. */
+/** Encodes a value as a frame: its length in 4 bytes (little endian), then V8's serialization. */
 export function encodeFrame(value: unknown, most = MOST_BYTES): Buffer {
   const serializer = new DefaultSerializer()
   serializer.writeRawBytes(HEAD)
@@ -18,20 +18,20 @@ export function encodeFrame(value: unknown, most = MOST_BYTES): Buffer {
   return frame
 }
 
-/** What a reader of frames lets through. */
+/** Limits of a frame reader. */
 export interface FrameLimits {
-  /** Bytes of one frame. */
+  /** Maximum bytes of one frame. */
   readonly most?: number
   readonly budget?: FrameBudget | undefined
 }
 
-/** Cuts a stream of bytes into values; throws when a frame announces more than may be, is no value, or is over its budget. */
+/** Splits a byte stream into values. Throws when a frame announces too many bytes, is not a valid value, or is over budget. */
 export function createFrameReader(
   receive: (value: unknown, bytes: number) => void,
   { most = MOST_BYTES, budget }: FrameLimits = {}
 ): (chunk: Buffer) => void {
   const parts = createParts()
-  /** Bytes from the beginning of a frame to its end; undefined where its length has not come yet. */
+  /** Total length of the current frame; undefined while its length is incomplete. */
   const wanted = (bytes: Buffer): number | undefined => {
     if (bytes.length < 4) return undefined
     const size = bytes.readUInt32LE(0)
@@ -56,7 +56,7 @@ export function createFrameReader(
   }
 }
 
-/** The beginning of a frame that has come in parts: in one piece of memory, as one part may be a single byte. */
+/** The start of a frame that arrives in parts, in one buffer, because a part can be a single byte. */
 function createParts() {
   let memory: Buffer = Buffer.alloc(0)
   let have = 0
@@ -66,14 +66,16 @@ function createParts() {
     memory = larger
   }
   return {
-    /** All that has come and was not read. */
+    /** All unread bytes. */
     with(chunk: Buffer): Buffer {
       if (have === 0) return chunk
       if (have + chunk.length > memory.length) grow(Math.max(have + chunk.length, memory.length * 2))
       have += chunk.copy(memory, have)
       return memory.subarray(0, have)
     },
-    /** Keeps what was not read: the beginning of what will be `want` bytes. What was read may be seen by its values, so its memory is not used again. */
+    /**
+     * Keeps the unread bytes: the start of `want` bytes. Values can refer to the memory of earlier bytes, so it is not reused.
+     */
     keep(rest: Buffer, want = 4): void {
       if (rest.length === have && rest.buffer === memory.buffer) return
       memory = Buffer.allocUnsafeSlow(rest.length === 0 ? 0 : Math.max(rest.length, Math.min(want, FIRST_PIECE)))
@@ -82,24 +84,24 @@ function createParts() {
   }
 }
 
-/** Bytes that are set aside for the beginning of a frame, whatever length it announces. */
+/** Initial size of the buffer, whatever length a frame announces. */
 const FIRST_PIECE = 65_536
 
-/** What one frame of a far side that is not trusted may be once it is read: it costs what it would cost as JSON, where nothing is shared. */
+/** Limits of one parsed frame of an untrusted side. Costs are counted as for JSON, where values cannot be shared. */
 export interface FrameBudget {
-  /** Values, keys not counted; each as often as it is reached. */
+  /** Number of values without keys. A shared value counts each time it is reached. */
   readonly values: number
   /** Characters of texts and keys, and bytes. */
   readonly characters: number
 }
 
-/** A frame without shared parts has no more values than bytes: so often it may share what is in it. */
+/** Allowed ratio of values to bytes: without shared parts a frame has at most one value per byte. */
 const SHARING = 16
-/** So small a frame may share as it likes. */
+/** Up to this number of values, any sharing is allowed. */
 const FREE_VALUES = 1000
-/** Levels of lists and objects: twice what a value may have, as messages, arguments and records stand around it. */
+/** Maximum depth of lists and objects: twice that of a value, because messages, arguments and records wrap it. */
 const DEEPEST = 1000
-/** Larger ones take long to be written. */
+/** Formatting larger integers takes long. */
 const LARGEST = 2n ** 4096n
 
 interface RemainingBudget {
@@ -108,8 +110,8 @@ interface RemainingBudget {
 }
 
 /**
- * Why a value that came in a frame of so many bytes is more than it may be; undefined where it is not. Walks it once and stops where the budget is spent:
- * a list of 2³² holes, a graph that holds itself and one that is 2⁴⁰ values as JSON all fit into a few bytes.
+ * Returns why a parsed frame exceeds its budget, or undefined. It visits the value once and stops when the budget is spent: a
+ * list of 2³² holes, a cyclic graph, or a graph of 2⁴⁰ values as JSON all fit into a few bytes.
  */
 export function overBudget(value: unknown, bytes: number, budget: FrameBudget): string | undefined {
   const values = Math.min(budget.values, FREE_VALUES + SHARING * bytes)
@@ -141,7 +143,7 @@ function spendCharacters(count: number, purse: RemainingBudget): string | undefi
 }
 
 function spendList(list: readonly unknown[], purse: RemainingBudget, depth: number): string | undefined {
-  // its length may be a lie: nothing is done for each place before it is known to be paid for
+  // The length can be false, so no work is done per element before it is paid for.
   if (list.length > purse.values) return ((purse.values = -1), SPENT)
   if (Object.keys(list).length !== list.length) return 'it holds a list with holes or with members of its own'
   for (const item of list) {

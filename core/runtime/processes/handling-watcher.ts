@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { COUNT, type WatcherData, WHOSE } from './handling.ts'
 
-// A thread beside a worker's own: a process that hangs, or is ended for lack of memory, writes nothing down any more.
+// A separate thread, because a process that hangs or is killed for lack of memory can no longer write.
 const LOOK_MS = 100
 const { cells, path } = workerData as WatcherData
 const plugins: string[] = []
@@ -21,6 +21,6 @@ setInterval(() => {
     if (isStuck) writeFileSync(path, plugin, { mode: 0o600 })
     else rmSync(path, { force: true })
   } catch {
-    // without a folder there is no trace, and no plugin is blamed
+    // Without a folder there is no trace, and no plugin is blamed.
   }
 }, LOOK_MS)

@@ -2,19 +2,22 @@ import { writeFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 
-/** A set-up of a plugin in a process of its own. */
+/** An isolated plugin instance. */
 export interface HandledPlugin {
   readonly plugin: string
   readonly instance?: string
 }
 
-/** What the watching thread is started with. `cells`: the number of frames so far, and the plugin whose frame is handled now (its number in the order of the messages to the thread, from 1; 0: none). */
+/**
+ * Start data of the watcher thread. `cells`: the number of frames so far, and the plugin whose frame is being handled (its
+ * number in the order of the messages to the thread, from 1; 0: none).
+ */
 export interface WatcherData {
   readonly cells: Int32Array
   readonly path: string
 }
 
-/** The places in the cells. */
+/** Indexes of the cells. */
 export const [COUNT, WHOSE] = [0, 1]
 
 interface Trace {
@@ -22,18 +25,18 @@ interface Trace {
   readonly plugins: string[]
   readonly cells: Int32Array
   thread: Worker | undefined
-  /** Whose frame was handled last in this turn of the loop: what it rejects is found when it is done. */
+  /** The plugin whose frame was handled last in this event loop turn. Rejections surface at its end. */
   last: number
 }
 
 let trace: Trace | undefined
 
-// The build renames the entry with this file.
+// The build renames the entry together with this file.
 const WATCHER = new URL(`../processes/handling-watcher${extname(import.meta.url)}`, import.meta.url)
 
 /**
- * From here on it stands in the file `path` which plugin's frame this process handled when it ended or stopped answering; there is no file where it handled none.
- * For a worker: its supervisor reads it.
+ * Records in the file `path` which plugin's frame this process was handling when it ended or stopped responding. Without such a
+ * frame there is no file. The supervisor of a worker reads it.
  */
 export function traceHandling(path: string): void {
   const mine: Trace = { path, plugins: [], cells: new Int32Array(new SharedArrayBuffer(8)), thread: undefined, last: 0 }
@@ -51,13 +54,14 @@ function writeTrace(path: string, plugin: string): void {
   try {
     writeFileSync(path, plugin, { mode: 0o600 })
   } catch {
-    // without a folder there is no trace, and no plugin is blamed
+    // Without a folder there is no trace, and no plugin is blamed.
   }
 }
 
 /**
- * Returns a function that runs work for the frames of one plugin: if this process ends or blocks meanwhile, the plugin is blamed. Covered are what the work does
- * at once and what follows until it waits for something. It costs a memory access; a thread reads the cell and writes the trace when it does not change.
+ * Returns a function that runs work for the frames of one plugin. If this process ends or blocks during the work, the plugin is
+ * blamed. The synchronous part and its microtasks are covered. It costs one memory access; a thread reads the cell and writes
+ * the trace when it does not change.
  */
 export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
   if (trace === undefined) return work => work()
@@ -77,7 +81,7 @@ export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
     Atomics.store(cells, WHOSE, whose)
     if (mine.last === 0) setImmediate(forget)
     mine.last = whose
-    // the first tick after all microtasks of this turn
+    // The first tick after all microtasks of this turn.
     queueMicrotask(() => process.nextTick(clear))
     work()
   }
@@ -86,7 +90,7 @@ export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
 function startWatcher({ cells, path }: Trace): Worker {
   const workerData: WatcherData = { cells, path }
   const thread = new Worker(WATCHER, { workerData, env: {}, name: 'svc-watcher', resourceLimits: { maxOldGenerationSizeMb: 16 } })
-  // without it no plugin is blamed for a hang or for lack of memory
+  // Without the thread, no plugin is blamed for hangs or lack of memory.
   thread.on('error', () => {})
   thread.unref()
   return thread

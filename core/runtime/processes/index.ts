@@ -1,4 +1,4 @@
-// What crosses a process
+// Channels between processes
 export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, openChannel, type ReachOptions } from './channel.ts'
 export { plainContext } from './message.ts'
 export { copyPlain, findNonPlain } from './plain-data.ts'

@@ -1,10 +1,13 @@
 import { openSync, readdirSync, readFileSync } from 'node:fs'
 
-/** The kernel's O_CLOEXEC: closed at the start of another program. */
+/** O_CLOEXEC of the kernel: closed when another program starts. */
 const CLOSES = 0o2000000
 const MOST = 1024
 
-/** What a child gets from its fourth file on: nothing, in the place of each file that this process was started with. Node closes its own ones and the first of the others only. */
+/**
+ * Returns the stdio entries from descriptor 3 on that replace files inherited by this process with /dev/null. Node closes only
+ * its own files and the first of the others.
+ */
 export const blockInheritedFiles = (): readonly (number | 'ignore')[] => (known ??= cover(inherited()))
 let known: readonly (number | 'ignore')[] | undefined
 
@@ -18,7 +21,7 @@ function inherited(): number[] {
   try {
     return readdirSync('/proc/self/fdinfo').map(Number).filter(isInherited)
   } catch {
-    return [] // no Linux
+    return [] // not Linux
   }
 }
 
@@ -28,6 +31,6 @@ function isInherited(file: number): boolean {
     const [, flags = '0'] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${file}`, 'latin1')) ?? []
     return (Number.parseInt(flags, 8) & CLOSES) === 0
   } catch {
-    return false // it was the one that the list itself was read by
+    return false // the descriptor of the listing itself
   }
 }

@@ -2,9 +2,9 @@ import type { MethodKind, Principal, CallContext } from '@svc/core'
 import type { WireError } from './errors.ts'
 import { findNonPlain } from './plain-data.ts'
 
-/** Raised when the words of the channel change. */
+/** Increases when the protocol changes. */
 export const PROTOCOL = 1
-/** Items of a stream that may be under way unread. */
+/** Maximum number of unread items of a stream. */
 export const WINDOW = 64
 
 export const HELLO = 0
@@ -17,18 +17,21 @@ export const ITEM = 6
 export const FAIL = 7
 export const SHAPE = 8
 
-/** What two sides of a contract must agree on. */
+/** The part of a contract that both sides must agree on. */
 export interface Shape {
   readonly name: string
   readonly api: number
   readonly methods: Readonly<Record<string, MethodKind>>
 }
-/** What of `use` crosses as it is; its signal crosses as ABORT, or here when it has aborted before. */
+/** The part of a context that crosses. Its signal crosses as ABORT, or here when it has already aborted. */
 export interface WireContext extends Omit<CallContext, 'signal'> {
   readonly aborted?: WireError
 }
 
-/** The words of the channel. An id is the caller's; CALL to RETURN go from the caller, ANSWER to FAIL to it; ANSWER also ends a stream. */
+/**
+ * The messages of the channel. The caller chooses the id. CALL to RETURN go from the caller, ANSWER to FAIL to it. ANSWER also
+ * ends a stream.
+ */
 export type Message =
   | [typeof HELLO, protocol: number]
   | [typeof CALL, id: number, path: string, method: string, args: unknown[], ctx: WireContext]
@@ -40,12 +43,12 @@ export type Message =
   | [typeof FAIL, id: number, error: WireError]
   | [typeof SHAPE, path: string, shape: Shape]
 
-/** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
+/** Copies only the defined members of a context, because the other side is untrusted. */
 export function plainContext({ principal, requestId, ...more }: Omit<CallContext, 'signal'>): Omit<CallContext, 'signal'> {
   const { trace, traceState, deadline, idempotencyKey } = more
-  const told = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
-  if (traceState === undefined && idempotencyKey === undefined) return told
-  return { ...told, ...(traceState !== undefined && { traceState }), ...(idempotencyKey !== undefined && { idempotencyKey }) }
+  const plain = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
+  if (traceState === undefined && idempotencyKey === undefined) return plain
+  return { ...plain, ...(traceState !== undefined && { traceState }), ...(idempotencyKey !== undefined && { idempotencyKey }) }
 }
 
 const isId = Number.isSafeInteger
@@ -55,11 +58,11 @@ const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
 const isContext = (value: unknown) => {
   const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireContext>
-  const told = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
+  const plain = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
   return (
     isText(requestId) &&
     isPrincipal(Object(principal)) &&
-    told &&
+    plain &&
     isAbsentOr(Number.isFinite, deadline) &&
     isAbsentOr(isObject, aborted)
   )
@@ -81,7 +84,7 @@ const FORMS: Readonly<Record<number, readonly ((value: unknown) => boolean)[]>> 
   [SHAPE]: [isText, isShape],
 }
 
-/** Whether what came in has the form of a message: the far side may lie. */
+/** Whether received data has the form of a message, because the other side is untrusted. */
 export function isMessage(value: unknown): value is Message {
   return Array.isArray(value) && isId(value[0]) && (FORMS[value[0]]?.every((holds, i) => holds(value[i + 1])) ?? false)
 }
@@ -93,7 +96,7 @@ const PARTS: Readonly<Record<number, readonly [at: number, name: string]>> = {
   [FAIL]: [2, 'error'],
 }
 
-/** The place of a message that may not cross, if there is one. `label` is the path and method it belongs to. */
+/** Finds a value that cannot cross. `label` is the path and method of the message. */
 export function nonPlainPart(message: Message, label: string): string | undefined {
   const part = PARTS[message[0]]
   return part && findNonPlain(message[part[0]], `${label}.${part[1]}`)

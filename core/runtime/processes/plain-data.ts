@@ -4,14 +4,14 @@ const PLAIN = new Set<unknown>([Object.prototype, null, Array.prototype, Date.pr
 const isLeaf = (value: object): value is Date | Uint8Array => value instanceof Date || value instanceof Uint8Array
 
 /**
- * The first place of a value that may not cross a process, in words: `cheat.args[0].tools[0].b is a function`; `undefined` when all of it may.
- * Plain are JSON values, undefined, bigint, Date, Uint8Array, lists and objects without a class.
+ * Returns the first value that cannot cross a process, as text: `cheat.args[0].tools[0].b is a function`. Returns `undefined`
+ * for plain values: JSON values, undefined, bigint, Date, Uint8Array, lists and objects without a class.
  */
 export function findNonPlain(value: unknown, path: string): string | undefined {
   return walk(value, path, new Map(), new Set())
 }
 
-/** `above`: the objects that hold this one, with their paths; `done`: those found plain, so that shared ones are walked once. */
+/** `above`: the enclosing objects with their paths. `done`: objects found to be plain, so that shared ones are visited once. */
 function walk(value: unknown, path: string, above: Map<object, string>, done: Set<object>): string | undefined {
   if (typeof value === 'function' || typeof value === 'symbol') return `${path} is a ${typeof value}`
   if (typeof value !== 'object' || value === null || done.has(value)) return undefined
@@ -39,7 +39,7 @@ function nonPlainKind(value: object): string | undefined {
   return `${/^[AEIOU]/i.test(name) ? 'an' : 'a'} ${name}`
 }
 
-/** A deep copy of a plain value that nobody can change (the bytes of a Uint8Array are copied; JavaScript cannot freeze them). */
+/** Returns a deep, frozen copy of a plain value. Bytes of a Uint8Array are copied, because JavaScript cannot freeze them. */
 export function copyPlain<T>(value: T): T {
   return copy(value, new Map()) as T
 }
@@ -50,7 +50,7 @@ function copy(value: unknown, made: Map<object, unknown>): unknown {
   if (isLeaf(value)) return value instanceof Date ? Object.freeze(new Date(value)) : new Uint8Array(value)
   const twin: object = Array.isArray(value) ? [] : {}
   made.set(value, twin)
-  // Assigning would let a key named __proto__ change the prototype.
+  // An assignment would let a key named __proto__ change the prototype.
   for (const [key, member] of Object.entries(value))
     Object.defineProperty(twin, key, { value: copy(member, made), enumerable: true })
   return Object.freeze(twin)

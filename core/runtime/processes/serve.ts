@@ -17,10 +17,10 @@ import {
 } from './message.ts'
 
 export interface ServerOptions {
-  /** This side's name, for errors, and the far side's. */
+  /** The names of this side, for errors, and of the other side. */
   readonly self: string
   readonly name: string
-  /** Has aborted when the far side is gone. */
+  /** Aborted when the other side is gone. */
   readonly over: AbortSignal
   readonly post: (message: Message, label: string) => void
   readonly onError?: ((error: unknown, where: string) => void) | undefined
@@ -30,10 +30,10 @@ interface Offered {
   readonly shape: Shape
   readonly implementation: object
 }
-/** One call or stream that runs for the far side. */
+/** One call or stream that runs for the other side. */
 interface Running {
   readonly controller: AbortController
-  /** Of what it was asked with. */
+  /** Bytes of its arguments. */
   readonly bytes: number
   credit: number
   left: boolean
@@ -47,7 +47,7 @@ type Call = Extract<Message, readonly [typeof CALL, ...unknown[]]>
 export class Server {
   readonly #options: ServerOptions
   readonly #offers = new Map<string, Offered>()
-  /** What the far side thinks stands at a path, and the paths where it is right. */
+  /** The contracts that the other side expects by path, and the paths where they match. */
   readonly #asked = new Map<string, Shape>()
   readonly #alike = new Set<string>()
   readonly #running = new Map<number, Running>()
@@ -65,7 +65,7 @@ export class Server {
     return () => void (this.#offers.get(path) === mine && this.#offers.delete(path))
   }
 
-  /** Answers whether the message may be. */
+  /** Returns whether the message is valid. */
   take(message: Message, bytes: number): boolean {
     if (message[0] === CALL && this.#running.has(message[1])) return false
     if (message[0] === SHAPE) return this.#ask(message[1], message[2], bytes)
@@ -76,17 +76,17 @@ export class Server {
     return true
   }
 
-  /** Ends the work for one caller. */
+  /** Ends the work of one call. */
   drop(id: number): void {
     leave(this.#running.get(id), readerLeft())
   }
 
-  /** Throws CONTRACT_MISMATCH when something the far side reached has another form here. */
+  /** Throws CONTRACT_MISMATCH when the other side expects another contract. */
   check(): void {
     for (const path of this.#asked.keys()) this.#checkPath(path)
   }
 
-  /** The far side is gone: aborts what runs for it and ends its streams. */
+  /** Aborts all calls and ends all streams, because the other side is gone. */
   stop(): void {
     this.#offers.clear()
     for (const one of this.#running.values()) {
@@ -115,7 +115,7 @@ export class Server {
     const offered = this.#offers.get(path)
     if (!offered) throw nothingOffered(self, path)
     this.#checkPath(path)
-    // This side's own table says what there is: no word of the caller reaches a prototype or a private member.
+    // The method table of this side decides, so a caller reaches no prototype and no private member.
     if (!Object.hasOwn(offered.shape.methods, method)) throw methodUnknown(self, path, method)
     if (typeof Reflect.get(offered.implementation, method) !== 'function') throw methodUnknown(self, path, method)
     return offered
@@ -154,7 +154,7 @@ export class Server {
       post([ANSWER, id, value], label)
     } catch (error) {
       this.#end(id, one)
-      // A generator that was told to stop may well say so by throwing.
+      // A generator can react to its end by throwing.
       if (one.left && one.controller.signal.aborted) return post([ANSWER, id, undefined], label)
       if (codeOf(error) === undefined) onError?.(error, label)
       post([FAIL, id, toWire(error)], label)
@@ -165,14 +165,14 @@ export class Server {
 function leave(one: Running | undefined, reason: unknown) {
   if (!one) return
   one.left = true
-  // A generator that waits for its own source ends only when it is told; one that waits for its reader ends by itself.
+  // A generator that waits for its source ends only by its signal. One that waits for its reader ends on its own.
   if (one.wake) one.wake()
   else one.controller.abort(reason)
 }
 
 function addCredit(one: Running | undefined, items: number) {
   if (!one) return
-  // Room beyond the window would fill this side's memory, so nobody can ask for it.
+  // Credit beyond the window would fill the memory of this side.
   one.credit = Math.min(WINDOW, one.credit + Math.max(0, items))
   one.wake?.()
 }
@@ -181,7 +181,10 @@ function shapeDifference(theirs: Shape, ours: Shape): string | undefined {
   return theirs.name === ours.name ? differenceOf(theirs, ours) : `it is "${ours.name}" here and "${theirs.name}" there`
 }
 
-/** Runs a stream: asks its generator for the next item only while the reader has room for it. Leaving the loop runs its `finally`. */
+/**
+ * Runs a stream. It requests the next item only while the reader has credit. Leaving the loop runs the `finally` of the
+ * generator.
+ */
 async function pump(one: Running, items: AsyncIterable<unknown>, send: (item: unknown) => void): Promise<void> {
   for await (const item of items) {
     if (one.left) break

@@ -14,13 +14,13 @@ import {
   type WireContext,
 } from './message.ts'
 
-/** One call or stream under way, as its caller sees it. */
+/** One pending call or stream of the calling side. */
 interface PendingCall {
-  /** Takes an item of a stream; answers whether it may be: more than the window is a lie. */
+  /** Takes an item of a stream. Returns false when the item exceeds the window. */
   item(value: unknown, bytes: number): boolean
   done(value: unknown): void
   fail(error: unknown): void
-  /** Undoes what watches signal and deadline. */
+  /** Stops observing signal and deadline. */
   stop?: () => void
 }
 
@@ -28,29 +28,29 @@ type Method = (...args: unknown[]) => unknown
 
 /** The calling side of a channel. */
 export interface Caller {
-  /** Builds what is called like the far implementation: a plain object from the table, nothing else. */
+  /** Creates a stub: a plain object with the methods of the table. */
   stub(path: string, methods: Readonly<Record<string, MethodKind>>, only?: readonly string[]): Record<string, Method>
-  /** Answers whether the message may be. */
+  /** Returns whether the message is valid. */
   take(message: Message, bytes: number): boolean
   fail(id: number, error: unknown): void
-  /** The far side is gone: fails all that waits. */
+  /** Fails all pending calls, because the other side is gone. */
   stop(): void
 }
 interface CallerOptions {
-  /** The far side's name. */
+  /** The name of the other side. */
   readonly name: string
   readonly graceMs: number
-  /** Has aborted when the far side is gone. */
+  /** Aborted when the other side is gone. */
   readonly over: AbortSignal
   post(message: Message, label: string): void
   readonly callLimits: CallLimits
 }
-/** What a call or stream needs of the calling side. */
+/** The operations that calls and streams need of the calling side. */
 interface CallerLink extends CallerOptions {
   begin(waiting: PendingCall, path: string, method: string, args: unknown[], ctx: CallContext): number
-  /** Ends what waits, unless it has ended. */
+  /** Settles a call, unless it is already settled. */
   settle(id: number, how: (waiting: PendingCall) => void): void
-  /** Items of so many bytes have been read, or never will be. */
+  /** Releases credit for items that were read or dropped. */
   read(bytes: number): void
 }
 
@@ -71,7 +71,7 @@ export function createCaller(options: CallerOptions): Caller {
     waiting.set(id, one)
     options.post([CALL, id, path, method, args, wireContext(ctx)], label)
     if (options.over.aborted) settle(id, w => w.fail(options.over.reason))
-    // What may not cross has failed already.
+    // A call that could not be sent has already failed.
     if (waiting.has(id)) one.stop = follow(line, id, ctx, label)
     return id
   }
@@ -121,14 +121,17 @@ function streamOf(line: CallerLink, path: string, method: string): Method {
   }
 }
 
-/** The last argument, taken off the others. */
+/** Removes the context, the last argument, from the others. */
 function takeContext(args: unknown[], path: string, method: string): CallContext {
   const ctx = args.pop() as CallContext | undefined
   if (!(ctx?.signal instanceof AbortSignal)) throw contextMissing(`${path}.${method}`)
   return ctx
 }
 
-/** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
+/**
+ * The near end of a stream. Like every generator it starts with the first `next`. Unlike others it reads ahead, up to the
+ * window.
+ */
 async function* read(line: CallerLink, ctx: CallContext, begin: (waiting: PendingCall) => number): AsyncGenerator<unknown, void> {
   const items: (readonly [value: unknown, bytes: number])[] = []
   const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
@@ -141,7 +144,7 @@ async function* read(line: CallerLink, ctx: CallContext, begin: (waiting: Pendin
     state.wake?.()
     return items.push([value, bytes]) <= WINDOW
   }
-  // The reader leaves: the far generator runs its own `finally`, and what that throws comes here, as in one process.
+  // The reader leaves: the remote generator runs its `finally`, and its errors arrive here, as in one process.
   const leave = async () => {
     line.post([RETURN, id], '')
     const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
@@ -172,15 +175,15 @@ async function* read(line: CallerLink, ctx: CallContext, begin: (waiting: Pendin
   }
 }
 
-// An ABORT that follows the call would come too late: the method would begin unaware.
+// A later ABORT would come too late: the method would start without it.
 const wireContext = (ctx: CallContext): WireContext =>
   ctx.signal.aborted ? { ...plainContext(ctx), aborted: toWire(ctx.signal.reason) } : plainContext(ctx)
 
 const LONGEST_TIMER = 2 ** 31 - 1
 
 /**
- * Lets signal and deadline cross. What follows an abort is the far side's answer, as it would be in one process: it may still bring a partial result.
- * Only a far side that says nothing within the grace time is given up.
+ * Forwards signal and deadline. After an abort, the result of the other side counts, as in one process: it can be partial. Only
+ * a side that does not answer within the grace time is given up.
  */
 function follow(line: CallerLink, id: number, { signal, deadline }: CallContext, label: string): () => void {
   let timer: NodeJS.Timeout | undefined

@@ -6,45 +6,45 @@ import { createFrameReader, encodeFrame, type FrameBudget, MOST_BYTES, overBudge
 import { frameOverBudget } from './errors.ts'
 import { copyPlain } from './plain-data.ts'
 
-/** Carries plain values, in order, to one far side. What they mean is the channel's matter. */
+/** Carries plain values in order to the other side. The channel defines their meaning. */
 export interface Transport {
-  /** The channel checks each value before it is sent and names what is not plain. */
+  /** The channel checks each value before it is sent and names the part that is not plain. */
   readonly strict?: boolean
   /** Throws when the value cannot be sent. */
   send(value: unknown): void
   /**
-   * Once, before the first `send`. `bytes`: how long a value was on its way, where that is known. `gone` is called with the reason when nothing can come any
-   * more; `isBreach` where the far side has done what it may not.
+   * Call it once, before the first `send`. `bytes`: the encoded size of a value, where known. `gone` is called with the reason
+   * when the transport has ended; `isBreach`: because the other side broke the rules.
    */
   listen(receive: (value: unknown, bytes?: number) => void, gone: (why: string, isBreach?: boolean) => void): void
-  /** Sends what was given to `send`, then lets go. */
+  /** Sends pending values, then closes. */
   close(): void
 }
 
-/** What the far side of a socket may make this one hold, in bytes: of one message, and of what it does not read. */
+/** Limits of a socket in bytes: of one message, and of unread data. */
 export interface SocketLimits {
   readonly most?: number
-  /** Of a message to it, where it takes less than this side does. */
+  /** Maximum size of a sent message, if it is smaller than that of received ones. */
   readonly mostSent?: number
   readonly unread?: number
-  /** Of the values in a message. Default: none. */
+  /** Limits of the values in a received message. Default: none. */
   readonly budget?: FrameBudget
-  /** Of the values in a message to it. */
+  /** Limits of the values in a sent message. */
   readonly budgetSent?: FrameBudget
-  /** Runs what is to be done with a piece of what came in. */
+  /** Runs the processing of a received chunk. */
   readonly during?: (work: () => void) => void
-  /** Leaves this process as much time for others as what comes in takes. */
+  /** Pauses after each chunk for as long as its processing took. */
   readonly isFair?: boolean
 }
 
 const now = (work: () => void) => work()
 
-/** Bytes at once that may hold the words of thousands of calls. */
+/** Chunks of this size can hold thousands of calls. */
 const GULP = 16_384
 const FREE_MS = 5
 const LONGEST_REST_MS = 1000
 
-/** After a gulp, reads on when others had their turn, for as long as it took. */
+/** Reads on when other work has run for as long as the last chunk took. */
 function rest(socket: Socket): void {
   const begun = performance.now()
   const resume = () => void socket.resume()
@@ -58,16 +58,19 @@ function rest(socket: Socket): void {
 
 type Peer = ChildProcess | NodeJS.Process
 
-/** Over the IPC of a forked process (`serialization: 'advanced'`): for our own code only, as Node sets no limit to a message there. */
+/**
+ * A transport over the IPC of a forked process (`serialization: 'advanced'`). For trusted code only, because Node does not
+ * limit the size of messages there.
+ */
 export function ipcTransport(peer: Peer): Transport {
   const emitter: NodeJS.EventEmitter = peer
   return {
     send(value) {
-      // The callback takes the error of a far side that is gone; without it Node would emit it and end this process.
+      // The callback takes the error when the other side is gone. Without it, Node would emit the error and end this process.
       if (peer.connected) peer.send?.(value as Serializable, undefined, undefined, () => {})
     },
     listen(receive, gone) {
-      // Node and others may share the line: ours are lists.
+      // Node and others can share the IPC channel. Our messages are lists.
       emitter.on('message', (value: unknown) => Array.isArray(value) && receive(value))
       emitter.once('disconnect', () => gone('its IPC closed'))
       if (emitter === process) return
@@ -81,10 +84,11 @@ export function ipcTransport(peer: Peer): Transport {
 }
 
 /**
- * Over a local socket or an extra pipe of a child. V8's form rather than JSON: it knows bigint, Date, bytes and undefined and is faster; rather than one of
- * our own: it runs no code and makes no classes, a key `__proto__` stays a key, and Chromium reads its renderers' messages with it. Its limit is ours, so
- * a far side that is not trusted cannot make this one hold more than one frame of `most` bytes, nor more than `unread` bytes that it does not read, nor speak
- * Node's internal words; that is why isolated plugins are reached over this and not over Node's IPC.
+ * A transport over a local socket or an extra pipe of a child, in V8's serialization. Compared to JSON it is faster and
+ * supports bigint, Date, bytes and undefined. It runs no code and creates no classes, and a key `__proto__` stays a key.
+ * Chromium uses it for messages of its renderers. The limits are ours: an untrusted side can occupy at most one frame of `most`
+ * bytes and `unread` bytes that it does not read, and cannot send Node's internal messages. So isolated plugins use this
+ * transport instead of Node's IPC.
  */
 export function socketTransport(
   socket: Socket,
@@ -127,7 +131,7 @@ export function socketTransport(
   }
 }
 
-/** To a worker thread. */
+/** A transport to a worker thread. */
 export function portTransport(port: MessagePort): Transport {
   return {
     send: value => port.postMessage(value),
@@ -146,8 +150,8 @@ interface TransportListener {
 }
 
 /**
- * Two ends in one process that behave like two processes: every value is checked, copied and frozen, and arrives in a later turn of the loop.
- * With it tests show what would break across a real border.
+ * Two transports in one process that behave like two processes: every value is checked, copied and frozen, and arrives in a
+ * later turn of the event loop. Tests use it to find values that could not cross.
  */
 export function memoryTransport(): [Transport, Transport] {
   const ears: [TransportListener, TransportListener] = [{}, {}]

@@ -4,22 +4,25 @@ import type { HandledPlugin } from '../processes/handling.ts'
 import { type AnyWorker, infoOf, type WorkerInfo } from './worker-handle.ts'
 import type { SupervisorPeerHub } from './peer-hub.ts'
 
-/** Workers of one generation that a plugin may end or block within ten minutes until it is kept out. Fewer than what makes a crash loop. */
+/**
+ * Number of workers of one generation that a plugin can end or block within ten minutes before it is excluded. Smaller than the
+ * limit of a crash loop.
+ */
 const OFFENCES = 3
 const WINDOW_MS = 600_000
 
-/** Under which workers hear that a plugin is kept out (@svc/plugin-isolation takes it). */
+/** The topic under which workers learn about excluded plugins (see @svc/plugin-isolation). */
 const QUARANTINE = 'isolation.quarantine'
 
-/** What a plugin is blamed for. */
+/** An offence of a plugin. */
 interface Offence extends HandledPlugin {
-  /** How often within ten minutes, this time included. */
+  /** Number of offences within ten minutes, including this one. */
   readonly offences: number
-  /** It is kept out of the workers of this generation from here on. */
+  /** The plugin is now excluded from the workers of this generation. */
   readonly quarantined: boolean
 }
 
-/** A worker has ended while it handled a frame of a plugin that runs in a process of its own. */
+/** A worker ended while it handled a frame of an isolated plugin. */
 export interface BlamedEvent {
   readonly event: 'blamed'
   readonly worker: WorkerInfo
@@ -27,11 +30,11 @@ export interface BlamedEvent {
   readonly offence: Offence
 }
 
-/** Which plugins in processes of their own have ended or blocked workers by what they sent. A reload begins anew. */
+/** Records which isolated plugins ended or blocked workers by their messages. A reload starts anew. */
 export interface PluginBlame {
-  /** The file in which the next worker is to leave the trace of what it handled; undefined where there is no folder for it. */
+  /** The file in which the next worker leaves its trace; undefined without a folder. */
   newTrace(): string | undefined
-  /** Counts the end of a worker and reports it; the name of the plugin whose frame it handled then, where there is one. */
+  /** Records the end of a worker. Returns the plugin whose frame it handled, if any. */
   judge(member: AnyWorker, how: string): string | undefined
   excluded(generation: number): readonly HandledPlugin[]
 }
@@ -79,16 +82,16 @@ function remove(path: string): void {
   try {
     rmSync(path, { force: true })
   } catch {
-    // the next server of this process id does it
+    // The next server with this process id removes it.
   }
 }
 
-/** What a worker has left; its own user alone can write there. */
+/** Reads the trace of a worker. Only its own user can write there. */
 function takeTrace(path: string): HandledPlugin | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as HandledPlugin
   } catch {
-    return undefined // it handled none
+    return undefined // it handled no frame
   } finally {
     remove(path)
   }

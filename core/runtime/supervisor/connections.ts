@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 
-/** An address of this machine; port 0 stands for any that is free. */
+/** An address of this machine. Port 0 means any free port. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
@@ -10,23 +10,23 @@ export interface ListenAddress {
 
 /** A port that is open for a worker. */
 export interface OpenPort {
-  /** Names the port in the messages between supervisor and worker. */
+  /** Identifies the port in messages between supervisor and worker. */
   readonly id: number
   readonly port: number
 }
 
-/** What a connection is sent to a worker with. */
+/** The message with which a connection is sent to a worker. */
 interface Handover {
   readonly connection: number
   readonly port: number
 }
 
-/** What a worker answers as soon as it has the connection. */
+/** The message of a worker that has received a connection. */
 interface Taken {
   readonly taken: number
 }
 
-/** Asks a worker for a connection that it has not taken, and its answer, which comes after `taken` if ever that comes. */
+/** Asks a worker about a connection that it has not confirmed. The answer comes after a possible `taken`. */
 interface Asked {
   readonly asked: number
 }
@@ -34,19 +34,19 @@ interface Missed {
   readonly missed: number
 }
 
-/** Waiting connections of one port; each holds a descriptor of the supervisor. */
+/** Maximum number of waiting connections of one port. Each occupies a descriptor of the supervisor. */
 const MAX_WAITING = 4_096
 const WAIT_MS = 30_000
-/** Between two reports of closed connections. */
+/** Minimum time between two reports of closed connections. */
 const REPORT_MS = 1_000
-/** Until a worker that could not be sent a connection is tried again. */
+/** Delay before a worker that could not be sent a connection is tried again. */
 const RETRY_MS = 100
-/** Until a worker that has not taken what it was sent is asked whether it reached it. */
+/** Delay before a worker is asked about an unconfirmed connection. */
 const ASK_MS = 1_000
 
-/** Limits for connections that no worker can take at the moment. */
+/** Limits of connections that no worker can take at the moment. */
 export interface WaitLimits {
-  /** Connections that wait at a port. Default 4,096. */
+  /** Maximum number of waiting connections per port. Default 4,096. */
   readonly maxWaiting?: number
   /** Milliseconds that a connection waits. Default 30,000. */
   readonly waitMs?: number
@@ -58,20 +58,21 @@ interface ConnectionsOptions extends WaitLimits {
 }
 
 /**
- * The listening sockets of a server. The supervisor owns them and hands each connection to one of the workers, as the documentation of child_process shows
- * (`pauseOnConnect`, `send` with a socket). Each worker gets the next connection when it has taken the one before, so a busy worker holds one at most.
- *
- * - A connection that no worker can take waits, bounded in number and time. So a crash refuses no connection, also where there is one worker.
- * - A connection that a worker was sent and did not take before it died is closed: part of its request may be lost with that worker.
- *
- * Measured with two workers and `Connection: close`, 6,000 requests from 64 clients: node:cluster (SCHED_RR) and this cost the same, 0.05 to 0.08 ms of CPU in
- * the supervisor a connection and none a request. Workers that share the handle (`send('server', server)`) cost it nothing and half in themselves, but divide
- * 64 simultaneous connections 1 to 63 and 2,000 successive ones 438 to 1,562; and a `net.Server` of the supervisor that keeps the handle open accepts as well.
+ * The listening sockets of a server. The supervisor owns them and sends each connection to one of the workers, as the
+ * documentation of child_process shows (`pauseOnConnect`, `send` with a socket). Each worker gets the next connection when it
+ * has confirmed the previous one, so a busy worker holds at most one.
+ * - A connection that no worker can take waits, limited in number and time. So a crash refuses no connection, even with one
+ *   worker.
+ * - A connection that a worker did not confirm before it died is closed: part of its request can be lost with that worker.
+ * Measured with two workers and `Connection: close`, 6,000 requests from 64 clients: node:cluster (SCHED_RR) and this cost the
+ * same, 0.05 to 0.08 ms of CPU in the supervisor per connection and none per request. Workers that share the handle
+ * (`send('server', server)`) cost it nothing and half in themselves, but divide 64 simultaneous connections 1 to 63 and 2,000
+ * successive ones 438 to 1,562. In addition, a `net.Server` of the supervisor that keeps the handle open accepts as well.
  */
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #ports = new Set<Port>()
-  /** The port that a host got for port 0: it gets the same one after a pause. */
+  /** The port that the system assigned for port 0. It is reused after a pause. */
   readonly #given = new Map<string, number>()
   #closed = 0
   #reporting: NodeJS.Timeout | undefined
@@ -80,7 +81,7 @@ export class Connections {
     this.#options = options
   }
 
-  /** Listens for a worker, or adds it to those that listen at this address. Throws what `net.Server` reports, such as EADDRINUSE. */
+  /** Listens for a worker, or adds it to the workers of this address. Throws errors of `net.Server`, such as EADDRINUSE. */
   async listen(worker: ChildProcess, { host, port: asked }: ListenAddress): Promise<OpenPort> {
     const address = { host, port: asked === 0 ? (this.#given.get(host) ?? 0) : asked }
     const port = [...this.#ports].find(one => !one.isClosed && one.isAt(address)) ?? this.#open(address)
@@ -95,17 +96,20 @@ export class Connections {
     }
   }
 
-  /** From now on the worker gets connections of the ports that it listens at, and these stay open without it. */
+  /** Starts to send connections to the worker. Its ports then stay open without it. */
   serve(worker: ChildProcess): void {
     for (const port of this.#ports) if (port.users.has(worker)) port.serve(worker)
   }
 
-  /** From now on the worker gets no new connection. */
+  /** Stops sending connections to the worker. */
   leave(worker: ChildProcess): void {
     for (const port of this.#ports) port.leave(worker)
   }
 
-  /** The process has ended: closes what it did not take, and ports at which only this worker ever listened without having served. */
+  /**
+   * Cleans up after a dead process: closes its unconfirmed connections, and ports at which only this worker listened and never
+   * served.
+   */
   forget(worker: ChildProcess): void {
     for (const port of this.#ports) {
       port.forget(worker)
@@ -119,12 +123,12 @@ export class Connections {
     for (const port of this.#ports) if (!port.users.has(worker)) port.close()
   }
 
-  /** Closes what waits: it may hold the descriptors without which no worker can be forked. */
+  /** Closes waiting connections, because they can occupy the descriptors that a fork needs. */
   shed(): void {
     for (const port of this.#ports) port.shed()
   }
 
-  /** Closes all ports and what waits at them; connections are refused until a worker listens again. */
+  /** Closes all ports and waiting connections. Connections are refused until a worker listens again. */
   close(): void {
     for (const port of this.#ports) port.close()
     clearTimeout(this.#reporting)
@@ -157,20 +161,20 @@ interface Waiting {
 let ports = 0
 let connections = 0
 
-/** One listening socket: the connections that wait, the workers that are free for one, and what was sent and is not taken yet. */
+/** One listening socket, with waiting connections, free workers, and unconfirmed connections. */
 class Port {
   readonly id = ++ports
   readonly listening: Promise<number>
   /** Workers that listen here, serving or not. */
   readonly users = new Set<ChildProcess>()
-  /** A worker has served here: the port stays open until the next generation listens elsewhere. */
+  /** A worker has served here, so the port stays open until the next generation listens elsewhere. */
   isKept = false
   isClosed = false
   readonly #address: ListenAddress
   readonly #limits: Required<WaitLimits> & ConnectionsOptions
   readonly #server: Server
   readonly #serving = new Set<ChildProcess>()
-  /** In the order in which they get the next connections. */
+  /** In the order in which they get connections. */
   readonly #free = new Set<ChildProcess>()
   readonly #sent = new Map<number, { readonly worker: ChildProcess; readonly waiting: Waiting; readonly late: NodeJS.Timeout }>()
   #waiting: Waiting[] = []
@@ -180,7 +184,7 @@ class Port {
   constructor(address: ListenAddress, limits: Required<WaitLimits> & ConnectionsOptions) {
     this.#address = address
     this.#limits = limits
-    // http.Server sets noDelay for the connections that it accepts itself
+    // http.Server sets noDelay only for connections that it accepts itself.
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, socket => this.#accept(socket))
     this.listening = once(this.#server.listen({ ...address }), 'listening').then(() => {
       this.#bound = (this.#server.address() as AddressInfo).port
@@ -234,7 +238,7 @@ class Port {
   }
 
   #accept(socket: Socket) {
-    socket.on('error', () => {}) // its client is gone: the worker that takes it sees that
+    socket.on('error', () => {}) // its client is gone, which the worker that takes it will see
     if (this.#waiting.length >= this.#limits.maxWaiting) return this.#refuse([socket])
     this.#waiting.push({ socket, until: performance.now() + this.#limits.waitMs })
     this.#dispatch()
@@ -255,13 +259,13 @@ class Port {
     const late = setTimeout(() => this.#ask(id, worker), ASK_MS)
     this.#sent.set(id, { worker, waiting, late })
     const message: Handover = { connection: id, port: this.id }
-    // kept open here, so that a connection that could not be sent goes to another worker
+    // Kept open here, so that a connection that could not be sent goes to another worker.
     worker.send(message, waiting.socket, { keepOpen: true }, error => {
       if (!error || !this.#unsent(id)) return
       if (this.isClosed) return void waiting.socket.destroy()
       this.#waiting.unshift(waiting)
       this.#dispatch()
-      // most likely it has died, and its exit is reported next
+      // Most likely the worker has died, and its exit is reported next.
       if (worker.connected) setTimeout(() => this.#release(worker), RETRY_MS)
     })
   }
@@ -269,12 +273,12 @@ class Port {
   #taken(id: number, worker: ChildProcess) {
     const waiting = this.#unsent(id)
     if (!waiting) return
-    // closes the supervisor's copy only
+    // Closes the supervisor's copy only.
     waiting.socket.destroy()
     this.#release(worker)
   }
 
-  /** A process without a free descriptor gets a message and no socket: Node drops both there without an error. */
+  /** Without a free descriptor, a process gets a message without a socket: Node then drops both without an error. */
   #ask(id: number, worker: ChildProcess) {
     const asked: Asked = { asked: id }
     if (worker.connected) worker.send(asked, undefined, undefined, () => {})
@@ -319,17 +323,17 @@ class Port {
   }
 }
 
-/** What a worker does with the connections of one port. */
+/** Handles the connections of one port in a worker. */
 export type TakeConnection = (socket: Socket) => void
 
-/** The worker's side: takes each connection that the supervisor sends and says so. */
+/** The worker's side: takes each connection that the supervisor sends and confirms it. */
 export function receiveConnections(): Map<number, TakeConnection> {
   const takers = new Map<number, TakeConnection>()
-  const tell = (word: Taken | Missed) => void (process.connected && process.send!(word, undefined, undefined, () => {}))
+  const reply = (word: Taken | Missed) => void (process.connected && process.send!(word, undefined, undefined, () => {}))
   process.on('message', (message: unknown, socket: Socket | undefined) => {
-    if (isAsked(message)) return tell({ missed: message.asked })
+    if (isAsked(message)) return reply({ missed: message.asked })
     if (!isHandover(message)) return
-    tell({ taken: message.connection })
+    reply({ taken: message.connection })
     const take = takers.get(message.port)
     if (!socket || !take) return void socket?.destroy()
     take(socket)

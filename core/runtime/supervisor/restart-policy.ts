@@ -1,38 +1,38 @@
 import { backoffDelay } from '@svc/core'
 
-/** How patient a supervisor is with workers that die. */
+/** How a supervisor reacts to dying workers. */
 export interface RestartPolicy {
-  /** Milliseconds until the second successor in a row is brought up, doubled from there up to 10 s. Default 200. */
+  /** Delay of the second restart in a row in milliseconds, doubled from there up to 10 s. Default 200. */
   readonly firstMs?: number
-  /** Milliseconds: who has served so long was no part of a crash loop. Default 5,000. */
+  /** Milliseconds of service after which a worker does not count as part of a crash loop. Default 5,000. */
   readonly stableMs?: number
-  /** So many deaths in a row, for each worker that should run, are a crash loop. Default 5. */
+  /** Number of deaths in a row, per configured worker, that make a crash loop. Default 5. */
   readonly deaths?: number
 }
 
-/** How long the workers had been ready when one died, and how many should run. */
+/** How long a worker served before it died, and how many should run. */
 export interface WorkerDeath {
   readonly ms: number
-  /** Of those that live on. */
+  /** Service times of the remaining workers. */
   readonly others: readonly number[]
   readonly workers: number
-  /** A plugin is blamed for it: it is kept out before that could be a crash loop. */
+  /** A plugin is to blame: it is excluded before a crash loop can arise. */
   readonly isBlamed?: boolean
 }
 
-/** What a death means. */
+/** The reaction to a death. */
 export interface RestartDecision {
-  /** Milliseconds until the successor is brought up. */
+  /** Milliseconds before the restart. */
   readonly delayMs: number
   /** Deaths in a row. */
   readonly deaths: number
-  /** Enough of them for a crash loop. */
+  /** Whether this is a crash loop. */
   readonly isLoop: boolean
-  /** And nobody lives on who has served for long: there is nothing left to wait for. */
+  /** Whether it is a crash loop and no remaining worker is stable, so the server gives up. */
   readonly isHopeless: boolean
 }
 
-/** Judges the deaths of workers: the successor of one that was stable comes at once, that of the next ones after 0.2 s, doubled up to 10 s. */
+/** Creates a restart policy: the successor of a stable worker starts at once, the next ones after 0.2 s, doubled up to 10 s. */
 export function createRestartPolicy({
   firstMs = 200,
   stableMs = 5_000,

@@ -19,28 +19,30 @@ import {
 } from './worker-handle.ts'
 import { SupervisorPeerHub } from './peer-hub.ts'
 
-/** What the supervisor takes from a generation's first report: it reads no configuration itself. */
+/** Settings from the first report of a generation. The supervisor itself reads no configuration. */
 interface SupervisorSettings {
-  /** How many workers run. Default 1. */
+  /** Number of workers. Default 1. */
   readonly count?: number
-  /** Milliseconds that draining workers have when the server ends, before they are killed. Default 30,000. */
+  /** Milliseconds that workers drain when the server stops, before they are killed. Default 30,000. */
   readonly drainLimitMs?: number
-  /** Milliseconds that requests have to end in workers that were replaced; they are killed somewhat later. Default 30,000. */
+  /** Milliseconds that requests have to end in replaced workers, which are killed somewhat later. Default 30,000. */
   readonly swapLimitMs?: number
-  /** Milliseconds without a sign of life after which a worker is killed. Default 10,000. */
+  /** Milliseconds without a heartbeat after which a worker is killed. Default 10,000. */
   readonly hangLimitMs?: number
-  /** More environment for the workers that come later. */
+  /** Additional environment of later workers. */
   readonly env?: NodeJS.ProcessEnv
-  /** Plain data for the workers that come later in this generation, so that they are like their first whatever has happened to the disk meanwhile. */
+  /** Plain data for later workers of this generation, so that they match the first one even if files have changed. */
   readonly inherited?: unknown
 }
 
 export interface SupervisorOptions<R> extends SpawnOptions, WaitLimits {
-  /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. It gets no connections meanwhile. Default 1,000. */
+  /**
+   * Milliseconds that the first worker of a new generation must live before it replaces the old ones, because work that a
+   * plugin starts in its setup can end it. It gets no connections meanwhile. Default 1,000.
+   */
   readonly trialMs?: number
-  /** A folder of the user's own, in which workers leave the trace of what they handled when they ended: without it no plugin is blamed for that. */
+  /** A private folder for the traces of workers. Without it, no plugin is blamed for the end of a worker. */
   readonly traceFolder?: string
-  /** With workers that die. */
   readonly restartPolicy?: RestartPolicy
   settings?(report: R): SupervisorSettings
   onEvent?(event: SupervisorEvent<R>): void
@@ -55,10 +57,13 @@ export type SupervisorEvent<R> =
   | { readonly event: 'replacing'; readonly delayMs: number }
   /** Connections were closed because no worker took them in time, or too many waited. At most once a second. */
   | { readonly event: 'unserved'; readonly count: number }
-  /** Workers die in a row, and others serve: it goes on trying. */
+  /** Workers die in a row while others serve. The supervisor keeps trying. */
   | { readonly event: 'looping'; readonly deaths: number; readonly how: string; readonly delayMs: number }
 
-/** `starting` → `running` or `failed`; `running` → `failed` by a crash loop; each → `stopping` → `stopped`. A running host never changes: new code means new workers. */
+/**
+ * `starting` → `running` or `failed`; `running` → `failed` by a crash loop; each → `stopping` → `stopped`. A running host never
+ * changes: new code means new workers.
+ */
 type SupervisorState<R> =
   | { readonly state: 'starting' }
   | { readonly state: 'running'; readonly report: R; readonly settings: SupervisorSettings }
@@ -66,37 +71,40 @@ type SupervisorState<R> =
   | { readonly state: 'stopping' }
   | { readonly state: 'stopped' }
 
-/** What a reload has done. */
+/** Result of a successful reload. */
 export interface ReloadOutcome<R> {
   readonly report: R
-  /** Those that serve now, and those that end what they had begun. */
+  /** Serving workers and draining ones. */
   readonly workers: readonly WorkerInfo[]
 }
 
 export interface Supervisor<R> extends AsyncDisposable {
   readonly state: SupervisorState<R>
   readonly workers: readonly WorkerInfo[]
-  /** Settles when it gave up: with the crash loop's error. */
+  /** Resolves to the crash loop's error when the supervisor gives up. */
   readonly gaveUp: Promise<SvcError>
-  /** Brings up the first worker and, by its settings, the others; answers with its report. Throws START_FAILED with its problems. */
+  /** Starts the first worker and then the others. Resolves to its report. Throws START_FAILED with its problems. */
   start(): Promise<R>
   /**
-   * Brings up the next workers from what is on disk now; when they are ready, lets the old ones drain. Throws START_FAILED with all problems: then the old
-   * ones serve on. One after the other; waits while two generations drain.
+   * Starts workers from the current files and drains the old ones when the new ones are ready. Throws START_FAILED with all
+   * problems; the old ones then keep serving. Reloads run one after the other, and wait while two generations drain.
    */
   reload(): Promise<ReloadOutcome<R>>
   /**
-   * Lets all workers drain, does the work while there is none (connections are refused meanwhile), and brings up the next ones from what is on disk then.
-   * Throws START_FAILED when they cannot start: it has given up then.
+   * Drains all workers, does the work while none runs (connections are refused), and starts workers from the current files.
+   * Throws START_FAILED when they cannot start; the supervisor has then given up.
    */
   pause(work: () => Promise<void>): Promise<ReloadOutcome<R>>
-  /** Lets the workers drain, kills them at the limit or at the second call; resolves when the last has gone. */
+  /** Drains the workers and kills them at the limit or at the second call. Resolves when the last one has exited. */
   stop(): Promise<void>
 }
 
 const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, TRIAL_MS, FORK_AGAIN_MS] = [30_000, 10_000, 2_000, 1_000, 1_000]
 
-/** Owns the listening sockets, hands connections to workers and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
+/**
+ * Owns the listening sockets, sends connections to workers and switches between their generations. It loads no plugin, reads no
+ * configuration and writes no output. One per process.
+ */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
   return new WorkerPool(options)
 }
@@ -123,7 +131,7 @@ class WorkerPool<R> implements Supervisor<R> {
     this.#connections = new Connections({ ...options, onClosed: count => this.#emit({ event: 'unserved', count }) })
     this.#judge = createRestartPolicy(options.restartPolicy)
     this.#blame = createBlame(options.traceFolder, this.#hub, event => this.#emit(event))
-    // Whoever did not call start hears of its failure through the state.
+    // A program that did not call start reads the failure from the state.
     this.#started.promise.catch(() => {})
   }
 
@@ -145,7 +153,7 @@ class WorkerPool<R> implements Supervisor<R> {
   }
 
   reload(): Promise<ReloadOutcome<R>> {
-    // one that waits reads what is on the disk when its turn comes: it serves all who ask until then
+    // A waiting reload reads the files when its turn comes, so all callers until then share it.
     this.#waiting ??= this.#turn.then(() => this.#swap())
     this.#turn = this.#waiting.catch(() => {})
     return this.#waiting
@@ -193,14 +201,14 @@ class WorkerPool<R> implements Supervisor<R> {
     return { ...reloaded, workers: this.workers }
   }
 
-  /** The first of the next generation. */
+  /** Starts the first worker of the next generation. */
   #startLeader(): WorkerHandle<R> {
     const leader = this.#bringUp(this.#generation + 1)
     leader.trial = true
     return leader
   }
 
-  /** It serves: the others follow. What fails from here on is replaced, as ever. */
+  /** Starts the others when the first one serves. From here on, failing workers are replaced as usual. */
   async #followLeader(leader: WorkerHandle<R>): Promise<ReloadOutcome<R>> {
     const report = await leader.up.promise
     leader.trial = false
@@ -214,7 +222,7 @@ class WorkerPool<R> implements Supervisor<R> {
 
   async #pauseFor(work: () => Promise<void>): Promise<ReloadOutcome<R>> {
     this.#mustRun()
-    this.#generation++ // nobody replaces a worker that has died before
+    this.#generation++ // workers that have died before are not replaced
     this.#connections.close()
     await drainAll([...this.#members], this.#connections, this.#settings.drainLimitMs ?? LIMIT_MS)
     await work()
@@ -284,7 +292,7 @@ class WorkerPool<R> implements Supervisor<R> {
   readonly #onFailed = (member: WorkerHandle<R>, problems: readonly SvcError[]) => {
     member.problems = problems
     clearTimeout(member.timer)
-    // It ends by itself once its log is written.
+    // The worker exits on its own once its log is written.
     member.timer = setTimeout(() => killWorker(member), FAILED_EXIT_MS)
     this.#emit({ event: 'failed', worker: infoOf(member), problems })
   }
@@ -300,7 +308,7 @@ class WorkerPool<R> implements Supervisor<R> {
     member.gone.resolve()
     if (this.#state.state === 'starting') this.#fail(problems)
     else if (this.#state.state === 'running' && isMissed(member, this.#generation))
-      this.#replace(member, how, !!culprit || member.process.pid === undefined) // what was not forked did not crash
+      this.#replace(member, how, !!culprit || member.process.pid === undefined) // a worker that was not forked did not crash
     else if (this.#state.state === 'stopping' && this.#members.size === 0) this.#finish()
   }
 
@@ -316,7 +324,7 @@ class WorkerPool<R> implements Supervisor<R> {
       try {
         this.#bringUp(generation)
       } catch {
-        // what fork throws, such as want of memory, may be over in a moment
+        // An error of fork, such as lack of memory, can be temporary.
         this.#emit({ event: 'replacing', delayMs: FORK_AGAIN_MS })
         this.#later(FORK_AGAIN_MS, bringUp)
       }

@@ -13,29 +13,29 @@ import { type DrainRequest, EXCLUDED, SUCCESSOR, Supervision, TRACE, WorkerContr
 export interface WorkerInfo {
   readonly pid: number
   readonly state: 'starting' | 'ready' | 'draining'
-  /** Grows with each reload. */
+  /** Increases with each reload. */
   readonly generation: number
   /** Unix time in milliseconds. */
   readonly startedAt: number
 }
 
-/** One worker, as the supervisor holds it. */
+/** One worker, with the report of its start. */
 export interface WorkerHandle<R> extends AnyWorker {
-  /** Its report, or why it did not come up: settled once it is ready or gone. */
+  /** Settles when the worker is ready (with its report) or has failed. */
   readonly up: PromiseWithResolvers<R>
 }
 
-/** What is known of a worker whatever it reports. */
+/** One worker, whatever its report. */
 export interface AnyWorker {
   readonly process: ChildProcess
   readonly channel: Channel
   readonly control: WorkerControl
   readonly generation: number
   readonly startedAt: number
-  /** The file in which it leaves whose frame it handled when it ended. */
+  /** The file in which it leaves its trace. */
   readonly trace: string | undefined
   readonly gone: PromiseWithResolvers<void>
-  /** A reload stands or falls with it: nobody replaces it. */
+  /** The first worker of a reload: when it fails, the reload fails and it is not replaced. */
   trial: boolean
   state: WorkerInfo['state']
   /** `performance.now()` when it was ready. */
@@ -44,11 +44,11 @@ export interface AnyWorker {
   timer: NodeJS.Timeout | undefined
 }
 
-/** How long it has been ready. */
+/** Milliseconds since it was ready. */
 export const servedMs = ({ readyAt }: Pick<AnyWorker, 'readyAt'>): number =>
   readyAt === undefined ? 0 : performance.now() - readyAt
 
-/** What a worker may need to end once its requests have ended, before it is killed. */
+/** Milliseconds that a worker has to close after its requests have ended, before it is killed. */
 const CLOSE_MS = 15_000
 
 interface ForkOptions {
@@ -59,25 +59,25 @@ interface ForkOptions {
 }
 
 const START_MS = 120_000
-/** Longer than it takes to import all plugins from a cold and slow disk. */
+/** Longer than the import of all plugins from a cold and slow disk. */
 const BLOCKED_MS = 30_000
 
 export interface SpawnOptions extends ForkOptions {
-  /** Milliseconds a worker has until it reports. Default 120,000. */
+  /** Milliseconds until a worker must report. Default 120,000. */
   readonly startLimitMs?: number
-  /** Milliseconds without a sign of life after which a worker that starts is killed. Default 30,000. */
+  /** Milliseconds without a heartbeat after which a starting worker is killed. Default 30,000. */
   readonly blockedLimitMs?: number
 }
 
-/** What a new worker comes into. */
+/** Context of a new worker. */
 export interface SpawnContext<R> {
   readonly hub: SupervisorPeerHub
   readonly connections: Connections
   readonly generation: number
   readonly env: NodeJS.ProcessEnv | undefined
-  /** What the first of its generation has left; absent for the first. */
+  /** Data of the first worker of the generation. Absent for the first one. */
   readonly inherited: unknown
-  /** The file in which it is to leave whose frame it handles; `undefined`: nowhere. */
+  /** The file for its trace, if any. */
   readonly trace: string | undefined
   /** Plugins that it must not start. */
   readonly excluded: readonly HandledPlugin[]
@@ -86,7 +86,7 @@ export interface SpawnContext<R> {
   onExit(member: WorkerHandle<R>, how: string): void
 }
 
-/** Forks a worker and attends to its line until it is gone. */
+/** Forks a worker and serves its channel until it exits. */
 export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
   const { hub, connections, generation, inherited, trace, excluded } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
@@ -125,7 +125,7 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
     place.onExit(member, how)
   }
   member.process.once('exit', (code, signal) => end(signal ?? `code ${code}`))
-  // what could not be forked (no descriptor or no process left) has an error and no exit
+  // A process that could not be forked (no descriptor or process left) emits an error and no exit.
   if (member.process.pid === undefined)
     member.process.once('error', error => {
       connections.shed()
@@ -134,7 +134,7 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
   return member
 }
 
-/** The port of `--inspect` is the supervisor's: a worker takes any that is free. */
+/** The supervisor uses the port of `--inspect`; a worker takes any free one. */
 const withOwnDebugPort = (arg: string) => arg.replace(/^(--inspect(?:-brk|-wait)?)(?:=.*)?$/, '$1=0')
 
 function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number): WorkerHandle<R> {
@@ -144,11 +144,11 @@ function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation
     env: { ...process.env, ...env, ...more },
     serialization: 'advanced',
   })
-  // Node would end this process for an error that nobody hears.
+  // Node would end this process for an error without a listener.
   child.on('error', () => {})
   const channel = openChannel(ipcTransport(child), { name: `worker ${child.pid}`, self: 'supervisor' })
   const up = Promise.withResolvers<R>()
-  // Whoever waits for it hears of it; for the others there are events.
+  // Callers that wait get the error; all others get events.
   up.promise.catch(() => {})
   return {
     process: child,
@@ -167,7 +167,7 @@ function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation
   }
 }
 
-/** Sends it no new connection, and lets it end what it has begun; kills it `killMs` later. */
+/** Stops sending connections to a worker and lets it end its work. Kills it after `killMs`. */
 async function drainMember(member: AnyWorker, connections: Connections, wish: DrainRequest, killMs: number): Promise<void> {
   const { control, channel } = member
   clearTimeout(member.timer)
@@ -177,13 +177,13 @@ async function drainMember(member: AnyWorker, connections: Connections, wish: Dr
   await control.drain(wish, systemContext(channel.signal)).catch(() => killWorker(member))
 }
 
-/** Lets all of them end what they have begun; resolves when they are gone. */
+/** Drains all workers and resolves when they have exited. */
 export async function drainAll(members: readonly AnyWorker[], connections: Connections, limitMs: number): Promise<void> {
   await Promise.all(members.map(member => drainMember(member, connections, { successor: false }, limitMs)))
   await Promise.all(members.map(member => member.gone.promise))
 }
 
-/** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
+/** Ends a replaced worker: one that has served drains, one that has not is killed. */
 export async function retire(member: AnyWorker, connections: Connections, limitMs: number): Promise<void> {
   if (member.state === 'draining') return
   if (member.state === 'ready') return drainMember(member, connections, { successor: true, limitMs }, limitMs + CLOSE_MS)
@@ -191,10 +191,10 @@ export async function retire(member: AnyWorker, connections: Connections, limitM
   killWorker(member)
 }
 
-/** So many generations may drain when the next one is begun; one more drains when it is ready. */
+/** Maximum number of draining generations when a new one starts. One more drains when it is ready. */
 const DRAINING = 1
 
-/** Waits until so few generations drain that one more may. */
+/** Waits until few enough generations drain. */
 export async function waitForDrainSlot(members: ReadonlySet<AnyWorker>): Promise<void> {
   const draining = [...members].filter(member => member.state === 'draining')
   if (new Set(draining.map(member => member.generation)).size <= DRAINING) return
@@ -211,11 +211,11 @@ export const infoOf = ({ process: child, state, generation, startedAt }: AnyWork
   startedAt,
 })
 
-/** Whether a worker of this generation that is gone must be replaced. */
+/** Whether an exited worker of this generation must be replaced. */
 export const isMissed = ({ state, trial, generation }: AnyWorker, current: number): boolean =>
   state !== 'draining' && !trial && generation === current
 
-/** Looks within the limit. Looks are counted, not milliseconds: a machine that slept has not looked. */
+/** Heartbeats within the limit. They are counted, so that a machine that slept does not kill its workers. */
 const LOOKS = 5
 
 interface HeartbeatState {
@@ -224,8 +224,8 @@ interface HeartbeatState {
 }
 
 /**
- * Asks what `alive` names for a sign of life, five times within `limitMs`, and calls `hangs` for one that has given none: the loop of its events is blocked.
- * Returns what ends it.
+ * Sends five heartbeats within `limitMs` to each of `alive`, and calls `onHang` for one that answered none: its event loop is
+ * blocked. Returns a function that stops.
  */
 export function watchHeartbeats<M extends object>(
   limitMs: number,
@@ -243,7 +243,7 @@ export function watchHeartbeats<M extends object>(
   const send = (member: M, beat: HeartbeatState) => {
     beat.waiting = true
     const heard = () => Object.assign(beat, { misses: 0, waiting: false })
-    // whoever is gone has no heart to watch
+    // A worker that is gone needs no heartbeat.
     ask(member).then(heard, heard)
   }
   const timer = setInterval(() => {

@@ -7,13 +7,13 @@ import { type ListenAddress, type OpenPort, receiveConnections, type TakeConnect
 import { noSupervisor } from './errors.ts'
 import { createPeerLink, type PeerLink } from './peer-link.ts'
 
-/** What the supervisor hears from a worker. */
+/** What the supervisor offers to a worker. */
 export interface Supervision {
   ready(report: unknown, ctx: CallContext): Promise<void>
   failed(problems: readonly WireError[], ctx: CallContext): Promise<void>
-  /** What the first worker of this one's generation has left for those after it. */
+  /** Data of the first worker of this generation for later ones. */
   inherited(ctx: CallContext): Promise<unknown>
-  /** Opens a port for this worker; connections come once it has reported that it is ready. */
+  /** Opens a port for this worker. Connections arrive after it has reported that it is ready. */
   listen(address: ListenAddress, ctx: CallContext): Promise<OpenPort>
 }
 export const Supervision = defineService<Supervision>('supervision', {
@@ -21,57 +21,62 @@ export const Supervision = defineService<Supervision>('supervision', {
   methods: { ready: 'call', failed: 'call', inherited: 'call', listen: 'call' },
 })
 
-/** In the environment of a worker whose generation serves already. */
+/** Variable of a worker whose generation already serves. */
 export const SUCCESSOR = 'SVC_SUCCESSOR'
 
-/** In the environment of a worker: the file in which it leaves the trace of what it handled, and what is kept out of it, as JSON. */
+/** Variables of a worker: the file for its trace, and the excluded plugins as JSON. */
 export const TRACE = 'SVC_TRACE'
 export const EXCLUDED = 'SVC_EXCLUDED'
 
-/** How a worker is to end. */
+/** How a worker should end. */
 export interface DrainRequest {
-  /** Others take the new work meanwhile: open connections are left to their own end. */
+  /** Others take the new work, so open connections end on their own. */
   readonly successor: boolean
-  /** Milliseconds that what runs has to end. */
+  /** Milliseconds that running work has to end. */
   readonly limitMs?: number
 }
 
-/** What a worker is told. */
+/** What a worker offers to the supervisor. */
 export interface WorkerControl {
-  /** Answers at once; the worker ends when it has drained. */
+  /** Returns at once. The worker exits when it has drained. */
   drain(wish: DrainRequest, ctx: CallContext): Promise<void>
-  /** A sign of life of its event loop. */
+  /** A heartbeat of its event loop. */
   beat(ctx: CallContext): Promise<void>
 }
 export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
 
-/** A worker's line to its supervisor. */
+/** Connects a worker to its supervisor. */
 export interface WorkerLink {
   /** For further contracts between worker and supervisor. */
   readonly channel: Channel
-  /** To the other workers. */
+  /** Connects to the other workers. */
   readonly peers: PeerLink
-  /** What the first worker of this generation has left (`SupervisorSettings.inherited`): undefined for the first itself, which starts from what is on disk. */
+  /**
+   * Data of the first worker of this generation (`SupervisorSettings.inherited`). Undefined for the first worker, which reads
+   * the current files.
+   */
   readonly inherited: Promise<unknown>
-  /** Plugins that ended or blocked workers of this generation by what they sent: they are not started. */
+  /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
   readonly excluded: readonly HandledPlugin[]
-  /** Tells that this worker serves; `report` is plain data. */
+  /** Reports that this worker serves. `report` is plain data. */
   ready(report: unknown): Promise<void>
-  /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
+  /** Reports why it cannot start; the worker should then exit. Takes the error of `startHost`. */
   failed(error: unknown): Promise<void>
   /**
-   * Listens at an address of the supervisor's, which hands over one connection after the other: to an `http.Server` they go by `server.emit('connection', socket)`.
-   * Workers that ask for the same address share its port. Answers the port; throws what the system reports, such as EADDRINUSE.
+   * Listens at an address through the supervisor, which sends one connection after the other. Pass them to an `http.Server`
+   * with `server.emit('connection', socket)`. Workers with the same address share its port. Resolves to the port. Throws system
+   * errors such as EADDRINUSE.
    */
   listen(address: ListenAddress, take: TakeConnection): Promise<number>
   /**
-   * `drain` runs when the supervisor asks for it or is gone: it ends with all work done (close the host). No connection comes any more then. The worker ends
-   * as soon as nothing else is open. It runs again when the wish changes meanwhile: a worker that ends what it began for a reload learns that the server ends.
+   * Calls `drain` when the supervisor requests it or is gone. It should end all work (close the host). No further connections
+   * arrive. The worker exits when nothing else is open. It is called again when the request changes: a worker that drains for a
+   * reload learns that the server stops.
    */
   onDrain(drain: (wish: DrainRequest) => unknown): void
 }
 
-/** Opens the line; for the entry of a process that a supervisor forked. */
+/** Connects to the supervisor, for the entry of a forked process. */
 export function workerLink(): WorkerLink {
   if (!process.connected) throw noSupervisor()
   const drained = Promise.withResolvers<DrainRequest>()
@@ -92,7 +97,7 @@ export function workerLink(): WorkerLink {
   const isSuccessor = process.env[SUCCESSOR] !== undefined
   const { [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
   if (trace !== undefined) traceHandling(trace)
-  // no child of this worker is one
+  // Children of this worker are not workers.
   for (const name of [SUCCESSOR, TRACE, EXCLUDED]) delete process.env[name]
   return {
     excluded: JSON.parse(excluded) as HandledPlugin[],

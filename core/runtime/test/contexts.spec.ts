@@ -57,7 +57,7 @@ describe('an isolated plugin that says it asks for others', () => {
     it(`is refused: ${lie}`, async () => {
       const error = await failureOf(say(lie))
       expect(error).to.include({ code: 'USE_FORGED', plugin: 'liar' })
-      expect(error.hint).to.contain('hand on the `use`')
+      expect(error.hint).to.contain('Pass on the context')
     })
 
   it('is refused in the name of one whose call has ended, not while it runs', async () => {

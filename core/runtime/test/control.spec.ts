@@ -137,7 +137,7 @@ describe('the control socket', () => {
     await using a = await listenControl(home, { pid: 11, id: 'id-11' }, controlOf(infoOf(11, 8080)))
     await using b = await listenControl(home, { pid: 12, id: 'id-12' }, controlOf(infoOf(12, 9000)))
     const error = await failureOf(reachServer(home))
-    expect(error).to.include({ code: 'SERVER_AMBIGUOUS', hint: 'say which: --port 8080' })
+    expect(error).to.include({ code: 'SERVER_AMBIGUOUS', hint: 'Choose one: --port 8080' })
     expect(error.details).to.deep.equal({ ports: [8080, 9000] })
     using server = await reachServer(home, { port: 9000 })
     expect(server.info.pid).to.equal(12)

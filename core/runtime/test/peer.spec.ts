@@ -122,7 +122,7 @@ describe('a channel over a socket', () => {
     head.writeUInt32LE(MOST_BYTES + 1)
     far.write(head)
     await once(channel.signal, 'abort')
-    expect((channel.signal.reason as Error).message).to.include('larger than 67108864')
+    expect((channel.signal.reason as Error).message).to.include('maximum of 67108864')
     far.destroy()
   })
 

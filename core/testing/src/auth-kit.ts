@@ -5,14 +5,17 @@ import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitCase, type K
 
 type Headers = Readonly<Record<string, string>>
 
-/** A scheme to be proved, with credentials of its own; it may live in another process. */
+/** An auth scheme to test, with its credentials. It can run in another process. */
 export interface AuthSubject extends KitSubject {
   readonly scheme: AuthScheme
-  /** What it takes, and who that is. `header` has the whole credential, in lower case: `authorization`, `x-api-key`. */
+  /**
+   * A valid credential and its holder. `header` carries the whole credential; its name is in lower case: `authorization`,
+   * `x-api-key`.
+   */
   readonly good: { readonly header: string; readonly value: string; readonly id: string; readonly scopes: readonly string[] }
-  /** Credentials of its kind that it must refuse, by what is wrong with them: expired, revoked, of another issuer. */
+  /** Invalid credentials of its kind, by reason: expired, revoked, of another issuer. */
   readonly bad: Readonly<Record<string, string>>
-  /** Takes the good one back: for a scheme with `changes`. */
+  /** Revokes the valid credential: for a scheme with `changes`. */
   readonly revoke?: () => Promise<unknown>
 }
 
@@ -21,7 +24,7 @@ const AT_ONCE = 200
 const KIB_64 = 65_536
 const LONGEST_ID = 512
 
-/** What every scheme must do: `for (const one of authKit(open)) it(one.title, one.run)`. Each case opens a scheme of its own. */
+/** Cases for every auth scheme: `for (const one of authKit(open)) it(one.title, one.run)`. Each case opens its own scheme. */
 export function authKit(open: () => AuthSubject | Promise<AuthSubject>): KitCase[] {
   const make = caseMaker(open)
   return [...taking(make), ...refusing(make), ...enduring(make)]
@@ -29,7 +32,7 @@ export function authKit(open: () => AuthSubject | Promise<AuthSubject>): KitCase
 
 type Make = ReturnType<typeof caseMaker<AuthSubject>>
 
-/** As the server asks it: with the headers that it declares. */
+/** Calls the scheme like the server, with the headers that it declares. */
 const ask = (scheme: AuthScheme, headers: Headers, ctx = abortable().ctx) => {
   const declared = Object.fromEntries(Object.entries(headers).filter(([name]) => scheme.headers.includes(name)))
   return atOnce(outcome(scheme.authenticate(frozen({ headers: declared, address: ADDRESS }), ctx)), 'an answer')
@@ -56,21 +59,21 @@ function taking(make: Make): KitCase[] {
       const plain: Headers[] = [{}, { host: 'localhost', cookie: 'session=1', 'x-other': 'x' }]
       for (const headers of [...plain, ...strange.map(value => ({ authorization: value }))]) {
         const { value, failed } = await ask(scheme, headers)
-        assert.equal(failed, false, `it refuses ${JSON.stringify(headers)}, which is no business of its own`)
+        assert.equal(failed, false, `it refuses ${JSON.stringify(headers)}, which is not a credential of its kind`)
         assert.equal(value, undefined)
       }
     }),
     make('says who holds a good credential, in plain data', assertAccepted),
     make('answers the same again, whatever was done to the first answer', async subject => {
       const { value } = await ask(subject.scheme, sent(subject, subject.good.value))
-      Reflect.set(value ?? {}, 'id', 'somebody else')
+      Reflect.set(value ?? {}, 'id', 'another id')
       Reflect.set(value?.scopes ?? [], 0, 'admin')
       await assertAccepted(subject)
     }),
   ]
 }
 
-/** What a scheme declares must be names of headers as the server writes them. */
+/** Checks that the declared headers are valid names. */
 export function assertHeaders({ headers }: AuthScheme): void {
   assert.ok(
     Array.isArray(headers) && headers.length > 0,
@@ -94,7 +97,7 @@ async function assertAccepted(subject: AuthSubject): Promise<void> {
   assert.ok(good.id.length > 0 && good.id.length <= LONGEST_ID && good.id !== 'anonymous' && good.id !== 'system', 'the id')
 }
 
-/** Credentials that nobody gave out. `surely` its kind: to pass them on to other schemes would be a mistake. */
+/** Invalid variants of a credential. `surely`: recognizably of its kind, so the scheme must not pass it on to others. */
 function tamperedCredentials(value: string): { readonly what: string; readonly value: string; readonly surely: boolean }[] {
   const secret = value.slice(value.lastIndexOf(' ') + 1)
   const word = value.slice(0, value.length - secret.length)
@@ -132,7 +135,7 @@ function refusing(make: Make): KitCase[] {
       assert.ok(bad.length > 0, 'give the kit one bad credential at least')
       for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(subject, value)), what)
     }),
-    make('tells when a credential was taken back, and refuses it from then on', async subject => {
+    make('reports a revoked credential, and rejects it from then on', async subject => {
       const { scheme, good, revoke } = subject
       assert.equal(
         scheme.changes === undefined,
@@ -152,20 +155,20 @@ function refusing(make: Make): KitCase[] {
       abort()
       await atOnce(outcome(changes.next()), 'the end of the watch')
     }),
-    make('tells nothing secret when it refuses', async subject => {
+    make('reveals no secret when it rejects', async subject => {
       const { value: good } = subject.good
       const secrets = [good, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
       for (const value of [...tamperedCredentials(good).map(one => one.value), ...Object.values(subject.bad)]) {
         const { error } = await ask(subject.scheme, sent(subject, value))
-        const told = error === undefined ? '' : allOf(error)
+        const text = error === undefined ? '' : allOf(error)
         for (const secret of secrets)
-          assert.ok(!told.includes(lastOf(secret)), `a refusal tells the credential: ${told.slice(0, 300)}`)
+          assert.ok(!text.includes(lastOf(secret)), `a rejection reveals the credential: ${text.slice(0, 300)}`)
       }
     }),
   ]
 }
 
-/** Enough of a credential to be harmed by. */
+/** A part of a credential that must not leak. */
 const lastOf = (secret: string) => secret.slice(-12)
 
 function assertRefused({ value, error, failed }: Awaited<ReturnType<typeof ask>>, what: string): void {
@@ -176,7 +179,7 @@ function assertRefused({ value, error, failed }: Awaited<ReturnType<typeof ask>>
   assert.deepEqual(details ?? {}, {}, `${what}: a refusal has no details`)
 }
 
-/** All that an error says, its causes included. */
+/** All texts of an error and its causes. */
 function allOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause, ...own } = error

@@ -2,15 +2,15 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A certificate for localhost that signs itself, with its key, as PEM. */
+/** A self-signed certificate for localhost with its key, as PEM. */
 export interface Certificate {
   readonly cert: string
   readonly key: string
-  /** The key behind a password. */
+  /** The key, encrypted with a password. */
   readonly locked: string
 }
 
-// just as much ASN.1 as that needs, so that no test needs a tool
+// A minimal ASN.1 encoder, so that tests need no external tool.
 const der = (tag: number, ...parts: (Buffer | string)[]): Buffer => {
   const content = Buffer.concat(parts.map(part => Buffer.from(part)))
   const { length } = content
@@ -47,7 +47,7 @@ const pem = (bytes: Buffer) =>
     .match(/.{1,64}/g)!
     .join('\n')}\n-----END CERTIFICATE-----\n`
 
-/** Makes a certificate that is good for a day. */
+/** Creates a certificate that is valid for a day. */
 export function makeCertificate(): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const form = { type: 'pkcs8', format: 'pem' } as const
@@ -58,7 +58,7 @@ export function makeCertificate(): Certificate {
   }
 }
 
-/** Writes both files into a folder; answers their paths as the configuration wants them. */
+/** Writes both files into a folder and returns their paths as configuration values. */
 export async function writeCertificate(folder: string, { cert, key }: { cert: string; key: string }) {
   const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
   await Promise.all([writeFile(files.cert, cert), writeFile(files.key, key)])

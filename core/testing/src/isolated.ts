@@ -21,15 +21,15 @@ const isToken = (value: unknown): value is AnyService | AnySlot =>
 
 const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
-/** The package in this folder as a plugin in a plain process of its own: the kits run on it as they do on the plugin itself. */
+/** Runs the package in this folder as a plugin in its own, unrestricted process. Kits run on it as on the plugin itself. */
 export async function isolated(folder: URL, env: Readonly<Record<string, string>> = {}): Promise<PluginEntry> {
   const { name, manifest, module } = await packageIn(folder)
   return { name, manifest, use: await isolate({ name, module }, { contracts: TOKENS, env: { ...own(), ...env } }) }
 }
 
 /**
- * The same, held to what its manifest declares by the service `Isolation`, which `policy` gives (`@svc/plugin-sandbox-process`, `@svc/plugin-isolation`): a host
- * with it needs these plugins, too. `permissions`: what it may have, where that is not what its manifest says.
+ * The same, confined to its manifest by the service `Isolation` of `policy` (`@svc/plugin-sandbox-process`,
+ * `@svc/plugin-isolation`). A host with this plugin needs these plugins, too. `permissions` replaces those of the manifest.
  */
 export async function sandboxed(
   folder: URL,
@@ -53,7 +53,7 @@ async function packageIn(folder: URL) {
   return { name, manifest, module: pathToFileURL(createRequire(file).resolve(name)).href }
 }
 
-/** Most of the time such a process takes is compiling: where the tests keep what they have compiled, it finds that. */
+/** Such a process spends most of its time compiling, so it shares the compile cache of the tests. */
 function own(): Record<string, string> {
   const { PATH = '', NODE_COMPILE_CACHE: cache } = process.env
   return { PATH, ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache }) }
@@ -62,7 +62,10 @@ function own(): Record<string, string> {
 const TRIAL = ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true']
 let found: { readonly why: string | undefined } | undefined
 
-/** Why this machine has no process sandbox: `undefined` where it has one. For tests that need it, which say so and are skipped. */
+/**
+ * Returns why this machine has no process sandbox, or `undefined` if it has one. Tests that need it skip themselves with this
+ * reason.
+ */
 export function noBubblewrap(): string | undefined {
   found ??= { why: whyNot(spawnSync('bwrap', TRIAL)) }
   return found.why

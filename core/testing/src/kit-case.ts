@@ -8,29 +8,29 @@ import { Ajv, type ValidateFunction } from 'ajv'
 /** One case of a kit: `for (const one of toolKit(open)) it(one.title, one.run)`. */
 export interface KitCase {
   readonly title: string
-  /** What its author did not give, where the case shows nothing for want of it. */
+  /** The sample whose absence skips the case. */
   readonly skipped?: string
-  /** `this` is the runner's: a case that is skipped calls its `skip`, where it has one. */
+  /** `this` is the test context: a skipped case calls its `skip`, if any. */
   run(this: unknown): Promise<void>
 }
 
-/** Milliseconds within which what should happen at once has to happen, also on a slow machine. */
+/** Milliseconds for things that should happen at once, even on a slow machine. */
 const AT_ONCE_MS = 5_000
-/** Milliseconds for a whole case: a runner may have no limit of its own (`node --test` has none). */
+/** Milliseconds for a whole case: a runner can be without a limit (`node --test`). */
 const CASE_MS = 50_000
 
-/** What a kit's `open` gives besides the thing that is tested. */
+/** Cleanup of the subject that a kit's `open` returns. */
 export interface KitSubject {
-  /** Frees what `open` made. */
+  /** Releases the resources of `open`. */
   close?(): unknown
 }
 
-/** What a check answers that shows nothing for want of something in its subject: the case skips itself then. */
+/** The result of a check that needs a missing sample. The case then skips itself. */
 interface MissingSample {
   readonly missing: string
 }
 
-/** Makes cases that each open a subject of their own and close it, whatever happens. */
+/** Creates cases that each open and always close their own subject. */
 export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
   return (title: string, check: (subject: S) => Promise<void | MissingSample>): KitCase => ({
     title,
@@ -51,12 +51,12 @@ const neverEnded = () => new Error(`this did not end within ${CASE_MS} ms: somet
 
 function skipSelf(runner: unknown, why: string): void {
   const context = runner as { skip?: (why: string) => unknown; readonly test?: { title?: string } } | undefined
-  // mocha takes no reason: it stands in the title
+  // mocha shows no reason, so the title contains it.
   if (context?.test?.title?.includes(' – skipped: ') === false) context.test.title += ` – skipped: ${why}`
   if (typeof context?.skip === 'function') context.skip(why)
 }
 
-/** A case that was not asked for: it skips itself, and its title says what is missing. */
+/** A case without its sample. It skips itself, and its title names the missing sample. */
 export const skipped = (title: string, missing: string): KitCase => ({
   title: `${title} – skipped: ${missing} was not given`,
   skipped: missing,
@@ -65,13 +65,13 @@ export const skipped = (title: string, missing: string): KitCase => ({
   },
 })
 
-/** A use of its own with the means to abort it. */
+/** A context and the function that aborts it. */
 export function abortable(id = 'kit'): { ctx: CallContext; abort(): void } {
   const controller = new AbortController()
   return { ctx: systemContext(controller.signal, id), abort: () => controller.abort(new Error('the kit aborted')) }
 }
 
-/** The same value, deeply frozen: who changes an argument fails here. */
+/** A deeply frozen copy, so that code that changes an argument fails. */
 export const frozen = <T>(value: T): T => copyPlain(value)
 
 export function assertPlain(value: unknown, what: string): void {
@@ -79,7 +79,7 @@ export function assertPlain(value: unknown, what: string): void {
   assert.equal(cheat, undefined, `only plain data can cross a process: ${cheat}`)
 }
 
-/** Waits for `work`, but not for ever. */
+/** Waits for `work` with a time limit. */
 export async function atOnce<T>(work: Promise<T>, what: string): Promise<T> {
   const over = new AbortController()
   const late = setTimeout(AT_ONCE_MS, undefined, { signal: over.signal }).then(
@@ -93,7 +93,7 @@ export async function atOnce<T>(work: Promise<T>, what: string): Promise<T> {
   }
 }
 
-/** How work ended: nothing is thrown. */
+/** Returns how work ended, without throwing. */
 export async function outcome<T>(
   work: Promise<T>
 ): Promise<{ readonly value?: T; readonly error?: unknown; readonly failed: boolean }> {
@@ -104,7 +104,7 @@ export async function outcome<T>(
   }
 }
 
-/** Asks again until the answer is yes. */
+/** Polls until the condition holds. */
 export async function becomes(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const end = Date.now() + AT_ONCE_MS
   while (!(await holds())) {
@@ -113,20 +113,20 @@ export async function becomes(what: string, holds: () => boolean | Promise<boole
   }
 }
 
-/** One for all schemas, and only to look whether they are some: the schema of schemas is most of what each would compile. */
+/** One instance for all schemas, which only validates them: the meta schema is most of what each instance would compile. */
 const schemas = new Ajv({ strict: false })
 
-/** Compiles a schema; an invalid one fails with the place. */
+/** Compiles a schema. An invalid schema fails with its place. */
 export function compileSchema(schema: JsonSchema, what: string): ValidateFunction {
   try {
     void schemas.validateSchema(schema as object, true)
     return new Ajv({ allErrors: true, strict: false, addUsedSchema: false, validateSchema: false }).compile(schema as object)
   } catch (error) {
-    return assert.fail(`${what} is no valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
+    return assert.fail(`${what} is not a valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
-/** Files, sockets and the like that this process holds; timers and pending work of the kit itself come and go. */
+/** Number of open files, sockets and the like, without timers and pending work of the kit itself. */
 export function countOpenHandles(): number {
   const handles = process.getActiveResourcesInfo().filter(kind => !/Timeout|Immediate|TickObject/.test(kind)).length
   return handles + countDescriptors()

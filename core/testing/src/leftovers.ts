@@ -2,22 +2,22 @@ import { type AsyncHook, AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type SvcError, svcError } from '@svc/core'
 
-/** Watches what the plugins of one host open. */
+/** Tracks resources that the plugins of one host open. */
 export interface LeftoverWatch {
-  /** Runs work of a plugin: what it opens, and what follows from it, is the plugin's. */
+  /** Runs work of a plugin. Everything that it opens, directly or later, belongs to the plugin. */
   run<T>(plugin: string, work: () => T): T
-  /** Ends the watch; throws LEFTOVERS, with plugins and kinds, when something stays open. */
+  /** Stops tracking. Throws LEFTOVERS with plugins and kinds when something is still open. */
   end(): Promise<void>
 }
 
 interface Opened {
   readonly kind: string
   readonly plugin: string
-  /** Its stack is put into words only when it is asked for: that takes longer than all else here. */
+  /** The stack is formatted only on demand, because that is the slowest part. */
   readonly place: Error
   readonly resource: WeakRef<Resource>
 }
-/** Handles and timers as `async_hooks` shows them; without `hasRef` it is a request, which ends by itself. */
+/** Handles and timers as `async_hooks` shows them. A resource without `hasRef` is a request, which ends on its own. */
 interface Resource {
   hasRef?(): boolean
 }
@@ -28,7 +28,7 @@ interface Owner {
 
 const SETTLE_MS = 1000
 const owners = new AsyncLocalStorage<Owner | undefined>()
-/** What is open of each. */
+/** The open resources of each watch. */
 const watches = new Map<LeftoverWatch, Map<number, Opened>>()
 let hook: AsyncHook | undefined
 
@@ -38,7 +38,7 @@ function note(id: number, type: string, _trigger: number, resource: Resource): v
   owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, place: new Error(), resource: new WeakRef(resource) })
 }
 
-/** Where it was opened: the first line of the stack that is neither Node's nor this file's. */
+/** The place where it was opened: the first line of the stack outside of Node and this file. */
 function placeOf({ place: { stack = '' } }: Opened): string {
   const line = stack.split('\n').find(one => one.includes('file:') && !one.includes(import.meta.url))
   return line?.match(/[^/]+:\d+(?=:\d+\)?$)/)?.[0] ?? 'unknown'
@@ -60,10 +60,10 @@ function forget(id: number): void {
   for (const opened of watches.values()) opened.delete(id)
 }
 
-/** What keeps the process alive counts as open; what was unrefed does not. */
+/** Resources that keep the process alive count as open, unreferenced ones do not. */
 const isOpen = ({ resource }: Opened) => resource.deref()?.hasRef?.() === true
 
-/** Begins to watch. Who opened what is told by the asynchronous context that it was opened in. */
+/** Starts tracking. The asynchronous context tells which plugin opened a resource. */
 export function watchLeftovers(): LeftoverWatch {
   const opened = new Map<number, Opened>()
   const left = () => [...opened.values()].filter(isOpen)
@@ -78,7 +78,7 @@ export function watchLeftovers(): LeftoverWatch {
     },
   }
   watches.set(watch, opened)
-  // @types/node does not know trackPromises yet, without which each promise of the run would cost a call
+  // @types/node does not have trackPromises yet, which avoids a call for each promise.
   hook ??= createHook({ init: note, destroy: forget, trackPromises: false } as Parameters<typeof createHook>[0])
   hook.enable()
   return watch
@@ -92,6 +92,6 @@ function leftOpen(left: readonly Opened[]): SvcError {
   return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things.join(', ')}`).join('\n'), {
     plugin: open.map(one => one.plugin).join(', '),
     details: { open },
-    hint: 'give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
+    hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
   })
 }

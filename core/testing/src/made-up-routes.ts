@@ -6,12 +6,12 @@ import { generateMatching, settledOutcome } from './made-up.ts'
 import type { RouteSample } from './plugin-samples.ts'
 import type { ItemUnderTest } from './plugin-host.ts'
 
-/** What is read of a stream that a made-up request opens. */
+/** Number of items to read of a stream. */
 const ITEMS = 20
 
 const MADE_UP = 'answers made-up requests, or fails in words'
 
-/** What can be asked of a route: its description, made-up requests where it only reads, and those of its author. */
+/** Cases for a route: its description, generated requests if it only reads, and the requests of its author. */
 export function routeCases({ name, seen, options, permissions, open }: ItemUnderTest<Route>): KitCase[] {
   const make = caseMaker(open)
   const samples = options.routes?.[name] ?? []
@@ -41,7 +41,7 @@ export function routeCases({ name, seen, options, permissions, open }: ItemUnder
   ]
 }
 
-/** Words of a query come as text. */
+/** Query values are text. */
 const textsOf = (query: Json) =>
   Object.fromEntries(Object.entries(Object(query) as object).map(([key, value]) => [key, String(value)]))
 
@@ -58,7 +58,7 @@ async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Pr
   return (value.body as Json | undefined) ?? value.text ?? ''
 }
 
-/** The server leaves out what else a route answers, where its plugin runs in a process of its own: its author learns of it here. */
+/** For an isolated plugin the server removes other headers, so its author should know. */
 function checkHeaders(headers: RouteReply['headers'] = {}): void {
   const { isolated, prefix } = ROUTE_HEADERS
   const names = Object.keys(headers).map(name => name.toLowerCase())

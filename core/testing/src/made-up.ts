@@ -4,10 +4,10 @@ import type { Json } from '@svc/core/contracts'
 import { atOnce, compileSchema, outcome } from './kit-case.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** Random numbers from 0 to 1, reproducible by seed. */
 export type Random = () => number
 
-/** Mulberry32: small, and good enough to find what an author has not thought of. */
+/** Mulberry32: small, and good enough to find unexpected inputs. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -20,7 +20,7 @@ export function randomOf(seed: number): Random {
 
 const pick = <T>(from: readonly T[], random: Random): T => from[Math.floor(random() * from.length)]!
 
-/** What strangers type: nothing, much, other scripts, half a pair, what means something elsewhere. */
+/** Difficult texts: empty, long, other scripts, incomplete pairs, special meanings. */
 const TEXTS = [
   'a few words',
   '',
@@ -61,7 +61,7 @@ interface SchemaKeywords {
 
 const DEEPEST = 6
 
-/** A value that may well fit a JSON Schema: whoever needs it to be so checks it. */
+/** Generates a value that probably matches a JSON Schema. Callers that need a match must check it. */
 export function generate(json: JsonSchema, random: Random, root: JsonSchema = json, depth = 0): Json {
   if (typeof json === 'boolean') return pick([null, true, 1, 'text', []], random)
   const words = json as SchemaKeywords
@@ -120,10 +120,10 @@ const refer = (root: JsonSchema, ref: string): JsonSchema =>
     ) as JsonSchema
 
 const ROUNDS = 50
-/** More tries than this for one value, and its schema asks for what nobody can make up. */
+/** After this many attempts a schema counts as too hard to generate for. */
 const TRIES = 20
 
-/** Values that fit a JSON Schema, the same for the same seed; fewer where they are hard to make. */
+/** Generates values that match a JSON Schema, reproducible by seed. Returns fewer when matches are hard to generate. */
 export function generateMatching(json: JsonSchema, { seed = 1, rounds = ROUNDS }: PluginKitOptions): Json[] {
   const fits = compileSchema(json, 'the schema')
   const random = randomOf(seed)
@@ -137,11 +137,11 @@ export function generateMatching(json: JsonSchema, { seed = 1, rounds = ROUNDS }
   return found
 }
 
-/** What an engine says when a program is wrong, and no author ever writes. */
+/** Messages of the engine that show a programming error. */
 const CRASH =
   /Cannot (read|set) propert|Cannot destructure|is not a function|is not iterable|is not defined|Maximum call stack|Cannot convert undefined/
 
-/** How work ends: with a value, or with an error that somebody wrote. */
+/** Returns the outcome of work, and fails on an error that only the engine can have raised. */
 export async function settledOutcome<T>(
   work: Promise<T>,
   what: string
@@ -152,7 +152,7 @@ export async function settledOutcome<T>(
   return { error }
 }
 
-/** That an error has a code of one of these. */
+/** Checks that the error has one of these codes. */
 export const assertCode = (error: unknown, codes: readonly string[], what: string): void =>
   assert.ok(
     codes.includes(codeOf(error) ?? ''),

@@ -5,24 +5,26 @@ import { abortable, atOnce, becomes, caseMaker, countOpenHandles, type KitCase, 
 import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
 import { assertDescribed, assertSettings, refusal } from './node-settings.ts'
 
-/** What shows the node at work. */
+/** Samples of a node. */
 export interface NodeSamples {
-  /** Work that it does. */
+  /** Tasks that it completes. */
   readonly good: readonly NodeSample[]
-  /** Settings that its schema refuses; those with a code it takes, and then it fails with that. */
+  /** Settings that its schema rejects. Those with a code pass the schema and fail with that code. */
   readonly bad: readonly (NodeSample & { readonly code?: string })[]
-  /** Work that runs until it is aborted. */
+  /** A task that runs until it is aborted. */
   readonly slow?: NodeSample
-  /** Work that reaches somebody else: `keys` answers the idempotency keys that arrived there. */
+  /** A task with an external effect: `keys` returns the idempotency keys that arrived there. */
   readonly keyed?: NodeSample & { keys(): readonly (string | undefined)[] }
-  /** Played at once; default 20. */
+  /** Number of concurrent tasks. Default 20. */
   readonly concurrent?: number
 }
 
 type Open = () => NodeSubject | Promise<NodeSubject>
 type Make = ReturnType<typeof caseMaker<NodeSubject>>
 
-/** What every type of node must do: `for (const one of nodeKit(open, samples)) it(one.title, one.run)`. Each case opens a node of its own. */
+/**
+ * Cases for every node type: `for (const one of nodeKit(open, samples)) it(one.title, one.run)`. Each case opens its own node.
+ */
 export function nodeKit(open: Open, samples: NodeSamples): KitCase[] {
   const make = caseMaker(open)
   return [...describing(make, samples), ...working(make, open, samples), ...failing(make, samples), ...leaving(make, samples)]
@@ -94,7 +96,7 @@ function working(make: Make, open: Open, { good }: NodeSamples): KitCase[] {
   ]
 }
 
-/** A word without the time that it names. */
+/** An event without its time. */
 const timeless = (word: Played['words'][number]) =>
   word.type === 'wait' && word.until !== undefined ? { ...word, until: 0 } : word
 

@@ -3,7 +3,7 @@ import type { CallContext } from '@svc/core'
 import type { Budget, ChildOutcome, ChildSpec, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import { assertPlain, frozen, type KitSubject } from './kit-case.ts'
 
-/** A type of node to be proved; it may live in another process. */
+/** A node type to test. It can run in another process. */
 export interface NodeSubject extends KitSubject {
   readonly node: WorkflowNode
 }
@@ -13,46 +13,46 @@ type Wait = Extract<NodeStep, { readonly type: 'wait' }>
 type Fork = Extract<NodeStep, { readonly type: 'fork' }>
 type Output = Extract<NodeStep, { readonly type: 'output' }>
 
-/** A node at work: its settings, and what comes back to it. */
+/** A task of a node: its settings and the reactions to its events. */
 export interface NodeSample {
-  /** The settings as the node is given them: expressions are evaluated. */
+  /** The settings with evaluated expressions. */
   readonly settings: Settings
-  /** The same as they are written, where that is something else. */
+  /** The settings as written, if different. */
   readonly written?: Settings
-  /** The late expressions, once there are results of children. */
+  /** Late expressions, for when the results of children exist. */
   readonly late?: (children: Readonly<Record<string, ChildOutcome>>) => Settings
-  /** Default: none, or `do`, or `one` and `two`, as the type says. */
+  /** Default: none, or `do`, or `one` and `two`, depending on the type. */
   readonly bodies?: readonly string[]
-  /** Branches that the node has a way for. */
+  /** Branches with an edge. */
   readonly branches?: readonly string[]
   readonly allowance?: Budget
-  /** What comes of a child; default: it completes with its vars. */
+  /** The outcome of a child. Default: it completes with its variables. */
   readonly child?: (child: ChildSpec) => ChildOutcome
-  /** What ends its waiting; default: the event, a person who says yes, else the time. */
+  /** Ends a wait. Default: the event, a person who approves, or the time. */
   readonly woken?: (wait: Wait) => NonNullable<NodeTask['woken']>
-  /** Looks at the answer. */
+  /** Checks the result. */
   expect?(output: Json, branch: string | undefined): void
 }
 
-/** How a sample is played. */
+/** How to run a sample. */
 export interface PlayOptions {
   readonly ctx: CallContext
   readonly idempotencyKey?: string
   readonly attempt?: number
-  /** The process that ran the node has ended in each call before. */
+  /** True: the process of each earlier call has died. */
   readonly interrupted?: boolean
 }
 
-/** What came of a sample: the last words of all calls, in order. */
+/** The result of a sample: the final events of all calls, in order. */
 export interface Played {
   readonly words: readonly (Wait | Fork | Output)[]
   readonly answer: Output
 }
 
-/** More is no waiting, but a circle. */
+/** More calls mean an endless loop. */
 const MOST_CALLS = 1_000
 
-/** Plays a sample to its answer: each call has a node of its own where `nodeFor` gives one. */
+/** Runs a sample to its result. With `nodeFor`, each call uses its own node. */
 export async function play(
   nodeFor: () => WorkflowNode | Promise<WorkflowNode>,
   sample: NodeSample,
@@ -73,7 +73,7 @@ export async function play(
   return assert.fail(`it has not answered after ${MOST_CALLS} calls`)
 }
 
-/** Bodies of a node that nobody has named. */
+/** Default bodies of a node. */
 const bodiesOf = ({ body }: WorkflowNode) => (body === 'do' ? ['do'] : body === 'bodies' ? ['one', 'two'] : [])
 
 function taskOf(node: WorkflowNode, sample: NodeSample, back: Partial<NodeTask>, options: PlayOptions): NodeTask {
@@ -94,7 +94,7 @@ function taskOf(node: WorkflowNode, sample: NodeSample, back: Partial<NodeTask>,
   })
 }
 
-/** Calls a node once. Throws what it throws, and where it breaks the contract. */
+/** Calls a node once. Throws its errors and violations of the contract. */
 async function lastWord(node: WorkflowNode, task: NodeTask, ctx: CallContext): Promise<Wait | Fork | Output> {
   let last: Wait | Fork | Output | undefined
   for await (const step of node.run(task, ctx)) {

@@ -4,7 +4,7 @@ import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import { assertPlain, compileSchema } from './kit-case.ts'
 
 type Named<T> = keyof { [K in keyof T as string extends K ? never : K]: T[K] }
-/** What every node may have: an engine takes these, and the node never sees them. */
+/** Keys of every node. The engine handles them and the node never sees them. */
 const RESERVED: Readonly<Record<Named<NodeDefinition>, true>> = {
   type: true,
   description: true,
@@ -30,7 +30,7 @@ interface Property {
 }
 const propertiesOf = ({ settings }: WorkflowNode) => (settings as { properties?: Record<string, Property> }).properties ?? {}
 
-/** What a type of node says of itself. */
+/** The description of a node type. */
 export function assertDescribed(node: WorkflowNode): void {
   const { run: _run, ...data } = node
   assertPlain(data, 'node')
@@ -42,7 +42,7 @@ export function assertDescribed(node: WorkflowNode): void {
   assert.ok(node.answers === undefined || branches === 'any', 'answers: only with branches: any')
 }
 
-/** The schema of its settings, and the names in them. */
+/** The schema of its settings, and the keys in it. */
 export function assertSettings(node: WorkflowNode): void {
   compileSchema(node.settings, 'settings')
   assert.equal((node.settings as { type?: unknown }).type, 'object', 'settings must be the schema of an object')
@@ -64,7 +64,7 @@ function assertProperty(name: string, { description, expression, late }: Propert
   assert.ok(late === undefined || expression !== undefined, `the setting ${name} is late and no expression`)
 }
 
-/** Checks, by their schemas as text: the same node comes in many copies. */
+/** Validators by schema text, because the same node is opened many times. */
 const checks = new Map<string, ReturnType<typeof compileSchema>>()
 
 function compiled(schema: JsonSchema) {
@@ -74,7 +74,7 @@ function compiled(schema: JsonSchema) {
   return check
 }
 
-/** Why a schema does not take a value; undefined where it does. */
+/** Returns why a schema rejects a value, if it does. */
 export function refusal(schema: JsonSchema, value: unknown): string | undefined {
   const check = compiled(schema)
   return check(structuredClone(value)) ? undefined : JSON.stringify(check.errors)

@@ -18,22 +18,22 @@ import { generate, randomOf } from './made-up.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { watchReach } from './reach.ts'
 
-/** A host that runs the plugin, and what that one reaches outside meanwhile. */
+/** A host with the plugin, and the accesses of the plugin meanwhile. */
 export interface PluginHost {
   readonly host: RunningHost
   readonly config: ConfigTree
-  /** Variables and hosts that it asked for and does not declare. */
+  /** Variables and hosts that the plugin used without declaring them. */
   undeclared(): readonly string[]
   close(): Promise<void>
 }
 
-/** What an entry of its instances is called. */
+/** The name of a generated instance. */
 export const ENTRY = 'sample'
 
 const SETUP_MS = 5_000
 const SILENT = { destination: { write() {} } }
 
-/** Starts a strict host with the plugin and what it needs. `more` are plugins after it. */
+/** Starts a strict host with the plugin and its needs. `more` lists plugins after it. */
 export async function openPlugin(
   { info, ref, plugin }: PluginPackage,
   options: PluginKitOptions,
@@ -65,17 +65,17 @@ export async function openPlugin(
   }
 }
 
-/** One thing that a plugin adds, in a host of its own for each case. */
+/** One contribution of a plugin, with its own host for each case. */
 export interface ItemUnderTest<T> {
   readonly name: string
-  /** As it was in a host that has ended: its data, nothing to call. */
+  /** The data of the item from a closed host. Its methods must not be called. */
   readonly seen: T
   readonly options: PluginKitOptions
   readonly permissions: NonNullable<PluginPackage['info']['manifest']['permissions']>
   open(): Promise<{ readonly item: T; close(): Promise<void> }>
 }
 
-/** Opens nothing yet: each `open` starts a host, and what the plugin reaches for there is noted in `reached`. */
+/** Opens nothing yet: each `open` starts a host and records accesses of the plugin in `reached`. */
 export function itemUnderTest<T>(
   found: PluginPackage,
   options: PluginKitOptions,
@@ -109,7 +109,7 @@ function itemOf<T>(host: RunningHost, slot: SlotToken<T>, name: string): T {
 const folderUrl = (folder: string) =>
   new URL(`file://${folder.replaceAll('%', '%25').replaceAll('#', '%23').replaceAll('?', '%3f')}/`)
 
-/** What its author says, else as little as its schema takes. */
+/** The configuration of its author, else a minimal one. */
 function configFor(plugin: Plugin | undefined, { config }: PluginKitOptions): ConfigTree {
   if (config || !plugin) return config ?? {}
   const [section, entry] =
@@ -121,7 +121,7 @@ function configFor(plugin: Plugin | undefined, { config }: PluginKitOptions): Co
     .reduceRight<unknown>((inner, key) => ({ [key]: inner }), { ...entry, ...Object(needed) }) as ConfigTree
 }
 
-/** Values for what its schema requires and has no default for. */
+/** Generates values that the schema requires and has no default for. */
 function neededOf({ config }: Plugin): unknown {
   const json = config?.json
   const { required = [], properties = {} } = Object(json) as { required?: string[]; properties?: object }
@@ -130,7 +130,7 @@ function neededOf({ config }: Plugin): unknown {
   return generate({ type: 'object', required, properties: only }, randomOf(1))
 }
 
-/** Sets variables of the environment until it is disposed of. */
+/** Sets environment variables until it is disposed. */
 function setVariables(env: Readonly<Record<string, string>>): Disposable {
   const before = Object.keys(env).map(name => [name, process.env[name]] as const)
   Object.assign(process.env, env)
@@ -143,14 +143,14 @@ function setVariables(env: Readonly<Record<string, string>>): Disposable {
   }
 }
 
-/** A plugin's folder as the kit takes it: its source where its `exports` name one for development, else what is built. */
+/** The folder of a plugin: its source if `exports` has one for development, else its build. */
 export interface PluginPackage {
   readonly info: PackageInfo
-  /** As a host takes it. */
+  /** The reference for a host. */
   readonly ref: PluginRef
-  /** Absent where it is code that is never imported. */
+  /** Absent for code that is never imported. */
   readonly plugin: Plugin | undefined
-  /** A module that its `exports` name. */
+  /** Imports a module of `exports`. */
   importModule(module: string): Promise<{ readonly COMMANDS?: unknown }>
 }
 
@@ -163,7 +163,7 @@ export async function openPackage(place: URL | string): Promise<PluginPackage> {
   const folder = place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place
   const file = join(folder, 'package.json')
   if (!existsSync(file))
-    throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'name the folder of a plugin' })
+    throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'Name the folder of a plugin' })
   const info = await readManifest(file)
   const sources = sourcesOf(folder, JSON.parse(readFileSync(file, 'utf8')) as PackageJson)
   const origin = (module: string) => originOf(info, sources, module)
@@ -174,7 +174,7 @@ export async function openPackage(place: URL | string): Promise<PluginPackage> {
   return { info, ref: { name: info.name, manifest: info.manifest, use: plugin }, plugin, importModule: load }
 }
 
-/** Key of `exports` → the file that its condition `development` names and that is there. */
+/** Maps keys of `exports` to the existing file of the condition `development`. */
 function sourcesOf(folder: string, { exports }: PackageJson): ReadonlyMap<string, string> {
   const named = Object.entries(typeof exports === 'object' ? exports : {}).map(
     ([key, one]) => [key, (one as { development?: unknown } | null)?.development] as const
@@ -183,7 +183,7 @@ function sourcesOf(folder: string, { exports }: PackageJson): ReadonlyMap<string
   return new Map(files.filter(([, file]) => existsSync(file)))
 }
 
-/** Where a module of the package lies; `import` finds the plugin itself by its name where nothing else is said. */
+/** Locates a module of the package. Without a known file, `import` resolves the plugin by name. */
 function originOf({ name, folder, main }: PackageInfo, sources: ReadonlyMap<string, string>, module: string): Origin {
   const file = sources.get(module) ?? (module === '.' ? main && join(folder, main) : fileOf(name, folder, module))
   const place = pathToFileURL(join(folder, 'package.json')).href

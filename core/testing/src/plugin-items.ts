@@ -39,7 +39,7 @@ import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
 import { assertReadable, checkResult, describeTool, shown, toolKit, type ToolSubject } from './tool-kit.ts'
 
-/** The cases of each thing that the plugin adds: its kit where its author gives samples, and what can be asked with made-up data. */
+/** Cases for each contribution: the kit of its kind with samples, else cases with generated data. */
 export function itemCases(found: PluginPackage, options: PluginKitOptions, host: RunningHost): KitCase[] {
   const each = <T>(slot: SlotToken<T>, cases: (thing: ItemUnderTest<T>) => KitCase[]) =>
     host
@@ -60,7 +60,7 @@ export function itemCases(found: PluginPackage, options: PluginKitOptions, host:
   ]
 }
 
-/** Each case fails, too, for what the plugin reached for meanwhile and does not declare. */
+/** Each case also fails for undeclared accesses of the plugin. */
 const named = (slot: AnySlot, name: string, reached: Set<string>, cases: readonly KitCase[]): KitCase[] =>
   cases.map(one => ({
     ...one,
@@ -116,7 +116,7 @@ function ofAuth(thing: ItemUnderTest<AuthScheme>): KitCase[] {
   return [...authCases(thing), ...(credentials ? authKit(subject) : [missing('authKit')])]
 }
 
-/** A store's data is gone with its host, unless its author says that it lasts. */
+/** Data of a store must not survive its host, unless its author declares that it lasts. */
 function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   const start = () => openPlugin(found, options, { strict: false })
   const open = async () => {
@@ -135,7 +135,7 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   return storeKit(open).map(one => ({ ...one, title: `store: ${one.title}` }))
 }
 
-/** What can be asked of a scheme whose author gives no credentials. */
+/** Cases for an auth scheme without samples. */
 function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
   const make = caseMaker(open)
   return [
@@ -157,7 +157,7 @@ function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
 
 const PLAYS = 'answers made-up settings, or fails with a code'
 
-/** What can be asked of a node whose author gives no samples. */
+/** Cases for a node without samples. */
 function nodeCases({ name, options, permissions, open }: ItemUnderTest<WorkflowNode>): KitCase[] {
   const make = caseMaker(open)
   const described = [
@@ -184,10 +184,10 @@ function nodeCases({ name, options, permissions, open }: ItemUnderTest<WorkflowN
 
 const ANSWERS = 'ends made-up requests: with events in their order, or with MODEL_FAILED'
 
-/** What can be asked of a provider whose author gives no requests. */
+/** Cases for a provider without samples. */
 function providerCases({ options, permissions, open }: ItemUnderTest<Provider>): KitCase[] {
   const make = caseMaker(open)
-  const describing = make('tells its features and models in plain data', async ({ item }) => {
+  const describing = make('lists its features and models as plain data', async ({ item }) => {
     assertPlain(item.features, 'features')
     const { value, error } = await settledOutcome(item.models(abortable().ctx), 'models')
     if (error !== undefined) assertCode(error, ['MODEL_FAILED'], 'models')
@@ -220,7 +220,7 @@ type Arguments = { readonly [name: string]: Json | undefined }
 const CALLS = 'ends made-up calls with a result or in words, changes no argument and leaves nothing open'
 const ABORTED = 'does not begin a made-up call that is aborted already'
 
-/** What can be asked of a tool whose author gives no samples. */
+/** Cases for a tool without samples. */
 function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Promise<ToolSubject>): KitCase[] {
   const make = caseMaker(open)
   const samples = options.tools?.[name]
@@ -248,7 +248,7 @@ function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Pro
 async function callAll({ tool }: ToolSubject, all: readonly Arguments[]): Promise<void> {
   assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
   const [first = {}] = all
-  // what it opens once and for all is no leak
+  // A resource that is opened once is not a leak.
   await settledOutcome(tool.call(frozen(first), abortable().ctx), shown(first))
   const before = countOpenHandles()
   for (const args of all) {

@@ -7,9 +7,10 @@ import type { PluginKitOptions } from './plugin-samples.ts'
 import { itemCases } from './plugin-items.ts'
 
 /**
- * What every plugin must do, whatever its kind: `for (const one of await pluginKit(new URL('../..', import.meta.url), samples)) it(one.title, one.run)`.
- * Looks at the package in this folder, starts it alone in a strict host, holds it to its manifest, calls what it adds with made-up data, and then runs the kit of
- * each thing that it adds. What cannot be loaded or started answers one case, which fails and says why.
+ * Cases for every plugin, whatever its kind: `for (const one of await pluginKit(new URL('../..', import.meta.url), samples))
+ * it(one.title, one.run)`. It checks the package in this folder, starts it alone in a strict host, compares it with its
+ * manifest, calls its contributions with generated data, and runs the kit of each contribution. A plugin that does not load or
+ * start yields one failing case with the reason.
  */
 export async function pluginKit(folder: URL | string, options: PluginKitOptions = {}): Promise<KitCase[]> {
   let found: PluginPackage
@@ -21,7 +22,7 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   const cases = packageCases(found, options)
   const lives = lifeCases(found, options)
   const { value: started, error } = await outcome(openPlugin(found, options))
-  // each of the others would wait as long for the same words
+  // Each of the others would wait as long for the same error.
   if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
   return [...lives, ...cases, ...(await casesOfItems(found, options, started))]
 }
@@ -34,7 +35,7 @@ async function casesOfItems(found: PluginPackage, options: PluginKitOptions, { h
   } catch (error) {
     return [failing('adds what can be called as its contract says', error)]
   } finally {
-    // a case of its own tells what its end fails with
+    // A separate case reports errors of closing.
     await close().catch(() => undefined)
   }
 }

@@ -5,7 +5,7 @@ import { assertPlain, atOnce, compileSchema, type KitCase, outcome } from './kit
 import { ENTRY, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 
-/** Makes cases that each run the plugin in a host of their own. */
+/** Creates cases that each run the plugin in their own host. */
 const hosted =
   (found: PluginPackage, options: PluginKitOptions) =>
   (title: string, check: (run: PluginHost) => Promise<void>): KitCase => ({
@@ -17,7 +17,7 @@ const hosted =
         await check(run)
         failed = false
       } finally {
-        // what the case found comes before what was left open
+        // The error of the case takes precedence over leftovers.
         await (failed ? run.close().catch(() => undefined) : run.close())
       }
     },
@@ -25,13 +25,13 @@ const hosted =
 
 export const STARTS = 'starts with its configuration, alone and within time'
 
-/** What holds for the package and the manifest of every plugin, whether it starts or not. */
+/** Cases for the package and the manifest, whether the plugin starts or not. */
 export function packageCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   const { plugin } = found
   return [...commandCases(found), ...(plugin?.config ? configCases(found, plugin.config.json, options) : [])]
 }
 
-/** What holds for the life of every plugin: each case starts it. */
+/** Cases for the lifecycle. Each of them starts the plugin. */
 export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   const make = hosted(found, options)
   const { info } = found
@@ -64,7 +64,7 @@ export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitC
   ]
 }
 
-/** A plugin that can run in a process of its own is held there to what it says. */
+/** A plugin that can be isolated is confined to its declarations there. */
 function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof hosted>): KitCase[] {
   if (plugin === undefined || info.manifest.kind === 'command' || info.manifest.kind === 'store') return []
   const { services = [], hooks = [] } = info.manifest.permissions ?? {}
@@ -90,7 +90,7 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
   ]
 }
 
-/** What is declared by pattern may be nothing at all. */
+/** A declared pattern can match no item. */
 function assertAdded(host: RunningHost, { info, plugin }: PluginPackage): void {
   const mine = host.report().plugins.filter(one => one.name === info.name)
   const absent = mine.flatMap(one => Object.entries(one.absent ?? {}))
@@ -125,7 +125,7 @@ function commandCases({ info, importModule }: PluginPackage): KitCase[] {
   }))
 }
 
-/** svc takes `-c` and `--config` off a command line, and help shows the texts. */
+/** svc handles `-c` and `--config` itself, and help shows the texts. */
 function assertFlags(id: string, flags: Readonly<Record<string, unknown>>): void {
   for (const [name, flag] of Object.entries(flags)) {
     const { char, summary = '', description = '' } = Object(flag) as Record<string, unknown>

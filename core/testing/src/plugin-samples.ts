@@ -6,27 +6,30 @@ import type { NodeSamples } from './node-kit.ts'
 import type { ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
 import type { ToolSamples } from './tool-kit.ts'
 
-/** What shows a plugin at work. All of it may be left out: then the kit makes up what it can, and says what it skipped. */
+/** Samples that show a plugin at work. All are optional: the kit generates data where it can, and reports what it skipped. */
 export interface PluginSamples {
-  /** The configuration; default: as little as its schema takes. */
+  /** The configuration. Default: a minimal one by its schema. */
   readonly config?: ConfigTree
-  /** Variables of the environment that it needs. */
+  /** Environment variables that it needs. */
   readonly env?: Readonly<Record<string, string>>
   /** Plugins that it needs. */
   readonly beside?: readonly PluginRef[]
-  /** Services and items that it needs, from the test. */
+  /** Services and items that it needs, provided by the test. */
   readonly give?: readonly Fixture[]
-  /** By name: the whole toolKit runs then. `madeUp`: it may be called with made-up arguments although it writes, executes or asks the network. */
+  /**
+   * Samples by tool name, for the whole toolKit. `madeUp`: the tool can be called with generated arguments although it writes,
+   * executes or uses the network.
+   */
   readonly tools?: Readonly<Record<string, ToolSamples & { readonly madeUp?: boolean }>>
-  /** Of its providers: the whole providerKit runs then. `connections`: of the fake upstream that `config` leads to. */
+  /** Samples of its providers, for the whole providerKit. `connections`: those of the fake upstream that `config` points to. */
   readonly provider?: ProviderRequests & ProviderKitOptions & Pick<ProviderSubject, 'connections'>
-  /** By name: the whole nodeKit runs then. */
+  /** Samples by node name, for the whole nodeKit. */
   readonly nodes?: Readonly<Record<string, NodeSamples>>
-  /** By name: the whole authKit runs then. */
+  /** Samples by scheme name, for the whole authKit. */
   readonly auth?: Readonly<Record<string, Pick<AuthSubject, 'good' | 'bad'>>>
-  /** By name: requests that are answered. */
+  /** Requests by route name. */
   readonly routes?: Readonly<Record<string, readonly RouteSample[]>>
-  /** Of a store whose data lasts: a host that is started again with the same configuration has it. */
+  /** For a store whose data lasts: a host that starts again with the same configuration has it. */
   readonly lasts?: boolean
 }
 
@@ -36,8 +39,8 @@ export interface RouteSample extends Partial<RouteRequest> {
 }
 
 export interface PluginKitOptions extends PluginSamples {
-  /** What is made up follows from it; default 1. */
+  /** Seed of generated data. Default 1. */
   readonly seed?: number
-  /** So many made-up calls of each thing; default 50. */
+  /** Number of generated calls per contribution. Default 50. */
   readonly rounds?: number
 }

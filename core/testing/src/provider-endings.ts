@@ -13,13 +13,13 @@ import {
   textOf,
 } from './provider-subject.ts'
 
-/** How it tells that a call failed. */
+/** Cases for failing calls. */
 export function failing(make: Make, given: ProviderRequests, secrets: readonly string[]): KitCase[] {
   const { failures = {}, midway, retryAfter } = given
   const kinds = Object.keys(RETRYABLE) as ModelFailureKind[]
-  const late = 'tells a failure in the middle after the pieces before it'
-  const told = kinds.map(kind => {
-    const [request, title] = [failures[kind], `tells the failure ${kind} before anything else`]
+  const late = 'reports a failure in the middle after the pieces before it'
+  const beforeAnything = kinds.map(kind => {
+    const [request, title] = [failures[kind], `reports the failure ${kind} before anything else`]
     if (!request) return skipped(title, `\`failures.${kind}\``)
     return make(title, async subject => {
       const { events, error } = await readUntilFailure(subject, request)
@@ -27,9 +27,9 @@ export function failing(make: Make, given: ProviderRequests, secrets: readonly s
       checkFailure(error, kind, secrets)
     })
   })
-  const wait = 'tells when a retry makes sense, where the upstream says so'
+  const wait = 'reports when a retry makes sense, if the upstream says so'
   return [
-    ...told,
+    ...beforeAnything,
     retryAfter
       ? make(wait, async subject => {
           const { error } = await readUntilFailure(subject, retryAfter.request)
@@ -45,9 +45,9 @@ export function failing(make: Make, given: ProviderRequests, secrets: readonly s
 }
 
 const BROKEN_STREAMS = [
-  ['cut', 'tells a connection that breaks in the middle'],
+  ['cut', 'reports a connection that breaks in the middle'],
   ['endsEarly', 'takes an answer that ends too soon for no whole one'],
-  ['malformed', 'tells a piece that cannot be read'],
+  ['malformed', 'reports a piece that cannot be read'],
 ] as const
 
 const failsAfterPieces =
@@ -58,7 +58,7 @@ const failsAfterPieces =
     checkFailure(error, kind, secrets)
   }
 
-/** All that comes before it fails, and how it fails. */
+/** Returns the events before a failure, and the failure. */
 export async function readUntilFailure(subject: ProviderSubject, request: ModelRequest) {
   const { value, error } = await outcome(collect(subject.provider, request))
   await nobodyServed(subject)
@@ -75,7 +75,7 @@ async function collect(provider: Provider, request: ModelRequest) {
   return assert.fail('it did not fail')
 }
 
-/** Holds a failure against the contract. */
+/** Checks a failure against the contract. */
 export function checkFailure(error: unknown, kind: ModelFailureKind, secrets: readonly string[]): void {
   assert.equal(codeOf(error), 'MODEL_FAILED', `it threw ${messageOf(error)}`)
   const details = (error as { details?: unknown }).details as Partial<ModelFailure> | undefined
@@ -88,10 +88,10 @@ export function checkFailure(error: unknown, kind: ModelFailureKind, secrets: re
   }
   const words = `${messageOf(error)} ${JSON.stringify(details)} ${(error as { hint?: string }).hint ?? ''}`
   assert.notEqual(messageOf(error), '', 'the error says nothing')
-  for (const secret of secrets) assert.ok(!words.includes(secret), 'the error tells a secret')
+  for (const secret of secrets) assert.ok(!words.includes(secret), 'the error reveals a secret')
 }
 
-/** How it ends when nobody waits any more. */
+/** Cases for calls that are no longer awaited. */
 export function leaving(make: Make, { plain, endless, silent, stalled }: ProviderRequests): KitCase[] {
   const midway = 'ends when it is aborted in the middle'
   const quiet = 'ends when it is aborted while it waits for the first piece'
@@ -125,7 +125,7 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
           for (let times = 0; times < 20; times++) {
             const iterator = subject.provider.chat(endless, abortable().ctx)[Symbol.asyncIterator]()
             await iterator.next()
-            await atOnce(Promise.resolve(iterator.return?.()), 'the end of a stream that nobody reads')
+            await atOnce(Promise.resolve(iterator.return?.()), 'the end of an unread stream')
             assert.equal((await iterator.next()).done, true)
           }
           await nobodyServed(subject)
@@ -136,7 +136,7 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
   ]
 }
 
-/** That of each call the upstream is left; where nobody can look at that, the case says so instead of passing. */
+/** Checks that the provider closes the upstream connection of each call. Without `connections` the case skips itself. */
 const closesUpstream = (requests: readonly (ModelRequest | undefined)[]) => async (subject: ProviderSubject) => {
   const { provider, connections } = subject
   if (!connections) return { missing: '`connections`' }
@@ -178,7 +178,7 @@ async function readInto(events: unknown[], provider: Provider, ...[request, ctx]
   for await (const event of provider.chat(request, ctx)) events.push(event)
 }
 
-/** After an abort some pieces may still be on the way; a `finish` may not come, and the error, if any, is the abort's. */
+/** After an abort, further pieces are allowed, but no `finish`, and the only allowed error is the abort's. */
 async function drainAborted(iterator: AsyncIterator<{ type: string }>, first = iterator.next()): Promise<void> {
   const read = async () => {
     for (let one = await first; !one.done; one = await iterator.next()) if (one.value.type === 'finish') return true
@@ -192,9 +192,9 @@ async function nobodyServed(subject: ProviderSubject): Promise<void> {
   if (subject.connections) await becomes('closing the connection upstream', async () => (await subject.connections!()) === 0)
 }
 
-/** That calls do not disturb each other. */
+/** Cases for concurrent calls. */
 export function manyAtOnce(make: Make, { plain, endless, unicode, length }: ProviderRequests, many: number): KitCase[] {
-  // different ones, so that an answer that went to another shows
+  // Different requests, so that a swapped answer shows.
   const asked = [plain, unicode?.request, length].filter(one => one !== undefined)
   return [
     make(`answers ${many} at once, each for itself, and nothing stays open`, async subject => {
@@ -202,7 +202,7 @@ export function manyAtOnce(make: Make, { plain, endless, unicode, length }: Prov
       const alone: string[] = []
       for (const request of asked) alone.push(textOf(await readAll(provider, request)))
       const { ctx, abort } = abortable()
-      // One that is given up must not take its neighbours with it.
+      // An aborted call must not affect the others.
       const givenUp = endless && provider.chat(endless, ctx)[Symbol.asyncIterator]()
       await givenUp?.next()
       const shared = abortable().ctx

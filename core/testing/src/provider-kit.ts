@@ -17,8 +17,8 @@ import {
 } from './provider-subject.ts'
 
 /**
- * What every provider must do: `for (const one of providerKit(open, requests)) it(one.title, one.run)`. Each case opens a provider of its own.
- * Time-outs are not its matter: chat has them, and aborts.
+ * Cases for every provider: `for (const one of providerKit(open, requests)) it(one.title, one.run)`. Each case opens its own
+ * provider. Time-outs are tested elsewhere: chat handles them.
  */
 export function providerKit(
   open: () => ProviderSubject | Promise<ProviderSubject>,
@@ -46,7 +46,7 @@ function withoutFunctions({ tools, ...rest }: ProviderRequests): ProviderRequest
 
 function describing(make: Make, { plain, tools }: ProviderRequests, secrets: readonly string[]): KitCase[] {
   return [
-    make('tells what it can do in plain words', async ({ provider }) => {
+    make('describes its features as plain data', async ({ provider }) => {
       assertPlain(provider.features, 'features')
       for (const word of ['tool_calling', 'streaming', 'vision'] as const)
         assert.equal(typeof provider.features[word], 'boolean', `features.${word}`)
@@ -62,11 +62,11 @@ function describing(make: Make, { plain, tools }: ProviderRequests, secrets: rea
       assert.equal(new Set(list.models.map(model => model.id)).size, list.models.length, 'a model is listed twice')
       for (const { context = 1, output = 1 } of list.models)
         assert.ok([context, output].every(limit => Number.isInteger(limit) && limit > 0))
-      for (const secret of secrets) assert.ok(!JSON.stringify(list).includes(secret), 'the list tells a secret')
+      for (const secret of secrets) assert.ok(!JSON.stringify(list).includes(secret), 'the list reveals a secret')
     }),
     make('counts the tokens of a request, and not too low', async ({ provider }) => {
       const count = await provider.countTokens(plain, abortable().ctx)
-      assert.ok(Number.isInteger(count) && count > 0, `${count} is no count`)
+      assert.ok(Number.isInteger(count) && count > 0, `${count} is not a count`)
       const usage = usageOf(await readAll(provider, plain))
       assert.ok(usage === undefined || count >= usage.input, `it counts ${count} tokens, the call cost ${usage?.input}`)
     }),
@@ -89,7 +89,7 @@ function answering(make: Make, given: ProviderRequests): KitCase[] {
       assert.ok(pieces >= (provider.features.streaming ? 2 : 1), `it streams, so ${pieces} pieces are too few`)
     }),
     make('leaves the request as it was', async ({ provider }) => {
-      // The request is frozen; a frozen one that was copied in time shows here.
+      // The request is frozen, so a provider that changes it fails here.
       const before = structuredClone(plain)
       await readAll(provider, plain)
       assert.ok(isDeepStrictEqual(structuredClone(plain), before), 'it changed its argument')
@@ -125,8 +125,8 @@ function answering(make: Make, given: ProviderRequests): KitCase[] {
 }
 
 function telling(make: Make, { usage, reasoning, filtered }: ProviderRequests): KitCase[] {
-  const cost = 'tells what a call has cost'
-  const thoughts = 'tells what the model thought, apart from the text'
+  const cost = 'reports the usage of a call'
+  const thoughts = 'separates reasoning from text'
   const filter = 'says when it was cut by a filter'
   return [
     usage
@@ -200,7 +200,7 @@ const asksFor =
     )
   }
 
-/** That an answer nobody reads along is the same in sum, however many pieces it comes in. */
+/** Cases for collected answers: the sum must be the same, in any number of pieces. */
 function gathering(make: Make, given: ProviderRequests, secrets: readonly string[]): KitCase[] {
   const { plain, tools, badArguments, length, unicode, reasoning, filtered, silent } = given
   const asked: Readonly<Record<string, ModelRequest | undefined>> = {
@@ -212,12 +212,12 @@ function gathering(make: Make, given: ProviderRequests, secrets: readonly string
     reasoning: reasoning?.request,
     filtered,
   }
-  const fails = 'fails the same when nobody reads along'
-  const broken = 'takes no broken answer for a whole one when nobody reads along'
+  const fails = 'fails in the same way when the answer is collected'
+  const broken = 'reports a broken answer when the answer is collected'
   const quiet = 'ends when it is aborted while it waits for the whole answer'
   return [
     ...Object.entries(asked).map(([name, request]) => {
-      const title = `answers \`${name}\` the same when nobody reads along`
+      const title = `answers \`${name}\` the same when the answer is collected`
       return request ? make(title, answersTheSame(request)) : skipped(title, `\`${name}\``)
     }),
     given.failures ? make(fails, failsTheSame(given, secrets)) : skipped(fails, '`failures`'),
@@ -239,7 +239,7 @@ const answersTheSame =
 const sumOf = (events: readonly ModelEvent[]) => ({
   text: textOf(events),
   reasoning: events.map(event => (event.type === 'reasoning' ? event.text : '')).join(''),
-  // what was no JSON may stand there in other words: not every wire has a place for it
+  // Invalid JSON can differ in wording, because not every wire format can carry it.
   calls: callsOf(events).map(({ tool, arguments: args, invalid }) => ({ tool, arguments: args, bad: invalid !== undefined })),
   usage: usageOf(events),
   finish: finishOf(events),

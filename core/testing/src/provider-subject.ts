@@ -2,72 +2,75 @@ import assert from 'node:assert/strict'
 import type { FinishReason, ModelEvent, ModelFailureKind, ModelRequest, Provider, ToolCallPart, Usage } from '@svc/core/contracts'
 import { abortable, assertPlain, type caseMaker, type KitSubject } from './kit-case.ts'
 
-/** A provider to be proved; it may live in another process. */
+/** A provider to test. It can run in another process. */
 export interface ProviderSubject extends KitSubject {
   readonly provider: Provider
   /**
-   * How many calls an upstream is serving for it now: must fall to 0 whenever nobody waits for them any more. Without it nothing shows that an abort reaches
-   * the upstream, and the case of that skips itself.
+   * Number of calls that the upstream is serving for it now. It must fall to 0 when no caller waits. Without it, the case for
+   * aborts skips itself.
    */
   connections?(): number | Promise<number>
 }
 
-/** Requests that make the provider behave in a certain way: directives, or a model name that a fake upstream knows. */
+/** Requests with a certain behavior, selected by directives or by the model name of a fake upstream. */
 export interface ProviderRequests {
-  /** Answered with text of two pieces at least, and `stop`. */
+  /** Answered with text of at least two pieces, and `stop`. */
   readonly plain: ModelRequest
-  /** Answered piece by piece, for longer than anybody reads. */
+  /** Answered piece by piece without an end. */
   readonly endless?: ModelRequest
   /** Not answered at all. */
   readonly silent?: ModelRequest
-  /** Answered with these calls, in this order, and no text needed; `results` asks the next round. */
+  /** Answered with these calls in this order; text is optional. `results` creates the request of the next round. */
   readonly tools?: {
     readonly request: ModelRequest
     readonly calls: readonly Pick<ToolCallPart, 'tool' | 'arguments'>[]
     results?(calls: readonly ToolCallPart[]): ModelRequest
   }
-  /** The same kind of calls, whose names and arguments come in pieces that are mixed with each other. */
+  /** The same with interleaved pieces of names and arguments. */
   readonly pieces?: { readonly request: ModelRequest; readonly calls: readonly Pick<ToolCallPart, 'tool' | 'arguments'>[] }
-  /** A call whose arguments are no JSON object: it comes with `invalid`. */
+  /** A call whose arguments are not a JSON object: it has `invalid`. */
   readonly badArguments?: ModelRequest
-  /** Cut by its `maxTokens`. */
+  /** Cut off by its `maxTokens`. */
   readonly length?: ModelRequest
-  /** Answered with just this text, split wherever it hurts. */
+  /** Answered with exactly this text, split at difficult places. */
   readonly unicode?: { readonly request: ModelRequest; readonly text: string }
-  /** Answered with just this usage. */
+  /** Answered with exactly this usage. */
   readonly usage?: { readonly request: ModelRequest; readonly usage: Usage }
-  /** Answered with reasoning of just this text, before the text. */
+  /** Answered with exactly this reasoning before the text. */
   readonly reasoning?: { readonly request: ModelRequest; readonly text: string }
-  /** Cut by the upstream's filter, which is an end and no failure. */
+  /** Cut off by the filter of the upstream, which is an end and not a failure. */
   readonly filtered?: ModelRequest
   readonly failures?: { readonly [K in ModelFailureKind]?: ModelRequest }
-  /** Fails so after its first piece. */
+  /** Fails in this way after its first piece. */
   readonly midway?: { readonly request: ModelRequest; readonly kind: ModelFailureKind }
-  /** Says when a retry makes sense: this many milliseconds. */
+  /** Reports that a retry makes sense after this many milliseconds. */
   readonly retryAfter?: { readonly request: ModelRequest; readonly ms: number }
   /** The connection breaks after the first piece. */
   readonly cut?: ModelRequest
-  /** The answer ends as if it were whole, but it is not. */
+  /** The answer ends early as if it were complete. */
   readonly endsEarly?: ModelRequest
-  /** After the first piece comes something that cannot be read. */
+  /** Sends invalid data after the first piece. */
   readonly malformed?: ModelRequest
-  /** After the first piece nothing comes any more. */
+  /** Sends nothing after the first piece. */
   readonly stalled?: ModelRequest
 }
 
 export interface ProviderKitOptions {
-  /** Streams at once; default 50. */
+  /** Number of concurrent streams. Default 50. */
   readonly concurrent?: number
-  /** Keys and the like, which no error may tell. */
+  /** Keys and other secrets that errors must not contain. */
   readonly secrets?: readonly string[]
 }
 
-/** Makes the cases of the provider kit. */
+/** Creates the cases of the provider kit. */
 export type Make = ReturnType<typeof caseMaker<ProviderSubject>>
 
 type Tools = NonNullable<ProviderRequests['tools']>
 
-/** Every kind of failure: `Object.fromEntries(FAILURE_KINDS.map(kind => [kind, asks(kind)]))` are the `failures` of a provider whose models fail by name. */
+/**
+ * All kinds of failures. For a provider whose models fail by name, `Object.fromEntries(FAILURE_KINDS.map(kind => [kind,
+ * asks(kind)]))` are the `failures`.
+ */
 export const FAILURE_KINDS: readonly ModelFailureKind[] = [
   'rate_limited',
   'overloaded',
@@ -79,7 +82,10 @@ export const FAILURE_KINDS: readonly ModelFailureKind[] = [
   'timeout',
 ]
 
-/** The `tools` of a provider that answers this request by asking for the weather in Ulm and in Bern; in the next round it is sunny in both. `provider`: who the answer is by, where it matters. */
+/**
+ * The `tools` sample of a provider that answers this request with calls for the weather in Ulm and in Bern. The results of the
+ * next round are sunny. `provider`: the provider of the answer, if it matters.
+ */
 export const weatherRound = (request: ModelRequest, provider?: string): Required<Tools> => ({
   request,
   calls: ['Ulm', 'Bern'].map(city => ({ tool: 'weather', arguments: { city } })),
@@ -102,7 +108,7 @@ export const weatherRound = (request: ModelRequest, provider?: string): Required
   }),
 })
 
-/** Which failures may pass when the same call is made again. */
+/** Failures after which the same call can succeed later. */
 export const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
   rate_limited: true,
   overloaded: true,
@@ -118,7 +124,7 @@ export async function readAll(provider: Provider, request: ModelRequest): Promis
   return Array.fromAsync(provider.chat(request, abortable().ctx))
 }
 
-/** Holds a whole answer against the contract. */
+/** Checks a complete answer against the contract. */
 export function checkOrder(events: readonly ModelEvent[]): void {
   assertPlain(events, 'events')
   const finishes = events.filter(event => event.type === 'finish').length

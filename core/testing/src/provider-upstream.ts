@@ -3,56 +3,56 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 
-/** A request as a fake upstream has received it. */
+/** A request that a fake upstream has received. */
 export interface Received {
   readonly method: string
   /** Path and query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body, where it is JSON. */
+  /** The body, if it is JSON. */
   readonly body: unknown
 }
 
-/** How a fake upstream answers one request: well, or with every fault there is. */
+/** Answers one request of a fake upstream, correctly or with any kind of error. */
 export interface Reply {
   /** Aborts when the client has left. */
   readonly gone: AbortSignal
   json(status: number, body: unknown, headers?: Readonly<Record<string, string>>): void
-  /** Any body as it is: a page, half a JSON. */
+  /** Sends any body: a page, half of a JSON. */
   raw(status: number, type: string, body: string, headers?: Readonly<Record<string, string>>): void
   redirect(status: number, location: string): void
-  /** Begins a stream of events, so that a client sees the answer begin. */
+  /** Starts an event stream, so that a client sees the start of the answer. */
   begin(headers?: Readonly<Record<string, string>>): void
-  /** Writes a piece of the stream (begins it, if need be), and waits while the client takes no more. */
+  /** Writes a piece of the stream, starting it if necessary, and waits while the client does not read. */
   write(text: string | Uint8Array): Promise<void>
-  /** Writes a piece in portions of `size` bytes, each a chunk of its own: characters and line ends are cut. */
+  /** Writes a piece in chunks of `size` bytes, which splits characters and line ends. */
   split(text: string, size?: number): Promise<void>
   /** Writes pieces until the client leaves. */
   endless(piece: (at: number) => string): Promise<void>
-  /** Ends the stream as it should. */
+  /** Ends the stream correctly. */
   end(text?: string): void
-  /** Breaks the connection in the middle. */
+  /** Breaks the connection. */
   cut(): void
-  /** Waits until the client leaves: says nothing. */
+  /** Waits without sending anything until the client leaves. */
   silence(): Promise<void>
 }
 
 export type Answerer = (received: Received, reply: Reply) => unknown
 
-/** A server on loopback that answers as it is told. */
+/** A configurable server on loopback. */
 export interface FakeUpstream extends AsyncDisposable {
   /** Without a slash at its end. */
   readonly url: string
-  /** All it has received, in order. */
+  /** All received requests in order. */
   readonly received: readonly Received[]
-  /** Requests that it is serving now. */
+  /** Number of requests that it is serving now. */
   open(): number
-  /** Connections that are open now, the idle ones included. */
+  /** Number of open connections, including idle ones. */
   sockets(): number
-  /** Connections there have ever been. */
+  /** Total number of connections. */
   connected(): number
-  /** Answers otherwise from now on. */
+  /** Changes the answers from now on. */
   answer(by: Answerer): void
   close(): Promise<void>
 }
@@ -73,7 +73,7 @@ export async function openUpstream(by: Answerer): Promise<FakeUpstream> {
     sockets.add(socket.setNoDelay(true))
     socket.once('close', () => sockets.delete(socket))
   })
-  // samples of a plugin open one for all its cases, and nobody closes it: waiting for requests holds up no process
+  // The samples of a plugin open one server for all cases and do not close it, so it must not keep the process alive.
   server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
   const close = async () => {
@@ -105,7 +105,7 @@ async function serve(request: IncomingMessage, response: ServerResponse, receive
     await answerer(one, reply)
   } catch (error) {
     if (reply.gone.aborted) return
-    // A test sees its own fault as an answer that no upstream gives.
+    // An error of the test shows as an answer that no upstream gives.
     if (response.headersSent) response.destroy()
     else reply.raw(599, 'text/plain', `the fake upstream failed: ${String(error)}`)
   }
@@ -135,7 +135,7 @@ function createReply(response: ServerResponse): Reply {
     response.writeHead(200, { ...EVENTS, ...headers })
     response.flushHeaders()
   }
-  // Waits until the piece is on its way: a cut that follows cannot overtake it.
+  // Waits until the piece is sent, so that a following cut cannot overtake it.
   const write: Reply['write'] = async piece => {
     begin()
     if (gone.signal.aborted) return

@@ -5,15 +5,15 @@ import type { PackageInfo } from '@svc/core'
 import { COMMON_VARIABLES } from '@svc/runtime/isolation'
 import { matchesHost, matchesPattern } from '@svc/core/internal'
 
-/** Hears what the code of a package asks the world for while others run beside it. */
+/** Tracks accesses of a package's code while other code runs. */
 export interface Reach extends Disposable {
-  /** What its manifest does not declare, each once, as a sentence. */
+  /** Undeclared accesses, each once, as a sentence. */
   found(): readonly string[]
 }
 
 /**
- * Watches `process.env` and requests over HTTP. A wall is something else: this is for an author who has forgotten a line. Servers on loopback whose address is
- * in `given`, the configuration and environment of the samples, are the test's own and need none.
+ * Observes `process.env` and HTTP requests, for authors who forgot a declaration. It enforces nothing. Loopback servers whose
+ * address is in `given`, the configuration and environment of the samples, belong to the test and need no declaration.
  */
 export function watchReach({ folder, manifest: { permissions = {} } }: PackageInfo, given: string): Reach {
   const seen = new Set<string>()
@@ -72,16 +72,16 @@ function hearRequests(isMeant: (host: string) => boolean, isOwn: () => boolean, 
   }
 }
 
-/** Tells whether the code of a folder, and no package in it, is on the stack. */
+/** Whether code of a folder, without packages in it, is on the stack. */
 function stackOf(folder: string): () => boolean {
   const own = pathToFileURL(folder + sep).href
   return () => callers().some(line => line.includes(own) && !line.includes(`${own}node_modules`) && !line.includes(`${own}test/`))
 }
 
-/** Tells whether Node itself is who asks, on behalf of whoever called it: to start a program it reads every variable. */
+/** Whether Node itself accesses on behalf of its caller: to start a program, it reads every variable. */
 const isNode = () => /\(?node:/.test(callers().find(line => !line.includes(import.meta.url)) ?? '')
 
-/** The lines of the stack, the nearest first. */
+/** The lines of the stack, innermost first. */
 function callers(): string[] {
   const before = Error.stackTraceLimit
   Error.stackTraceLimit = 100

@@ -3,17 +3,17 @@ import { codeOf } from '@svc/core'
 import type { RunClaim, RunQueue } from '@svc/core/contracts'
 import { abortable, atOnce, caseMaker, type KitCase, outcome } from './kit-case.ts'
 
-/** A queue as the kit takes it. */
+/** A queue to test. */
 export interface RunQueueSubject {
   readonly queue: RunQueue
-  /** The same queue as another process has it, on this machine or another. */
+  /** The same queue in another process, on this machine or another. */
   readonly other: RunQueue
-  /** Has the process of `queue` die as far as anybody can tell: what it holds is free once this answers. */
+  /** Simulates the death of the process of `queue`: its claims are free when this resolves. */
   kill(): Promise<void>
   close?(): unknown
 }
 
-/** Reads claims one by one, with an end. */
+/** Reads claims one by one, with a time limit. */
 class Taker implements AsyncDisposable {
   readonly #ending = abortable('taker')
   readonly #claims: AsyncIterator<RunClaim>
@@ -24,17 +24,17 @@ class Taker implements AsyncDisposable {
     this.#claims = (id === undefined ? queue.take(ctx) : queue.takeOne(id, ctx))[Symbol.asyncIterator]()
   }
 
-  /** The next claim: whoever asks for none gets none. */
+  /** The next claim. Claims are taken only on demand. */
   next(): Promise<RunClaim> {
     this.#next ??= this.#claims.next().then(({ value }) => value as RunClaim)
     return atOnce(this.#next, 'a claim').finally(() => (this.#next = undefined))
   }
 
-  /** Resolves with a claim or, once the work is done, without one. */
+  /** Resolves to a claim, or to none once the work is done. */
   async noneWhile(work: () => Promise<unknown>): Promise<void> {
     this.#next ??= this.#claims.next().then(({ value }) => value as RunClaim)
     const got = await Promise.race([this.#next, work().then(() => undefined)])
-    assert.equal(got, undefined, 'nobody may get this claim')
+    assert.equal(got, undefined, 'this claim must not be given out')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -45,8 +45,8 @@ class Taker implements AsyncDisposable {
 }
 
 /**
- * What every queue of runs must do, whatever it is made of, on one machine or many: `for (const one of runQueueKit(open)) it(one.title, one.run)`. `open` gives an empty queue
- * each time, as two processes have it.
+ * Cases for every run queue, on one machine or many: `for (const one of runQueueKit(open)) it(one.title, one.run)`. `open`
+ * returns an empty queue each time, as seen by two processes.
  */
 export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubject>): KitCase[] {
   const opened = caseMaker(open)
@@ -64,7 +64,7 @@ const giving = (opened: Opened): KitCase[] => [
     await using taker = new Taker(other)
     assert.equal((await taker.next()).id, 'a')
   }),
-  opened('gives a run to its process at once where that asks for it, and then to nobody else', async ({ queue, other }) => {
+  opened('gives a run to its process at once where that asks for it, and then to no other', async ({ queue, other }) => {
     const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
     assert.equal(claim?.id, 'a')
     await using taker = new Taker(other)
@@ -161,7 +161,7 @@ const holding = (opened: Opened): KitCase[] => [
       assert.equal(next.id, 'a')
       assert.ok(next.fence.fence > claim!.fence.fence)
       assert.equal(codeOf((await outcome(queue.keep(claim!, ctx))).error), 'STORE_FENCED')
-      // what it still says changes nothing
+      // Its later calls change nothing.
       await outcome(queue.leave(claim!, 'ended', ctx))
       await other.keep(next, ctx)
       await other.leave(next, { due: now() }, ctx)

@@ -12,8 +12,8 @@ import { watchCases } from './store-kit/watches.ts'
 export type { OpenStore, StoreUnderTest } from './store-kit/rig.ts'
 
 /**
- * What every store must do, whatever it is made of: `for (const one of storeKit(open)) it(one.title, one.run)`.
- * `open` gives a new, empty store each time. With `reopen` the kit also checks what lasts, with `second` what several handles share.
+ * Cases for every store: `for (const one of storeKit(open)) it(one.title, one.run)`. `open` returns a new, empty store each
+ * time. With `reopen` the kit also tests durability, with `second` shared access.
  */
 export function storeKit(open: OpenStore): KitCase[] {
   const groups = [batchCases, rangeCases, logCases, valueCases, leaseCases, countCases, watchCases, spaceCases]

@@ -5,8 +5,8 @@ import { copyPlain, findNonPlain, fromWire, plainContext, toWire } from '@svc/ru
 type Run = <T>(plugin: string, work: () => T) => T
 
 /**
- * Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place.
- * `run` hears whose work runs.
+ * Passes all values as between processes: cloned, frozen and checked. A violation is reported with its place. `run` tracks the
+ * running plugin.
  */
 export function createStrict(run: Run): PluginBoundary {
   return {
@@ -16,12 +16,12 @@ export function createStrict(run: Run): PluginBoundary {
     tap: (ref, tap, by) => async (value, ctx) => {
       const side: Side = { place: ref.id, by, run }
       const [given, crossed] = crossArguments(side, [value, ctx])
-      return cross(await told(side, () => tap(given, crossed as CallContext)), `${ref.id}.answer`, by)
+      return cross(await runRemote(side, () => tap(given, crossed as CallContext)), `${ref.id}.answer`, by)
     },
   }
 }
 
-/** The far side of one method or tap. */
+/** The other side of one method or tap. */
 interface Side {
   readonly place: string
   readonly by: string
@@ -62,12 +62,16 @@ function crossMethods(
   )
 }
 
-/** Whose arguments they are, nobody knows here: the place names them. */
+/** The author of the arguments is unknown here, so the place names them. */
 function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
   const ctx = args.at(-1) as CallContext | undefined
   if (!(ctx?.signal instanceof AbortSignal)) {
-    const hint = 'hand on the use you were given'
-    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, hint })
+    const hint = 'Pass on the context that you received'
+    throw svcError('USE_MISSING', `${place} was called without its last argument, the call context`, {
+      plugin: by,
+      where: place,
+      hint,
+    })
   }
   const { signal } = ctx
   return [
@@ -79,7 +83,7 @@ function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
 function crossCall(side: Side, call: Method): Method {
   return async (...args) => {
     const crossed = crossArguments(side, args)
-    const answer = await told(side, () => {
+    const answer = await runRemote(side, () => {
       const promise = call(...crossed)
       if (!(promise instanceof Promise)) throw notOfKind(side, 'a Promise')
       return promise
@@ -93,17 +97,17 @@ function crossStream(side: Side, call: Method): Method {
 }
 
 async function* items(side: Side, call: Method, args: unknown[]) {
-  const source = await told(side, async () => iteratorOf(call(...args), side))
+  const source = await runRemote(side, async () => iteratorOf(call(...args), side))
   let ended = false
   try {
     for (;;) {
-      const step = await told(side, () => source.next())
+      const step = await runRemote(side, () => source.next())
       ended = step.done ?? false
       if (ended) return
       yield cross(step.value, `${side.place}.item`, side.by)
     }
   } finally {
-    if (!ended) await told(side, () => source.return())
+    if (!ended) await runRemote(side, () => source.return())
   }
 }
 
@@ -116,8 +120,8 @@ function iteratorOf(answer: unknown, side: Side) {
 
 const outside = AsyncLocalStorage.snapshot()
 
-/** Runs the work of the far side: nothing travels to it by AsyncLocalStorage, and an error comes back without its class. */
-async function told<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
+/** Runs work of the other side: AsyncLocalStorage does not reach it, and errors come back without their class. */
+async function runRemote<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
   try {
     return await outside(() => run(by, work))
   } catch (error) {
@@ -129,7 +133,7 @@ function crossError(error: unknown, place: string, by: string): SvcError {
   return fromWire(cross(toWire(error), `${place}.error`, by))
 }
 
-// What was given is frozen: writing to it throws, in words that do not say who wrote or what.
+// Arguments are frozen: a write throws an error that names neither the author nor the place.
 const FROZEN = /read only property|not extensible|Cannot delete property|Cannot redefine property/
 
 function changed(error: unknown, place: string, by: string): SvcError | undefined {

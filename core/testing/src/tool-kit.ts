@@ -19,28 +19,28 @@ import {
 
 type Arguments = { readonly [name: string]: Json | undefined }
 
-/** A tool to be proved; it may live in another process. */
+/** A tool to test. It can run in another process. */
 export interface ToolSubject extends KitSubject {
   readonly tool: Tool
   readonly name: string
 }
 
-/** Arguments that show the tool at work. */
+/** Sample arguments of a tool. */
 export interface ToolSamples {
-  /** Calls that succeed; `expect` looks at the result. */
+  /** Calls that succeed. `expect` checks the result. */
   readonly good: readonly { readonly args: Arguments; expect?(result: ToolResult): void }[]
-  /** Calls that its schema refuses; those with a message it takes, and they fail with words that match. */
+  /** Arguments that its schema rejects. Those with a message pass the schema, and the call fails with a matching message. */
   readonly bad: readonly { readonly args: Arguments; readonly message?: RegExp }[]
   /** A call that runs until it is aborted. */
   readonly slow?: { readonly args: Arguments }
-  /** Calls at once; default 50. */
+  /** Number of concurrent calls. Default 50. */
   readonly concurrent?: number
 }
 
 const EFFECTS = ['read', 'write', 'execute', 'network']
 const SHORTEST_DESCRIPTION = 10
 
-/** What every tool must do: `for (const one of toolKit(open, samples)) it(one.title, one.run)`. Each case opens a tool of its own. */
+/** Cases for every tool: `for (const one of toolKit(open, samples)) it(one.title, one.run)`. Each case opens its own tool. */
 export function toolKit(open: () => ToolSubject | Promise<ToolSubject>, samples: ToolSamples): KitCase[] {
   const make = caseMaker(open)
   return [...describeTool(make, samples), ...calling(make, samples), ...leaving(make, samples)]
@@ -48,7 +48,7 @@ export function toolKit(open: () => ToolSubject | Promise<ToolSubject>, samples:
 
 type Make = ReturnType<typeof caseMaker<ToolSubject>>
 
-/** The cases that call nothing. */
+/** Cases without a call. */
 export function describeTool(make: Make, { good }: ToolSamples): KitCase[] {
   return [
     make('has a name that every model takes, and says what it does', async ({ tool, name }) => {
@@ -91,7 +91,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         sample.expect?.(result)
       }
     }),
-    make('tells the same step by step, where it tells steps: a result last', async ({ tool }) => {
+    make('streams the same result, after its steps, if it can stream', async ({ tool }) => {
       if (!tool.run) return
       for (const sample of good) {
         const steps = await Array.fromAsync(tool.run(frozen(sample.args), { can: [] }, abortable().ctx))
@@ -109,14 +109,14 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
       const check = compileSchema(tool.parameters, 'parameters')
       for (const { args, message } of bad) {
         const [fits, call] = [check(structuredClone(args)), shown(args)]
-        assert.ok(fits || !message, `${call} breaks the schema, so nobody hears the tool: leave out its \`message\``)
+        assert.ok(fits || !message, `${call} breaks the schema, so the tool is not called: leave out its \`message\``)
         assert.ok(!fits || message, `${call} fits the schema: say in \`message\` in which words the tool refuses it`)
       }
     }),
     make('refuses bad calls in words', async ({ tool }) => {
       for (const { args, message } of bad) {
         const work = tool.call(frozen(args), abortable().ctx)
-        // The caller checks the schema first; whoever does not must still get an end.
+        // The caller validates first, but a call without that must also end.
         const { value, error, failed } = await atOnce(outcome(work), `the end of ${shown(args)}`)
         if (!message) continue
         if (value) checkResult(tool, value, shown(args))
@@ -148,7 +148,7 @@ function assertWords(words: string, args: Arguments, message: RegExp): void {
   assert.match(words, message)
 }
 
-/** Words that a model or a person is told. */
+/** Texts for a model or a person. */
 export function assertReadable(words: string): void {
   assert.ok(words.trim() !== '', 'it says nothing')
   assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not written for a reader: ${words}`)

@@ -62,7 +62,7 @@ async function failures(cases: readonly KitCase[]): Promise<string[]> {
 
 const ORDER = 'answers in order: pieces, usage at most once, finish last and once'
 const MANY = 'answers 3 at once, each for itself, and nothing stays open'
-const NETWORK = 'tells the failure network before anything else'
+const NETWORK = 'reports the failure network before anything else'
 
 describe('providerKit', () => {
   const kit = (cheat: Partial<Provider> = {}, secrets: string[] = []) =>
@@ -92,7 +92,7 @@ describe('providerKit', () => {
     'counts too low': [{ countTokens: async () => 0 }, 'counts the tokens of a request, and not too low'],
     'says that it calls tools and shows none': [
       { features: { ...honest.features, tool_calling: true } },
-      'tells what it can do in plain words',
+      'describes its features as plain data',
     ],
     'lists a model twice': [
       { models: async () => ({ models: [{ id: 'm' }, { id: 'm' }], open: false }) },
@@ -123,7 +123,7 @@ describe('providerKit', () => {
     const cases = providerKit(() => ({ provider: honest }), { plain })
     const skipped: string[] = []
     for (const one of cases) if (one.skipped) await one.run.call({ skip: () => void skipped.push(one.title) })
-    expect(skipped).to.include('tells a connection that breaks in the middle – skipped: `cut` was not given')
+    expect(skipped).to.include('reports a connection that breaks in the middle – skipped: `cut` was not given')
     expect(skipped).to.deep.equal(cases.map(one => one.title).filter(title => title.includes('was not given')))
   })
 

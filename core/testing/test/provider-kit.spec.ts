@@ -74,11 +74,11 @@ describe('the provider kit', () => {
   it('passes a provider that does all of it', async () => expect(await failuresOf()).to.deep.equal([]))
 
   for (const [what, cheat, ...titles] of [
-    ['tells another usage', { plain: [text('a'), text('b'), end()] }, 'tells what a call has cost'],
+    ['tells another usage', { plain: [text('a'), text('b'), end()] }, 'reports the usage of a call'],
     [
       'thinks after it has spoken',
       { reasoning: [text('a'), { type: 'reasoning', text: 'Hm' }, end()] },
-      'tells what the model thought, apart from the text',
+      'separates reasoning from text',
     ],
     ['takes a filter for a good end', { filtered: [text('a'), end()] }, 'says when it was cut by a filter'],
     [
@@ -89,35 +89,35 @@ describe('the provider kit', () => {
     [
       'forgets how long to wait',
       { late: [broken({ kind: 'rate_limited', retryable: true })] },
-      'tells when a retry makes sense, where the upstream says so',
+      'reports when a retry makes sense, if the upstream says so',
     ],
     [
       'takes what was cut for whole',
       { cut: [text('a'), end()] },
-      'tells a connection that breaks in the middle',
+      'reports a connection that breaks in the middle',
       'takes an answer that ends too soon for no whole one',
-      'tells a piece that cannot be read',
+      'reports a piece that cannot be read',
     ],
-    ['says nothing before a cut', { cut: [broken()] }, 'tells a connection that breaks in the middle'],
+    ['says nothing before a cut', { cut: [broken()] }, 'reports a connection that breaks in the middle'],
     [
       'loses its calls when nobody reads along',
       { 'gathered pieces': [text('a'), end()] },
-      'answers `tools` the same when nobody reads along',
+      'answers `tools` the same when the answer is collected',
     ],
     [
       'counts otherwise when nobody reads along',
       { 'gathered plain': [text('ab'), { type: 'usage', usage: { input: 1, output: 3 } }, end()] },
-      'answers `plain` the same when nobody reads along',
+      'answers `plain` the same when the answer is collected',
     ],
     [
       'fails otherwise when nobody reads along',
       { 'gathered late': [broken({ kind: 'rate_limited', retryable: true, retryAfterMs: 71 })] },
-      'fails the same when nobody reads along',
+      'fails in the same way when the answer is collected',
     ],
     [
       'takes what was cut for whole when nobody reads along',
       { 'gathered cut': [text('a'), end()] },
-      'takes no broken answer for a whole one when nobody reads along',
+      'reports a broken answer when the answer is collected',
     ],
     [
       'finishes an aborted whole answer',

@@ -193,7 +193,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses names that nobody declared',
+    'rejects undeclared names',
     async ({ store, ctx, batch, put: write }) => {
       const nowhere: StoreOp = { op: 'put', collection: 'nowhere', key: 'a', value: 1 }
       await fails(batch(put('a', 1), nowhere), 'STORE_UNKNOWN')

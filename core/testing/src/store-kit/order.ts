@@ -2,7 +2,7 @@ import type { Json } from '@svc/core/contracts'
 
 const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** Keys in the order of their UTF-8 bytes, which is neither that of JavaScript nor that of any dictionary. */
+/** Keys in the order of their UTF-8 bytes, which differs from that of JavaScript and of dictionaries. */
 export const KEYS = [
   '!',
   '0',
@@ -70,7 +70,7 @@ export const VALUES: readonly Json[] = [
   '😀',
 ]
 
-/** Puts the items in an order of its own, the same each time. */
+/** Shuffles the items reproducibly. */
 export const shuffled = <T>(items: readonly T[]): T[] =>
   items
     .map((item, i) => [(i * 7919) % 104_729, item] as const)

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { codeOf, systemContext, type CallContext } from '@svc/core'
 import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 
-/** A store as the kit takes it; disposing of it removes all of it. */
+/** A store to test. Disposing removes it with its data. */
 export interface StoreUnderTest extends AsyncDisposable {
   readonly store: Store
-  /** Closes `store` and opens the same data again. Absent: nothing lasts, and the kit leaves out what is about lasting. */
+  /** Closes `store` and opens the same data again. Absent: the data is not durable, and the kit skips these cases. */
   reopen?(): Promise<Store>
-  /** Another handle on the same data, as another process would have. Absent: there is only one, and the kit uses it twice. */
+  /** Another handle on the same data, as another process would have. Absent: the kit uses the only one twice. */
   second?(): Promise<Store>
 }
 export type OpenStore = () => Promise<StoreUnderTest>
 
-/** What a case works with: the kit's space is open on both handles. */
+/** The environment of a case: the space of the kit, open on both handles. */
 export interface Rig {
   readonly store: Store
   readonly ctx: CallContext
@@ -36,10 +36,10 @@ export const KIT = {
   logs: ['lines', 'events'],
 } satisfies Space
 
-/** No case may take longer: whatever still waits then is told so by its signal. */
+/** Time limit of a case. Its signal then aborts. */
 const CASE_MS = 30_000
 
-/** Runs a case on a new store, which is gone afterwards. */
+/** Runs a case on a new store and removes the store. */
 export async function rigged(open: OpenStore, run: (rig: Rig) => Promise<void>): Promise<void> {
   await using under = await open()
   const ended = new AbortController()
@@ -71,7 +71,10 @@ function rigOf(under: StoreUnderTest, ctx: CallContext): Rig {
   }
 }
 
-/** Expects a failure with this code, and these details where they are given. What is no plain value may have been refused on its way to the store. */
+/**
+ * Expects a failure with this code and, if given, these details. A value that is not plain can be rejected before it reaches
+ * the store.
+ */
 export async function fails(work: Promise<unknown>, code: string, details?: Record<string, unknown>): Promise<void> {
   const error = await failureOf(work)
   const codes = code === 'STORE_INVALID' ? [code, 'NOT_PLAIN'] : [code]
@@ -89,7 +92,7 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
   return assert.fail('it did not fail')
 }
 
-/** Every record of a range, fetched page by page; checks that no page but the last is without `next` and none is too long. */
+/** Fetches every record of a range page by page. Checks that only the last page lacks `next` and that no page is too long. */
 export async function pages(store: Store, collection: string, query: RangeQuery, ctx: CallContext): Promise<StoreRecord[]> {
   const all: StoreRecord[] = []
   for (let cursor: string | undefined; ; ) {
@@ -104,11 +107,11 @@ export async function pages(store: Store, collection: string, query: RangeQuery,
 
 export const keysOf = (records: readonly StoreRecord[]): string[] => records.map(record => record.key)
 
-/** A `use` of its own that the case may abort. */
+/** A context that the case can abort. */
 export function abortable(ctx: CallContext): { readonly ctx: CallContext; abort(): void } {
   const controller = new AbortController()
   return { ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, controller.signal]) }, abort: () => controller.abort() }
 }
 
-/** A value equal to a JSON value whatever prototypes its objects have. */
+/** Compares with a JSON value, whatever the prototypes of its objects. */
 export const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? 'null')

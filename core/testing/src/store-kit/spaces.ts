@@ -9,7 +9,7 @@ const tasks = (version: number, indexes: Record<string, string[]> = {}): Space =
   logs: ['task_log'],
 })
 
-/** Spaces, their versions, and what lasts. */
+/** Cases for spaces, versions and durability. */
 export const spaceCases: readonly StoreCase[] = [
   [
     'answers 0 for a space it has never seen, then its version',
@@ -20,7 +20,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'answers the older version until it is told that the data were migrated',
+    'returns the older version until the data is migrated',
     async ({ store, ctx, batch }) => {
       await store.open(tasks(1), ctx)
       await batch({ op: 'put', collection: 'tasks', key: 'a', value: { title: 'old' } })
@@ -108,7 +108,7 @@ export const spaceCases: readonly StoreCase[] = [
       for (const name of ['', 'A', '1a', 'a-b', '__proto__', 'x'.repeat(80)]) {
         await fails(store.open({ name, version: 1 }, ctx), 'STORE_INVALID')
         await fails(store.open({ name: 'odd', version: 1, collections: { [name]: {} } }, ctx), 'STORE_INVALID').catch(error => {
-          // As a key of an object literal `__proto__` is no name at all.
+          // In an object literal, `__proto__` is not a key.
           if (name !== '__proto__') throw error
         })
       }

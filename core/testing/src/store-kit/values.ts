@@ -4,7 +4,7 @@ import { fails, type StoreCase } from './rig.ts'
 
 const nested = (depth: number): Json => (depth === 0 ? 'ground' : depth % 2 ? [nested(depth - 1)] : { deeper: nested(depth - 1) })
 
-/** Values that other stores have been seen to spoil; each must come back as JSON would give it back. */
+/** Values that are often corrupted. Each must come back as from JSON. */
 const EDGES: Record<string, Json> = {
   null: null,
   false: false,
@@ -29,7 +29,7 @@ const EDGES: Record<string, Json> = {
   'awkward keys': { '': 1, __proto__: 2, constructor: 3, toString: 4, 'a.b': 5, $x: 6, '0': 7, length: 8 },
   'deep nesting': nested(500),
 }
-// An object literal takes __proto__ as its prototype; as a key of its own it comes in with every parsed JSON.
+// An object literal takes __proto__ as its prototype, but parsed JSON can contain it as a key.
 const withProto = JSON.parse('{"__proto__": {"polluted": true}, "b": {"__proto__": 1}}') as Json
 
 const deepFreeze = <T>(value: T): T => {
@@ -38,7 +38,7 @@ const deepFreeze = <T>(value: T): T => {
   return value
 }
 
-/** What values survive, and who may see whose memory. */
+/** Cases for values and memory isolation. */
 export const valueCases: readonly StoreCase[] = [
   [
     'gives back every JSON value as it was',
@@ -122,7 +122,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   ],
   [
-    'lets nobody change what it keeps through what it gave out',
+    'protects stored values from changes of returned values',
     async ({ store, ctx, put, batch }) => {
       await put('notes', 'a', { owner: 'x', list: [1] })
       await batch({ op: 'append', log: 'lines', id: 'a', values: [{ list: [1] }] })
@@ -138,14 +138,14 @@ export const valueCases: readonly StoreCase[] = [
   ],
 ]
 
-/** Tries to change a value that should not be changed: refusing (frozen) is as good as having given a copy. */
+/** Tries to change a value. A frozen value and a copy are both correct. */
 function spoil(value: Json): void {
   const target = value as { list: number[]; owner?: string }
   for (const change of [() => target.list.push(99), () => (target.owner = 'spoilt')]) {
     try {
       change()
     } catch {
-      // Frozen: well done.
+      // Frozen: correct.
     }
   }
 }

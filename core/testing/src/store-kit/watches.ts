@@ -5,18 +5,18 @@ import { abortable, type Rig, type StoreCase } from './rig.ts'
 const put = (key: string, value: number, collection = 'watched'): StoreOp => ({ op: 'put', collection, key, value })
 
 interface Watching {
-  /** Changes until one is of this key and value (absent for a deletion). */
+  /** Reads changes until one has this key and value (absent for a deletion). */
   until(key: string, value?: number): Promise<StoreChange[]>
   next(): Promise<IteratorResult<StoreChange>>
   abort(): void
 }
 
-/** Begins to watch; on return every later change will be seen. */
+/** Starts to watch. When it returns, every later change is seen. */
 async function watch({ ctx }: Rig, watcher: Store, writer: Store): Promise<Watching> {
   const own = abortable(ctx)
   const changes = watcher.watch('watched', own.ctx)[Symbol.asyncIterator]()
   const next: () => Promise<IteratorResult<StoreChange>> = () => changes.next()
-  // From when on a watch hears is for the store to say, so it is called until it answers.
+  // The store decides when a watch is active, so the case writes until a change arrives.
   let heard: StoreChange | undefined
   const first = next().then(({ value }) => (heard = value))
   for (let call = 1; !heard; call++) {
@@ -41,7 +41,7 @@ const withoutCalls = (changes: readonly StoreChange[]) =>
 /** Watches. */
 export const watchCases: readonly StoreCase[] = [
   [
-    'tells of puts and deletes, its own and those of the other handle',
+    'reports puts and deletes of both handles',
     async rig => {
       const other = await rig.second()
       const watching = await watch(rig, rig.store, rig.store)
@@ -76,7 +76,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'tells nothing of other collections, nor of batches that failed',
+    'reports neither other collections nor failed batches',
     async rig => {
       const watching = await watch(rig, rig.store, rig.store)
       await rig.batch(put('x', 1, 'plain'), put('x', 1, 'other_watched'))
@@ -89,7 +89,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'tells several watchers, each at its own pace',
+    'notifies several watchers, each at its own pace',
     async rig => {
       const other = await rig.second()
       const both = [await watch(rig, rig.store, rig.store), await watch(rig, other, rig.store)]
@@ -129,7 +129,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses to watch what nobody declared',
+    'refuses to watch undeclared collections',
     async rig => {
       await assert.rejects(
         async () => {

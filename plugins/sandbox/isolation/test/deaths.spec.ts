@@ -51,7 +51,7 @@ function shared(
 withSandbox('an isolated plugin, of which only its own calls fail and which comes back, when it', () => {
   const box = shared()
   it('takes too much memory', () => box.dies('memory', '', /it took more memory than it may \(134217728 bytes\)/))
-  it('loops without an end', () => box.dies('loop', '', /it hangs: no answer for 2000 ms/))
+  it('loops without an end', () => box.dies('loop', '', /it hangs: no response for 2000 ms/))
   it('ends itself', () => box.dies('exit', '7', /code 7/))
   it('dies a third time: it waits longer each time before it is brought up', () => {
     const waits = box.one.lines.flatMap(line => (JSON.parse(line) as { delayMs?: number }).delayMs ?? [])
@@ -64,7 +64,7 @@ withSandbox('an isolated plugin, which comes back when it', () => {
   it('has an exception that nobody catches', () => box.dies('crash', '', /Error: crashed/))
   it('has a rejection that nobody handles', () => box.dies('reject', '', /Error: rejected/))
   it('announces a message of four gigabytes', () =>
-    box.dies('frame', '', /a message of 4294967295 bytes is larger than 16777216/))
+    box.dies('frame', '', /a message of 4294967295 bytes exceeds the maximum of 16777216/))
 })
 
 withSandbox('an isolated plugin that misbehaves', () => {
@@ -125,7 +125,7 @@ withSandbox('an isolated plugin that misbehaves', () => {
     for (const what of ['print', 'log']) {
       const from = box.one.lines.length
       await box.one.attack(what, '5000')
-      await box.one.until('it wrote too much: lines were left out')
+      await box.one.until('an isolated plugin wrote too much: lines were dropped')
       expect(box.one.lines.length - from, what).to.be.below(400)
     }
   })
