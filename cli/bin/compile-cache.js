@@ -1,4 +1,4 @@
-// Keeps compiled code in the svc home. Node's own place for it is the folder for temporary files, where another user can put code in advance.
+// Caches compiled code in the svc home. Node's default is the folder for temporary files, where another user can plant code.
 import { statSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { homedir } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 const home = process.env.SVC_HOME || join(homedir(), '.svc')
 const WRITABLE_BY_OTHERS = 0o022
 
-// NODE_COMPILE_CACHE names a place of the user's choice: there it is on already
+// with NODE_COMPILE_CACHE, the user has enabled it already
 if (isOwn(statSync(home, { throwIfNoEntry: false }))) enableCompileCache(join(home, 'compile-cache'))
 
 /** @param {import('node:fs').Stats | undefined} stats */

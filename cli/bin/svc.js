@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Node 20 syntax: this file may be started by whichever Node the machine has.
+// Node 20 syntax: any installed Node can start this file.
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -12,19 +12,19 @@ const hasCondition = process.execArgv.includes('--conditions=svc-source')
 if (isRepository && !(isNewEnough && hasCondition) && (isNewEnough || existsSync(ownNode))) await startSource()
 else if (!isNewEnough) refuse()
 else {
-  // Before the first TypeScript file is read: what is in the cache needs no stripping.
+  // before the first TypeScript file: cached code needs no type stripping
   await import('./compile-cache.js')
   await import(isRepository ? '../src/main.ts' : '../dist/main.js')
 }
 
-/** In the repository the source runs as it is: in a Node of its own, which alone can have the condition. */
+/** Runs the sources of the repository in another Node process, which can have the condition. */
 async function startSource() {
   const { spawn } = await import('node:child_process')
   const node = isNewEnough ? process.execPath : ownNode
   const child = spawn(node, ['--conditions=svc-source', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
   })
-  // The terminal sends SIGINT to both: the child decides when to end, this process only waits for it.
+  // the terminal sends SIGINT to both: this process waits until the child ends
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))
   child.on('error', error => {

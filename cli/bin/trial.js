@@ -1,4 +1,4 @@
-// The entry of a process that starts a host once, to see whether it can: JavaScript, so that the cache is on before the first TypeScript file is read.
+// The entry of the trial process. It is JavaScript, so that the cache is enabled before the first TypeScript file.
 import './compile-cache.js'
 
 const isSource = process.execArgv.includes('--conditions=svc-source')

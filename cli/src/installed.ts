@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
+import { asSvcError, get, isTree, type Layer, type PluginEntry, readManifest, type SvcError, svcError } from '@svc/core'
+import type { UnconfiguredPlugin } from '@svc/core/contracts'
 import {
   type Lock,
   type LockedPlugin,
@@ -13,6 +14,7 @@ import {
 } from '@svc/plugin-manager/installed'
 import { filesChanging, matchesPattern } from '@svc/runtime/isolation'
 import { LOCK_LAYER } from './plugin-places.ts'
+import { findSettings, here, setHome } from './settings.ts'
 
 /** The installed plugins as a layer of configuration, with their problems. */
 export interface Installed {
@@ -110,3 +112,33 @@ export const UNSET_HINT = 'If the plugin needs it, export it and restart the ser
 /** `TIDES_KEY is not set here`. */
 export const unsetText = (names: readonly string[]): string =>
   `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not set here`
+
+/**
+ * Returns installed plugins that provide instances of `section` and have no entry in it. Skips plugins of svc, which the
+ * documentation covers.
+ */
+export async function unconfiguredIn(section: string, config?: string): Promise<UnconfiguredPlugin[]> {
+  const home = setHome()
+  const lock = await readLock(home)
+  const enabled = lock.plugins.filter(one => one.enabled)
+  if (enabled.length === 0) return []
+  const { value } = await findSettings(config === undefined ? {} : { config }, here())
+  const entries = get(value, section.split('.'))
+  const types = new Set(
+    Object.entries(isTree(entries) ? entries : {}).map(([name, entry]) => (isTree(entry) && entry.type) || name)
+  )
+  const found = await Promise.all(enabled.map(one => typeIn(section, pluginFolder(home, lock, one))))
+  return enabled.flatMap(({ name }, at) => {
+    const type = found[at]
+    return type === undefined || types.has(type)
+      ? []
+      : [{ plugin: name, type, hint: `write ${section}: { ${type}: {} } into svc.config.*` }]
+  })
+}
+
+/** The type of the instances of a plugin. `svc plugins info` reports missing or changed files. */
+const typeIn = (section: string, folder: string): Promise<string | undefined> =>
+  readManifest(join(folder, 'package.json')).then(
+    ({ manifest: { instances } }) => (instances?.section === section ? instances.type : undefined),
+    () => undefined
+  )

@@ -2,22 +2,8 @@ import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { delimiter, dirname, extname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import {
-  type Config,
-  CONFIG_FILES,
-  definePlugin,
-  foreignReason,
-  get,
-  modulesIn,
-  packagesAround,
-  pathsOfCode,
-  type PluginEntry,
-  shownPath,
-  type SvcError,
-  withImports,
-} from '@svc/core'
+import { type Config, CONFIG_FILES, definePlugin, get, modulesIn, packagesAround, pathsOfCode, type PluginEntry } from '@svc/core'
 import { ProtectedPaths } from '@svc/core/contracts'
-import { pluginForeign } from './errors.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { setHome } from './settings.ts'
 
@@ -37,7 +23,7 @@ export function placesOf(config: Config, home: string, cwd: string = process.cwd
 /**
  * The folder or file with the code of a plugin, even if it does not exist; undefined for inline plugins and unknown packages.
  */
-function pathOfPlugin(entry: PluginEntry): string | undefined {
+export function pathOfPlugin(entry: PluginEntry): string | undefined {
   const { use } = entry
   if (typeof use === 'object' && !(use instanceof URL)) return undefined
   if (use instanceof URL || use.startsWith('file:')) return fileURLToPath(use)
@@ -71,30 +57,6 @@ function manifestOf(name: string, place: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/**
- * Returns a problem for each plugin in a folder or file of the project that another user can write: its code would run as this
- * user.
- */
-export function foreignPlugins(config: Config, home: string): SvcError[] {
-  return placed(config.plugins, home).flatMap(entry => {
-    const path = ownPath(entry)
-    const [first] = path === undefined ? [] : modulesOf(path).flatMap(file => foreignReason(file) ?? [])
-    return first === undefined ? [] : [pluginForeign(shownPath(path!), first)]
-  })
-}
-
-/** The user who installs a package is responsible for its owner. */
-function ownPath(entry: PluginEntry): string | undefined {
-  const isPath = entry.use instanceof URL || (typeof entry.use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use))
-  const path = isPath ? pathOfPlugin(entry) : undefined
-  return path === undefined || !existsSync(path) || packagesAround(path) !== undefined ? undefined : path
-}
-
-function modulesOf(path: string): string[] {
-  if (!statSync(path).isDirectory()) return withImports(path)
-  return [join(path, 'package.json'), ...modulesIn(path)].filter(file => existsSync(file))
 }
 
 /** Declares the paths of the configuration, the plugins and the packages of svc as protected. */

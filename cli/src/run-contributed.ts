@@ -7,15 +7,12 @@ import {
   type ConfigTree,
   definePlugin,
   get,
-  isTree,
   type LogOptions,
   planHost,
-  readManifest,
   type RunningHost,
   StartFailed,
 } from '@svc/core'
-import type { CommandContext, CommandHostOptions, UnconfiguredPlugin } from '@svc/core/contracts'
-import { pluginFolder, readLock } from '@svc/plugin-manager/installed'
+import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
 import { ensureHome } from '@svc/runtime'
 import { commandClass } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
@@ -94,7 +91,7 @@ export class CommandRunner implements AsyncDisposable {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
         return url === undefined ? undefined : createServerClient(url, interrupted())
       },
-      unconfigured: async section => (await import('./run-contributed.ts')).unconfiguredIn(section, file),
+      unconfigured: async section => (await import('./installed.ts')).unconfiguredIn(section, file),
     }
   }
 
@@ -136,33 +133,3 @@ async function sectionOf({ entry }: CommandSource, value: Config['value']): Prom
   }
   return (Object(declares) as { section?: string }).section
 }
-
-/**
- * Returns installed plugins that provide instances of `section` and have no entry in it. Skips plugins of svc, which the
- * documentation covers.
- */
-export async function unconfiguredIn(section: string, config?: string): Promise<UnconfiguredPlugin[]> {
-  const home = setHome()
-  const lock = await readLock(home)
-  const enabled = lock.plugins.filter(one => one.enabled)
-  if (enabled.length === 0) return []
-  const { value } = await findSettings(config === undefined ? {} : { config }, here())
-  const entries = get(value, section.split('.'))
-  const types = new Set(
-    Object.entries(isTree(entries) ? entries : {}).map(([name, entry]) => (isTree(entry) && entry.type) || name)
-  )
-  const found = await Promise.all(enabled.map(one => typeIn(section, pluginFolder(home, lock, one))))
-  return enabled.flatMap(({ name }, at) => {
-    const type = found[at]
-    return type === undefined || types.has(type)
-      ? []
-      : [{ plugin: name, type, hint: `write ${section}: { ${type}: {} } into svc.config.*` }]
-  })
-}
-
-/** The type of the instances of a plugin. `svc plugins info` reports missing or changed files. */
-const typeIn = (section: string, folder: string): Promise<string | undefined> =>
-  readManifest(join(folder, 'package.json')).then(
-    ({ manifest: { instances } }) => (instances?.section === section ? instances.type : undefined),
-    () => undefined
-  )

@@ -40,7 +40,7 @@ export async function findSettings(
   const config = options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own
   // a file that the user names needs no check of its owner
   if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config
-  const { foreignPlugins } = await import('./plugin-paths.ts')
+  const { foreignPlugins } = await import('./foreign-plugins.ts')
   return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
 }
 

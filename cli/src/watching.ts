@@ -161,7 +161,7 @@ const stampOf = ({ ino, size, ctimeMs }: Stats) => `${ino} ${size} ${ctimeMs}`
 export const begunHere = (): Begun => Object.fromEntries([...createdFiles].map(([file, stats]) => [file, stampOf(stats)]))
 
 /** Whether the file is unchanged since svc created it. */
-export function isAsBegun(file: string, begun: Begun): boolean {
+function isAsBegun(file: string, begun: Begun): boolean {
   const stats = begun[file] === undefined ? undefined : statSync(file, { throwIfNoEntry: false })
   return stats !== undefined && stampOf(stats) === begun[file]
 }

@@ -14,11 +14,11 @@ import {
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
 import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
-import { type Begun, begunHere, type Imports } from './watching.ts'
+import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
-import { protectedPathsOf } from './plugin-paths.ts'
+import { placesOf, protectedPathsOf } from './plugin-paths.ts'
 import { findSettings, setHome, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
 import { workersPlugin } from './workers-plugin.ts'
@@ -64,7 +64,7 @@ export async function work(text: string): Promise<void> {
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   try {
-    const imports = task.options.watch === true ? (await import('./watching.ts')).noteImports() : undefined
+    const imports = task.options.watch === true ? noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
@@ -178,7 +178,6 @@ function plainLayers(config: Config): Layer[] | undefined {
 const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)
 
 async function watched(config: Config, home: string, imports: Imports): Promise<string[]> {
-  const { placesOf } = await import('./plugin-paths.ts')
   return imports.withImports(placesOf(config, home))
 }
 

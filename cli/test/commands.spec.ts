@@ -59,7 +59,7 @@ describe('help', () => {
     expect((await place.svc(['serve', '--help'])).code).to.equal(0)
   })
 
-  it('tells the version', async () => {
+  it('prints the version', async () => {
     await using place = await makePlace()
     expect((await place.svc(['--version'])).out).to.match(/^@svc\/cli\/\d+\.\d+\.\d+ /)
   })
@@ -82,7 +82,7 @@ describe('a command of a plugin', () => {
     await using place = await makePlace()
     const file = await place.write('svc.config.json', withWeather)
     expect((await place.svc(['--help', '-c', file])).out).to.contain('weather')
-    expect((await place.svc(['weather', '--help', '-c', file])).out).to.contain('Tell the weather')
+    expect((await place.svc(['weather', '--help', '-c', file])).out).to.contain('Show the weather')
     const help = (await place.svc(['weather', 'now', '--help', '-c', file])).out
     expect(help)
       .to.match(/ARGUMENTS\n +PLACE\.\.\. +Where\n/)
@@ -197,7 +197,7 @@ describe('a command of a plugin', () => {
       ['-c', file, '--help'],
     ])
       expect((await place.svc(args)).out, args.join(' ')).to.contain('weather')
-    expect((await place.svc(['weather', 'now', '--help', '-c', file])).out).to.contain('Tell the weather')
+    expect((await place.svc(['weather', 'now', '--help', '-c', file])).out).to.contain('Show the weather')
     expect((await place.svc(['-c', file, 'config', 'show', 'selection.mode'])).out).to.contain('review')
   })
 

@@ -30,8 +30,8 @@ describe('svc config schema', function () {
     const { code, out, err } = await place.svc(['config', 'schema'])
     expect(code, err).to.equal(0)
     const check = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(JSON.parse(out) as object)
-    const faults = (value: object) => (check(value) ? [] : check.errors!.map(one => `${one.instancePath} ${one.message}`))
-    for (const name of EXAMPLES) expect(faults(await read(name)), name).to.deep.equal([])
+    const errorsOf = (value: object) => (check(value) ? [] : check.errors!.map(one => `${one.instancePath} ${one.message}`))
+    for (const name of EXAMPLES) expect(errorsOf(await read(name)), name).to.deep.equal([])
     for (const wrong of [
       { server: { prot: 1 } },
       { server: { port: 'no number' } },
@@ -44,6 +44,6 @@ describe('svc config schema', function () {
       { tools: { dice: { most: 'many' } } },
       { nothing: {} },
     ])
-      expect(faults(wrong), JSON.stringify(wrong)).to.not.deep.equal([])
+      expect(errorsOf(wrong), JSON.stringify(wrong)).to.not.deep.equal([])
   })
 })

@@ -12,7 +12,7 @@ const rowOf = (out: string, key: string) => (JSON.parse(out) as Shown).values.fi
 
 describe('svc config show', () => {
   const it = sideBySide()
-  it('tells the value in force and its source: default, file and line, variable, flag', async () => {
+  it('shows the value in effect and its source: default, file and line, variable, flag', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 5\n')
     const env = { SVC_SERVER__PORT: '2', SVC_SERVER__HOST: '127.0.0.3' }
@@ -133,7 +133,7 @@ describe('svc config check', () => {
     expect(out).to.contain('valid')
   })
 
-  it('tells a file of profiles that is named and not there, and writes none', async () => {
+  it('reports a configured file of profiles that does not exist, and writes none', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'selection: { profiles_file: mine.yaml }\n')
     const { code, err } = await place.svc(['config', 'check'])
@@ -143,7 +143,7 @@ describe('svc config check', () => {
     expect(existsSync(join(place.folder, 'mine.yaml'))).to.equal(false)
   })
 
-  it('tells each provider whose key is missing, by the name of its entry', async () => {
+  it('names the entry of each provider without a key', async () => {
     await using place = await makePlace()
     const entries = [
       'mine: { type: openai, preset: groq, api_key_env: MY_KEY }',
@@ -156,7 +156,7 @@ describe('svc config check', () => {
     const { code, out } = await place.svc(['config', 'check', '--json'], { env })
     const { faults } = JSON.parse(out) as { faults: { code: string; message: string }[] }
     expect(code).to.equal(1)
-    expect(faults.map(fault => `${fault.code} ${fault.message}`)).to.have.members([
+    expect(faults.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
       'PROVIDER_KEY providers.mine: the variable MY_KEY is not set',
       'PROVIDER_KEY providers.other: the variable ANTHROPIC_API_KEY is not set',
       'PROVIDER_KEY providers.third: the variable GEMINI_API_KEY is not set',
@@ -165,7 +165,7 @@ describe('svc config check', () => {
     expect(good.code).to.equal(0)
   })
 
-  it('lists all faults with file and line, and ends with 1', async () => {
+  it('lists all problems with file and line, and exits with 1', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\ntols: {}\n')
     const { code, out, err } = await place.svc(['config', 'check'], { env: { SVC_A__B: '1' } })
@@ -180,10 +180,10 @@ describe('svc config check', () => {
     ])
       expect(err).to.contain(words)
     const json = await place.svc(['config', 'check', '--json'], { env: { SVC_A__B: '1' } })
-    const told = JSON.parse(json.out) as { ok: boolean; faults: { code: string; where?: string }[] }
-    expect(told.ok).to.equal(false)
-    expect(told.faults).to.have.length(4)
-    expect(told.faults.map(fault => fault.where)).to.include('environment SVC_A__B')
+    const report = JSON.parse(json.out) as { ok: boolean; faults: { code: string; where?: string }[] }
+    expect(report.ok).to.equal(false)
+    expect(report.faults).to.have.length(4)
+    expect(report.faults.map(problem => problem.where)).to.include('environment SVC_A__B')
   })
 
   it('reports profiles.yaml with all else, writes none, and ends with 1', async () => {

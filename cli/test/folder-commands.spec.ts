@@ -97,7 +97,7 @@ export const COMMANDS = { 'typed:show': Show }
     )
     const { code, err } = await place.svc(['plugins', 'install', './typed', '--yes', '--isolation', 'in-process', '--trust'])
     expect(code).to.equal(1)
-    expect(err).to.match(/COMMAND_BROKEN {2}typed\n.*its "flags.json.summary" has not the form/)
+    expect(err).to.match(/COMMAND_BROKEN {2}typed\n.*its "flags.json.summary" does not have the form/)
   })
 
   it('with a flag that svc takes off a command line fail the kit', async () => {

@@ -88,7 +88,7 @@ describe('svc mcp serve', () => {
     expect((await server.end('SIGTERM')).code).to.equal(0)
   })
 
-  it('serves the client at its standard input and output, which nobody else writes to, and ends with the input', async () => {
+  it('serves the client at its standard input and output, which only the protocol uses, and ends with the input', async () => {
     await using place = await makePlace()
     await place.write(
       'loud.ts',
@@ -110,7 +110,7 @@ describe('svc mcp serve', () => {
     expect(client.lines.map(line => (JSON.parse(line) as { jsonrpc: string }).jsonrpc)).to.deep.equal(['2.0', '2.0', '2.0'])
   })
 
-  it('ends with 0 when it is told to, while a client is there', async () => {
+  it('exits with 0 at SIGTERM while a client is connected', async () => {
     await using place = await makePlace()
     const client = talk(place, ['mcp', 'serve', '--stdio'])
     client.send(INITIALIZE)

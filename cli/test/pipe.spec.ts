@@ -9,7 +9,7 @@ import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'
 import { SVC } from './support/entry.ts'
 
-/** The end to write to of a real pipe that nobody reads any more. */
+/** The write end of a real pipe whose reader has gone. */
 function brokenPipe({ folder }: Place): { readonly end: number } & Disposable {
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -28,7 +28,7 @@ function start({ folder, home }: Place, args: readonly string[], stdout: number)
   })
 }
 
-describe('svc before a pipe that nobody reads any more', () => {
+describe('svc writing to a pipe whose reader has gone', () => {
   const it = sideBySide()
   for (const args of [
     ['--help'],
@@ -55,7 +55,7 @@ describe('svc before a pipe that nobody reads any more', () => {
     expect(code).to.equal(2)
   })
 
-  it('serves on: svc serve, which tells each request on it', async () => {
+  it('serves on: svc serve, which logs each request to it', async () => {
     await using place = await makePlace()
     using pipe = brokenPipe(place)
     const child = start(place, ['serve', '--port', '0', '--json'], pipe.end)

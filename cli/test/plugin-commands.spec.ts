@@ -8,7 +8,7 @@ import { makePlace, type Place } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
 
-/** A plugin of somebody else: its commands note in a file that they were imported. */
+/** A third-party plugin: its commands record their import in a file. */
 const reportOf = (place: Place, version = '1.0.0') =>
   tarballOf(
     place.folder,
@@ -163,7 +163,7 @@ for (const { where, args, skip } of WAYS)
       skipBecause(this, skip)
       place = await makePlace()
       await mkdir(notesFolderOf(place))
-      // somebody uses completion already: an install writes its scripts anew
+      // completion is in use: an install rewrites its scripts
       expect((await place.svc(['autocomplete', '--refresh-cache'], { env: cacheOf(place) })).code).to.equal(0)
       const install = ['plugins', 'install', await reportOf(place), '--yes', ...args]
       const { code, err } = await place.svc(install, { env: cacheOf(place) })

@@ -25,7 +25,7 @@ describe('svc reload', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
-  it('ends with 1 and all faults of a configuration that cannot be taken; the old one serves on', async () => {
+  it('exits with 1 and all problems of an invalid configuration; the old workers serve on', async () => {
     await using place = await makePlace()
     const server = await place.serve()
     await place.write('svc.config.yaml', 'server:\n  hots: x\nchat:\n  message_limit: many\n')

@@ -61,7 +61,7 @@ describe('svc serve', () => {
     await server.end()
   })
 
-  it('drains at SIGTERM: a reply that is under way is told to its end', async () => {
+  it('drains at SIGTERM: a running reply is sent to its end', async () => {
     await using place = await makePlace()
     const server = await place.serve()
     const response = await stream(server.url, '/pace 30\none two three four five six seven eight')
@@ -142,7 +142,7 @@ describe('svc serve', () => {
     expect(lines.map(line => line.route)).to.include('/health')
   })
 
-  it('tells programs with --json what happens, on the standard output', async () => {
+  it('prints events as JSON to the standard output with --json', async () => {
     await using place = await makePlace()
     const child = place.start(['serve', '--port', '0', '--json'])
     const [lines, all] = await linesUntil(child.stdout!, /"event":"ready"/)
@@ -151,11 +151,11 @@ describe('svc serve', () => {
     expect(ready).to.include.keys('url', 'pid', 'ready_after_ms', 'plugins', 'configuration')
     child.kill('SIGINT')
     expect((await once(child, 'exit'))[0]).to.equal(0)
-    const told = (await all).map(line => (JSON.parse(line) as { event?: string }).event)
-    expect(told.filter(event => event === 'draining' || event === 'ended')).to.deep.equal(['draining', 'ended'])
+    const names = (await all).map(line => (JSON.parse(line) as { event?: string }).event)
+    expect(names.filter(event => event === 'draining' || event === 'ended')).to.deep.equal(['draining', 'ended'])
   })
 
-  it('goes on when nobody reads what it writes any more, and ends', async () => {
+  it('serves on when the reader of its output has gone, and ends', async () => {
     await using place = await makePlace()
     const server = await place.serve(['--debug'])
     server.process.stdout!.destroy()
@@ -194,7 +194,7 @@ describe('svc serve that cannot start', () => {
     await server.end()
   })
 
-  it('reports every fault of the configuration with file and line, and ends with 1', async () => {
+  it('reports every problem of the configuration with file and line, and ends with 1', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  port: many\n  hots: x\nchatt:\n  timeout_ms: 1\n')
     const { code, err } = await place.svc(['serve'])

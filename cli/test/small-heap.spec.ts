@@ -21,7 +21,7 @@ const looks = setInterval(() => {
 `
 
 describe('the heap of a worker', () => {
-  it('is rid of what its start has left once it rests, and hands nobody the means', async () => {
+  it('collects the garbage of its start once it rests, and exposes no gc function', async () => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', SCRIPT], { stdio: ['ignore', 'pipe', 'inherit'] })
     const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
     expect([said, code]).to.deep.equal(['collected undefined undefined\n', 0])

@@ -39,7 +39,7 @@ describe('svc status of a server that runs', () => {
   })
   after(() => place[Symbol.asyncDispose]())
 
-  it('tells programs the same with --json', async () => {
+  it('prints the same as JSON with --json', async () => {
     for (const message of ['one', 'two', '/fail authentication']) await chat(server.url, message)
     const { code, out } = await place.svc(['status', '--json'])
     const facts = factsOf(out)
@@ -82,7 +82,7 @@ describe('svc status of a server that runs', () => {
     expect(await once(child, 'exit')).to.deep.equal([0, null])
   })
 
-  it('tells programs that watch a JSON line a look, with what was new', async () => {
+  it('prints a JSON line with the growth at each refresh with --watch --json', async () => {
     const child = place.start(['status', '--watch', '--interval', '0.1', '--json'])
     const lines = createInterface({ input: child.stdout! })
     expect(factsOf(String((await once(lines, 'line'))[0])).recent).to.equal(undefined)
@@ -173,7 +173,7 @@ describe('svc status', () => {
     expect([gone.code, gone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVER_UNREACHABLE'))
   })
 
-  it('reaches the server of its home over TLS, whoever signed the certificate, and no other', async () => {
+  it('reaches the server of its home over TLS, with any certificate, and no other server', async () => {
     await using place = await makePlace()
     const { cert, key } = await writeCertificate(place.folder, makeCertificate())
     const server = await place.serve(['--ssl-cert', cert, '--ssl-key', key])
@@ -212,10 +212,10 @@ export default definePlugin({ setup: scope => void scope.add(Checks, 'queue', { 
     await using place = await makePlace()
     const server = await place.serve()
     const child = place.start(['status', '--watch', '--interval', '0.1'])
-    const [lines, faults] = [createInterface({ input: child.stdout! }), createInterface({ input: child.stderr! })]
+    const [lines, errors] = [createInterface({ input: child.stdout! }), createInterface({ input: child.stderr! })]
     await once(lines, 'line')
     await server.end()
-    while (!/SERVER_(NONE|UNREACHABLE)/.test(String((await once(faults, 'line'))[0])));
+    while (!/SERVER_(NONE|UNREACHABLE)/.test(String((await once(errors, 'line'))[0])));
     const healthy = once(lines, 'line')
     await place.serve()
     expect(String((await healthy)[0])).to.contain('healthy')

@@ -14,10 +14,10 @@ function createRounds() {
   let next = Promise.withResolvers<readonly string[]>()
   return {
     next: () => next.promise,
-    tell(files: readonly string[]) {
-      const told = next
+    changed(files: readonly string[]) {
+      const current = next
       next = Promise.withResolvers()
-      told.resolve(files)
+      current.resolve(files)
     },
   }
 }
@@ -52,7 +52,7 @@ describe('svc serve --watch', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
-  it('takes no file that it has begun itself for a change, and each change of it by somebody else', async function () {
+  it('ignores a file that svc created, and reports each later change of it', async function () {
     this.timeout(60_000)
     await using place = await makePlace()
     const profiles = join(place.home, 'profiles.yaml')
@@ -83,8 +83,8 @@ describe('what is watched', () => {
   const write = (...path: string[]) => writeFile(join(folder, ...path), 'text')
 
   it('of a plugin is its code and its manifest, of the configuration the files themselves; not what a plugin writes', async () => {
-    const { next, tell } = createRounds()
-    using watching = createWatching(tell)
+    const { next, changed } = createRounds()
+    using watching = createWatching(changed)
     watching.look([join(folder, 'plugin'), join(folder, 'svc.config.yaml')])
     const round = next()
     await write('plugin', 'state.json')
@@ -96,8 +96,8 @@ describe('what is watched', () => {
   })
 
   it('is not a folder that comes and goes in the place of a file, as a sandbox makes it', async () => {
-    const { next, tell } = createRounds()
-    using watching = createWatching(tell)
+    const { next, changed } = createRounds()
+    using watching = createWatching(changed)
     watching.look(['svc.config.ts', 'svc.config.yaml'].map(name => join(folder, name)))
     const round = next()
     await mkdir(join(folder, 'svc.config.ts'))
@@ -106,8 +106,8 @@ describe('what is watched', () => {
     expect(await round).to.deep.equal([join(folder, 'svc.config.yaml')])
   })
 
-  it('is seen too when it was saved after it was read and before anybody looked', async () => {
-    const { next, tell } = createRounds()
+  it('is seen too when it was saved after it was read and before the watch began', async () => {
+    const { next, changed } = createRounds()
     await write('plugin', 'src', 'old.ts')
     const { ctimeMs } = statSync(join(folder, 'plugin', 'src', 'old.ts'))
     const since = await until(
@@ -117,33 +117,33 @@ describe('what is watched', () => {
     await write('plugin', 'src', 'a.ts')
     await write('plugin', 'state.json')
     await write('svc.config.yaml')
-    using watching = createWatching(tell)
+    using watching = createWatching(changed)
     const round = next()
     watching.look([join(folder, 'plugin'), join(folder, 'svc.config.yaml')], since)
     expect(await round).to.deep.equal([join(folder, 'plugin', 'src', 'a.ts'), join(folder, 'svc.config.yaml')])
   })
 
-  it('is not seen while it is empty, as it is when somebody begins to write it', async () => {
-    const told: string[] = []
+  it('is not seen while it is empty, because an editor may be writing it', async () => {
+    const reported: string[] = []
     const files = ['svc.config.yaml', 'svc.config.json'].map(name => join(folder, name)) as [string, string]
-    using watching = createWatching(round => void told.push(...round), 1)
+    using watching = createWatching(round => void reported.push(...round), 1)
     watching.look(files)
     const isTold = (file: string) =>
       until(
-        async () => told,
+        async () => reported,
         all => all.includes(file)
       )
     await writeFile(files[0], '')
     await setTimeout(50)
     await writeFile(files[1], '{}')
     await isTold(files[1])
-    expect(told).to.not.include(files[0])
+    expect(reported).to.not.include(files[0])
     await writeFile(files[0], 'chat: {}')
     await isTold(files[0])
   })
 
-  it('is not what svc itself has begun after it was read, until somebody writes it', async () => {
-    const { next, tell } = createRounds()
+  it('is not what svc itself has begun after it was read, until another program writes it', async () => {
+    const { next, changed } = createRounds()
     const [own, other] = ['profiles.yaml', 'svc.config.yaml'].map(name => join(folder, name)) as [string, string]
     await writeFile(own, 'default: default\n')
     await writeFile(other, 'chat: {}\n')
@@ -151,7 +151,7 @@ describe('what is watched', () => {
     const begun = begunHere()
     for (const file of [own, other]) createdFiles.delete(file)
     await write('svc.config.yaml')
-    using watching = createWatching(tell)
+    using watching = createWatching(changed)
     const first = next()
     watching.look([own, other], 0, begun)
     expect(await first).to.deep.equal([other])
@@ -161,9 +161,9 @@ describe('what is watched', () => {
   })
 
   it('is seen each time that a file is saved by putting a new one in its place', async () => {
-    const { next, tell } = createRounds()
+    const { next, changed } = createRounds()
     await write('plugin', 'src', 'a.ts')
-    using watching = createWatching(tell)
+    using watching = createWatching(changed)
     watching.look([join(folder, 'plugin')])
     for (let times = 0; times < 3; times++) {
       const round = next()
@@ -173,13 +173,13 @@ describe('what is watched', () => {
     }
   })
 
-  it('and changes while a round is dealt with is told once, after it', async () => {
-    const { next, tell } = createRounds()
+  it('and changes while a round is dealt with is reported once, afterwards', async () => {
+    const { next, changed } = createRounds()
     const done = Promise.withResolvers<void>()
     let running = 0
     using watching = createWatching(async files => {
       expect(++running, 'rounds at a time').to.equal(1)
-      tell(files)
+      changed(files)
       await done.promise
       running--
     })

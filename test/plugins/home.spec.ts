@@ -163,7 +163,7 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     const ran = async () => (await readdir(join(await setOf(place), 'node_modules', TIDES))).includes('ran')
     const careful = await svc('plugins', 'install', from, '--yes', '--offline')
     expect(careful.code, careful.err).to.equal(0)
-    expect(careful.out + careful.err).to.match(/postinstall.*will not run \(--allow-scripts lets them\)/)
+    expect(careful.out + careful.err).to.match(/postinstall.*will not run \(--allow-scripts runs them\)/)
     expect(await ran()).to.equal(false)
     expect((await svc('plugins', 'uninstall', TIDES)).code).to.equal(0)
     const allowed = await svc('plugins', 'install', from, '--yes', '--offline', '--allow-scripts')

@@ -73,9 +73,9 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
     expect(code, err).to.equal(0)
     expect(load.failures).to.deep.equal([])
     expect(out).to.contain('from      the registry, as svc-plugin-tides').and.contain('may       read the variable TIDES_KEY')
-    expect(out).to.contain('brings    no other packages').and.contain('runs      in a process of its own')
+    expect(out).to.contain('brings    no other packages').and.contain('runs      in its own process')
     expect(out).to.contain(`installed ${TIDES} 1.0.0; ${service.url} has loaded the change`)
-    expect(out).to.contain(`note: of the variables that ${TIDES} may read, TIDES_KEY is not set here: `)
+    expect(out).to.contain(`note: of the variables that ${TIDES} can read, TIDES_KEY is not set here: `)
     await allTell('1.0.0')
   })
 

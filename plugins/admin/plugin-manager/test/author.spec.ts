@@ -37,7 +37,7 @@ const failedIn = (cases: readonly { title: string; state: string; error?: string
 describe('svc plugins test', function () {
   this.timeout(60_000)
 
-  it('tells a manifest that lies, a variable that is not declared, and a tool that breaks', async () => {
+  it('reports a false manifest, an undeclared variable, and a broken tool', async () => {
     await using place = await makePlace()
     const { cases } = await testPlugin({ folder: await liar(place), seed: 1, home: place.home }, () => {})
     const failed = failedIn(cases)
@@ -54,7 +54,7 @@ describe('svc plugins test', function () {
     expect([...failed.values()].join('\n')).to.match(/it broke: Cannot read properties of undefined/)
   })
 
-  it('tells what a plugin adds and does not declare, and what it leaves open', async () => {
+  it('reports undeclared contributions and leftovers', async () => {
     await using place = await makePlace()
     const undeclared = await liar(place, LIAR.replace("'liar', {", "'other', {"))
     const first = failedIn((await testPlugin({ folder: undeclared, seed: 1, home: place.home }, () => {})).cases)
@@ -71,7 +71,7 @@ describe('svc plugins test', function () {
     for (const timer of (globalThis as { leaks?: NodeJS.Timeout[] }).leaks ?? []) clearInterval(timer)
   })
 
-  it('tells a variable that only a call reads', async () => {
+  it('reports a variable that only a call reads', async () => {
     await using place = await makePlace()
     const later = LIAR.replace('const home = process.env.SECRET_HOME', '').replace(
       'call: async ({ list }) => ({',
@@ -94,9 +94,9 @@ describe('svc plugins lint', function () {
   this.timeout(60_000)
   const codes = async (folder: string) => (await lintPlugin(folder)).map(({ level, code }) => `${level} ${code}`)
 
-  it('tells what would trip whoever installs it', async () => {
+  it('reports problems for users who install it', async () => {
     await using place = await makePlace()
-    const code = `${LIAR}\nimport { writeFile } from 'node:fs/promises'\n// https://in-a-comment.org\nfetch('https://api.somebody.org/x')\n`
+    const code = `${LIAR}\nimport { writeFile } from 'node:fs/promises'\n// https://in-a-comment.org\nfetch('https://api.example-host.org/x')\n`
     const svc = {
       ...MANIFEST,
       contributes: {
@@ -134,7 +134,7 @@ describe('svc plugins lint', function () {
     ])
     const hosts = (await lintPlugin(join(place.folder, 'liar'))).filter(one => one.code === 'NETWORK_UNDECLARED')
     expect(hosts.map(({ message }) => message).join())
-      .to.include('api.somebody.org')
+      .to.include('api.example-host.org')
       .and.to.not.include('in-a-comment')
   })
 
@@ -170,7 +170,7 @@ describe('svc plugins lint', function () {
       .and.to.not.include('test/')
   })
 
-  it('tells a manifest of an api that is too old, or too new', async () => {
+  it('reports a manifest of an api version that is too old or too new', async () => {
     await using place = await makePlace()
     expect(await codes(await liar(place, LIAR, { svc: { ...MANIFEST, api: 0 } }))).to.include('error MANIFEST_OLDER')
     expect(await codes(await liar(place, LIAR, { svc: { ...MANIFEST, api: 99 } }))).to.include('error MANIFEST_NEWER')

@@ -70,7 +70,7 @@ describe('svc doctor', () => {
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
   })
 
-  it('tells every fault of the configuration, where it is, and what it could not look at', async () => {
+  it('reports every problem of the configuration with its place, and skipped checks', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  prot: 1\nchat:\n  timeout_ms: soon\n')
     const { code, ok, of, states } = await examine(place)
@@ -81,7 +81,7 @@ describe('svc doctor', () => {
     expect([states('profiles'), states('plugins'), states('store')]).to.deep.equal([['ok'], ['warn'], []])
   })
 
-  it('tells a fault of the profiles apart', async () => {
+  it('reports a problem of the profiles separately', async () => {
     await using place = await makePlace()
     await mkdir(place.home, { mode: 0o700 })
     await writeFile(join(place.home, 'profiles.yaml'), 'profiles: { default: { modle: x } }\n')
@@ -89,7 +89,7 @@ describe('svc doctor', () => {
     expect([code, states('profiles'), states('configuration')]).to.deep.equal([1, ['fail'], ['ok']])
   })
 
-  it('tells providers that a profile names and nobody has: a failure only where no chat would be answered', async () => {
+  it('reports unknown providers in profiles: a failure only if no chat could be answered', async () => {
     await using place = await makePlace()
     await mkdir(place.home, { mode: 0o700 })
     const examineWith = async (profiles: string) => {
@@ -102,7 +102,7 @@ describe('svc doctor', () => {
     expect(deaf.code).to.equal(1)
     expect(deaf.found).to.deep.equal([['fail', `${lost('profile "default"', 'lokal')}, so no chat can be answered`]])
     expect(deaf.hints[0]).to.match(/^did you mean "local"\?; fix the name in the profiles/)
-    const spare = 'fallback: [{ provider: nobody, model: x }, { provider: local, model: local-1 }]'
+    const spare = 'fallback: [{ provider: missing, model: x }, { provider: local, model: local-1 }]'
     const { code, found, hints } = await examineWith(
       `profiles: { default: { provider: lokal, ${spare} }, b: { provider: far } }\n`
     )
@@ -110,7 +110,7 @@ describe('svc doctor', () => {
       0,
       [
         ['warn', lost('profile "default"', 'lokal')],
-        ['warn', lost('fallback of "default"', 'nobody')],
+        ['warn', lost('fallback of "default"', 'missing')],
         ['warn', lost('profile "b"', 'far')],
       ],
     ])
@@ -120,7 +120,7 @@ describe('svc doctor', () => {
   it('finds a damaged store', async () => {
     await using place = await makePlace()
     await mkdir(place.home, { mode: 0o700 })
-    await writeFile(join(place.home, 'svc.db'), 'no database at all, but long enough to be taken for one by nobody')
+    await writeFile(join(place.home, 'svc.db'), 'no database at all, but long enough to be a mistake for one')
     const { code, of } = await examine(place)
     expect([code, of('store')[0]?.state]).to.deep.equal([1, 'fail'])
     expect(of('store')[0]?.hint).to.be.a('string')
@@ -186,7 +186,7 @@ describe('svc doctor', () => {
     ).to.contain('did you mean "current_time"?')
   })
 
-  it('finds what would keep authentication from starting, and a server that asks nobody', async () => {
+  it('reports authentication that would not start, and a server without authentication', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
     const without = await examine(place)

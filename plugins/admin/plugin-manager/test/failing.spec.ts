@@ -15,7 +15,7 @@ export default definePlugin({ setup: scope => void scope.add(AuthSchemes, 'guard
 describe('an installed plugin that cannot start', function () {
   this.timeout(60_000)
 
-  it('is told with the command that starts without it', async () => {
+  it('is reported with the command that disables it', async () => {
     await using place = await linkedPlace({ version: '1.0.0', setup: "throw new Error('no moon tonight')" })
     const { code, err } = await place.svc(['serve', '--port', '0'])
     expect(code).to.equal(1)

@@ -12,7 +12,7 @@ import { makePlace, type Place } from '../../../../cli/test/support/svc.ts'
 
 const VARIABLE = 'A_TIDES_KEY_THAT_NOBODY_SETS'
 
-describe('what svc plugins tells of those that a person has put there', function () {
+describe('svc plugins, for plugins that a user has added', function () {
   this.timeout(60_000)
   let place: Place
   before(async () => {
@@ -89,7 +89,7 @@ describe('an optional plugin that has failed', () => {
 describe('svc plugins disable, enable and uninstall', function () {
   this.timeout(60_000)
 
-  it('ask nobody, and take --yes from those who say it to every command', async () => {
+  it('ask no question, and accept --yes', async () => {
     await using place = await linkedPlace({ version: '1.0.0' })
     const plugins = async () => (JSON.parse(await readFile(join(place.home, 'svc-plugins.lock'), 'utf8')) as Lock).plugins
     for (const [verb, yes, enabled] of [
@@ -135,7 +135,7 @@ describe('an installed provider without an entry in "providers"', function () {
   })
   after(() => place[Symbol.asyncDispose]())
 
-  it('is told in the list of providers, with the line to write', async () => {
+  it('is in the list of providers, with the line to write', async () => {
     const { out } = await place.svc(['providers', 'list'])
     expect(out).to.contain(`parrot: not configured (svc-plugin-parrot is installed): ${LINE}\n`)
   })

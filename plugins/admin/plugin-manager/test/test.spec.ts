@@ -54,7 +54,7 @@ export default {
   optional: {},
   async setup(scope) {
     if (${where === 'setup'}) await never()
-    scope.add(Tools, 'far', { description: 'Never answers anybody.', category: 'time', effects: ['read'], parameters, call: never })
+    scope.add(Tools, 'far', { description: 'Never answers.', category: 'time', effects: ['read'], parameters, call: never })
   },
 }
 `
@@ -76,7 +76,7 @@ async function writeTool(
 describe('the kit behind svc plugins test', function () {
   this.timeout(60_000)
   /** What the case of this title says of it. */
-  const told = async (where: 'setup' | 'call', title: string) => {
+  const outputOf = async (where: 'setup' | 'call', title: string) => {
     await using place = await makePlace()
     const cases = await pluginKit(await writeTool(place, hanging(where)))
     return await cases
@@ -89,15 +89,17 @@ describe('the kit behind svc plugins test', function () {
   }
 
   it('waits neither for a setup nor for a call that hangs', async () => {
-    expect(await told('setup', 'starts with its configuration, alone and within time')).to.contain('did not end within 5000 ms')
-    expect(await told('call', 'tools far: ends made-up calls')).to.contain('the end of {} did not happen within 5000 ms')
+    expect(await outputOf('setup', 'starts with its configuration, alone and within time')).to.contain(
+      'did not end within 5000 ms'
+    )
+    expect(await outputOf('call', 'tools far: ends made-up calls')).to.contain('the end of {} did not happen within 5000 ms')
   })
 
   for (const [what, import_, files, words] of [
     ['breaks the grammar', './src/tool.js', { 'src/tool.js': '\n\nexport const a = ;' }, /\(src\/tool\.js:3\)/],
     ['imports a package that is not there', 'ms-that-is-not-there', {}, /Install the missing package/],
   ] as const)
-    it(`tells of a module that ${what} what svc serve tells of it`, async () => {
+    it(`reports a module that ${what} as svc serve does`, async () => {
       await using place = await makePlace()
       const cases = await pluginKit(await writeTool(place, `import '${import_}'\nexport default { setup() {} }`, files))
       const errors = await Promise.all(cases.map(one => one.run().then(() => '', messageOf)))
@@ -167,7 +169,7 @@ describe('svc plugins test, of variables', function () {
   })
 })
 
-describe('svc plugins test, of a plugin with one fault', function () {
+describe('svc plugins test, of a plugin with one problem', function () {
   this.timeout(60_000)
   const testOf = async (code: string) => {
     await using place = await makePlace()
@@ -177,7 +179,7 @@ describe('svc plugins test, of a plugin with one fault', function () {
     return { failed: cases.filter(one => one.state === 'failed'), tookMs: performance.now() - began }
   }
 
-  it('tells that once, with its hint, and how much was not run because of it', async () => {
+  it('reports it once, with its hint and the number of skipped cases', async () => {
     const { failed } = await testOf(hanging('call').replace("'far', {", "'near', {"))
     expect(failed.map(one => one.title)).to.deep.equal(['starts with its configuration, alone and within time'])
     expect(failed[0]!.error)
@@ -186,7 +188,7 @@ describe('svc plugins test, of a plugin with one fault', function () {
       .and.include('5 cases that start it, and those of what it adds, were not run because of that')
   })
 
-  it('tells what is added and is no such thing at all', async () => {
+  it('reports a contribution of the wrong form', async () => {
     const { failed } = await testOf(hanging('call').replace(/\{ description.*\}\)/, '{})'))
     expect(failed.map(one => one.title)).to.deep.equal(['adds what can be called as its contract says'])
   })
@@ -202,7 +204,7 @@ describe('svc plugins test, of a plugin with one fault', function () {
 describe('svc plugins test, of a plugin whose timer throws', function () {
   this.timeout(60_000)
 
-  it('tells it as a case that failed, once and by its line, and comes to its end', async () => {
+  it('reports it once as a failed case with its line, and completes', async () => {
     await using place = await makePlace()
     const later = "setTimeout(() => {\n throw new Error('too late')\n}, 5)"
     const quick = hanging('call').replace('call: never', 'call: async () => ({ content: [] })')
@@ -228,7 +230,7 @@ describe('svc plugins test, of a provider', function () {
     ],
     ['that this was skipped, and why, where they do not', '', 'skipped'],
   ] as const)
-    it(`tells ${what}`, async () => {
+    it(`reports ${what}`, async () => {
       await using place = await makePlace()
       await symlink(MODULES, join(place.folder, 'node_modules'))
       const svc = { api: 1, kind: 'provider', instances: INSTANCES, contributes: { providers: ['*'] } }

@@ -10,7 +10,7 @@ const candidate = {
   version: '1.0.0',
   origin: { kind: 'registry', spec: 'svc-plugin-tides' },
   manifest: { api: 1, kind: 'tool\u001b[8m\n  may       nothing' },
-  description: 'tells tides\u202e\u001b[2J',
+  description: 'shows tides\u202e\u001b[2J',
   permissions: { env: ['A_KEY'] },
   permissionChange: { added: [], removed: [] },
   installScripts: [],
@@ -29,20 +29,20 @@ describe('what a person reads before a plugin is let in', () => {
     expect(text.split('\n').filter(line => line.startsWith('  may'))).to.deep.equal(['  may       read the variable A_KEY'])
   })
 
-  it('says what runs at its install and what it brings, and tells on where the registry says that it was built', () => {
+  it('says what runs at its install and what it brings, and where it was built according to the registry', () => {
     const shown = (more: object) =>
       proposalText({ candidate: { ...candidate, ...more }, isolation: 'process', trusted: false }, false)
     expect(shown({}))
       .to.match(/^ {2}scripts +none at install$/m)
       .and.match(/^ {2}brings +no other packages$/m)
       .and.not.match(/^ {2}signed/m)
-    const told = shown({
+    const output = shown({
       installScripts: ['postinstall'],
       dependencies: 2,
       dependencyScripts: ['near@1.0.0'],
       registry: { signatures: 1, provenance: 'https://slsa.dev/provenance/v1' },
     })
-    expect(told)
+    expect(output)
       .to.contain('postinstall: will not run (--allow-scripts runs them)')
       .and.contain('2 other packages; the install scripts of near@1.0.0 never run')
       .and.contain(

@@ -56,7 +56,7 @@ describe('the bounds of the store in memory', () => {
     expect(left.at(-1)).to.equal(99)
   })
 
-  it('tells watchers of what goes', async () => {
+  it('notifies watchers of evicted records', async () => {
     await using store = await open({ maxRecords: 2 })
     const changes = store.watch('talks', ctx)[Symbol.asyncIterator]()
     for (const key of ['a', 'b', 'c']) await store.batch([{ op: 'put', collection: 'talks', key, value: key }], {}, ctx)

@@ -140,7 +140,7 @@ describe('the restore of a store in SQLite', () => {
     expect(existsSync(at.file)).to.equal(true)
   })
 
-  it('frees the leases that somebody held when the backup was made', async () => {
+  it('releases the leases in the backup', async () => {
     await using at = await place('a')
     {
       await using store = createSqliteStore({ path: at.path })
@@ -214,7 +214,7 @@ describe('the restore of a store in SQLite', () => {
   it('says of a place where it cannot be made what the person called it', async () => {
     await using at = await place('a')
     await backup(at.path, at.file)
-    // a folder that is there, and takes no file of anybody
+    // an existing folder in which no file can be created
     await fails(restore(at.file, '/proc/svc.db', signal), 'RESTORE_FAILED', /'\/proc\/svc\.db'$/)
   })
 
@@ -232,7 +232,7 @@ describe('the restore of a store in SQLite', () => {
     expect(readdirSync(at.folder.path).filter(name => name.includes('partial'))).to.deep.equal([])
   })
 
-  it('refuses while anybody has the store open', async () => {
+  it('fails while another program has the store open', async () => {
     await using at = await place('a')
     await backup(at.path, at.file)
     {

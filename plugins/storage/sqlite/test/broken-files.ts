@@ -18,7 +18,7 @@ export const errorOf = async (work: Promise<unknown>): Promise<SvcError> => {
   return error as SvcError
 }
 
-/** Expects an error that a person can act on, and that tells no path. */
+/** Expects an error with a hint and without a path. */
 export async function unavailable(work: Promise<unknown>, folder: string, reason: RegExp): Promise<void> {
   const error = await errorOf(work)
   expect(error.code, error.stack).to.equal('STORE_UNAVAILABLE')
@@ -49,7 +49,7 @@ export const removeDisk = (path: string) => void execFileSync('umount', ['--lazy
 const CHILDREN = new URL('./children/', import.meta.url)
 const child = (name: string, args: readonly string[]) => fork(new URL(name, CHILDREN), [...args], { execArgv: [...CONDITIONS] })
 
-/** Another process that holds the file: `alone` so that nobody else can even open it. */
+/** Another process that holds the file: `alone`: no other process can even open it. */
 export async function lock(path: string, mode: 'shared' | 'alone' = 'shared'): Promise<{ free(): Promise<void> } & Disposable> {
   const locker = child('locker.ts', [path, mode])
   await once(locker, 'message')

@@ -116,14 +116,14 @@ describe('what the store in SQLite counts', () => {
     it(`is begun anew where its file is ${what}, by all that count, and says so in the health`, async () => {
       await using folder = await temporaryFolder()
       const path = join(folder.path, 'svc.db')
-      const told: number[] = []
-      await using one = createSqliteStore({ path, countsAnew: since => told.push(since) })
-      await using two = createSqliteStore({ path, countsAnew: since => told.push(since) })
+      const reported: number[] = []
+      await using one = createSqliteStore({ path, countsAnew: since => reported.push(since) })
+      await using two = createSqliteStore({ path, countsAnew: since => reported.push(since) })
       await one.open(SPACE, ctx)
       for (const store of [one, two]) await hitAll(store, 'k', 50)
       expect((await createCheck(one).probe(ctx)).status).to.equal('healthy')
       damage(`${path}.counts`)
-      while (told.length < 2) for (const store of [one, two]) await hit(store, 'k7')
+      while (reported.length < 2) for (const store of [one, two]) await hit(store, 'k7')
       const { count } = await hit(two, 'k7')
       expect((await hit(one, 'k7')).count).to.equal(count + 1)
       expect(existsSync(`${path}.counts`), 'the damaged one is kept').to.equal(true)
@@ -151,7 +151,7 @@ describe('what the store in SQLite counts', () => {
     expect((await hit(store, 'k')).count).to.equal(3)
   })
 
-  it('does not count whoever has given up by then', async () => {
+  it('does not count callers that have given up', async () => {
     await using folder = await temporaryFolder()
     await using store = createSqliteStore({ path: join(folder.path, 'svc.db') })
     const giveUp = new AbortController()
@@ -164,13 +164,13 @@ describe('what the store in SQLite counts', () => {
   it('goes on in the file that another process has begun in the place of a damaged one', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
-    let told = 0
-    await using store = createSqliteStore({ path, countsAnew: () => told++ })
+    let restarts = 0
+    await using store = createSqliteStore({ path, countsAnew: () => restarts++ })
     await hit(store, 'k')
     beginAnew(path, 1)
     await using other = createSqliteStore({ path })
     await hit(other, 'k')
-    while (told === 0) await hit(store, 'elsewhere')
+    while (restarts === 0) await hit(store, 'elsewhere')
     expect((await hit(store, 'k')).count).to.equal(2)
   })
 })

@@ -145,7 +145,7 @@ describe('what the store has acknowledged', () => {
     }
   })
 
-  it('was synced by the system call itself, once for all that share a commit, before anybody was answered', async function () {
+  it('was synced by the system call itself, once for all that share a commit, before any answer', async function () {
     this.timeout(60_000)
     await using folder = await temporaryFolder()
     const calls = traced(fileURLToPath(new URL('./children/mark.ts', import.meta.url)), folder.path)

@@ -11,7 +11,7 @@ import { skipBecause } from '../../../../test/support/needs.ts'
 
 const PLUGIN = new URL('..', import.meta.url)
 
-/** What a start with this file says is wrong; one problem, told by the plugin. */
+/** The single problem of a start with this file. */
 async function startErrorOf(path: string): Promise<SvcError> {
   const start = testHost([PLUGIN], { config: { store: { path, busy_timeout_ms: 40 } } })
   const failed = await start.then(
@@ -26,7 +26,7 @@ async function startErrorOf(path: string): Promise<SvcError> {
   const error = failed.problems[0]!
   expect(error).to.include({ code: 'SETUP_FAILED', plugin: '@svc/plugin-store-sqlite' })
   expect(error.where).to.match(/svc\.db$/)
-  expect(error.hint, 'nobody serves it').to.not.match(/next request/)
+  expect(error.hint, 'no server runs').to.not.match(/next request/)
   return error
 }
 
@@ -81,7 +81,7 @@ const CASES: readonly Case[] = [
   ['a folder in the place of the file', path => mkdirSync(path), 'STORE_UNAVAILABLE', /svc\.db cannot be opened/, /store\.path/],
 ]
 
-describe('a start with a store in trouble', () => {
+describe('a start with a broken store', () => {
   for (const [what, prepare, code, message, hint] of CASES)
     it(`fails with ${what}: code, what, where and hint`, async () => {
       await using folder = await temporaryFolder()

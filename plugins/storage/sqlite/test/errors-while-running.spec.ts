@@ -51,7 +51,7 @@ async function filled(folder: string) {
   return { path, store, backup: `${path}.backup` }
 }
 
-describe('the store in SQLite, when trouble comes while it runs', () => {
+describe('the store in SQLite, when errors occur while it runs', () => {
   it('says that another process holds the file, in the health too, and works once it lets go', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')

@@ -12,7 +12,7 @@ describe('the thorough check of the store', () => {
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  async function house() {
+  async function openHost() {
     const path = join(folder, 'svc.db')
     const host = await testHost([new URL('..', import.meta.url)], { config: { store: { path } } })
     const check = host.slot(Checks).get('database')!
@@ -24,8 +24,8 @@ describe('the thorough check of the store', () => {
     }
   }
 
-  it('tells what is in the file and how much room is left', async () => {
-    await using one = await house()
+  it('reports the contents of the file and the free space', async () => {
+    await using one = await openHost()
     await one.store.open({ name: 'things', version: 3, collections: { thing: {} } }, testContext())
     await one.store.batch([{ op: 'put', collection: 'thing', key: 'a', value: 1 }], {}, testContext())
     const { status, detail } = await one.examine()
@@ -41,13 +41,13 @@ describe('the thorough check of the store', () => {
     expect(size).to.be.above(40 * PAGE)
     await file.write(Buffer.alloc(2 * PAGE, 0x5a), 0, 2 * PAGE, Math.floor(size / PAGE / 2) * PAGE)
     await file.close()
-    await using one = await house()
+    await using one = await openHost()
     const { status, reason } = await one.examine()
     expect([status, /damaged|malformed/.test(reason ?? '')]).to.deep.equal(['unhealthy', true])
   })
 
   async function fill() {
-    await using one = await house()
+    await using one = await openHost()
     await one.store.open({ name: 'things', version: 1, collections: { thing: {} } }, testContext())
     const values = Array.from({ length: 500 }, (_, at) => ({ key: String(at), value: 'x'.repeat(400) }))
     await one.store.batch(

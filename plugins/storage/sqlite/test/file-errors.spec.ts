@@ -21,7 +21,7 @@ import { SPACE, temporaryFolder, ctx } from './support.ts'
 import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
-describe('the store in SQLite, in trouble', () => {
+describe('the store in SQLite, with a broken file', () => {
   it('makes the file and its folder for its owner only', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'home', 'svc.db')
@@ -178,7 +178,7 @@ describe('the store in SQLite, in trouble', () => {
     skipBecause(this, smallDisk(disk))
     const remount = (mode: string) => execFileSync('mount', ['-o', `remount,${mode}`, disk])
     const path = join(disk, 'svc.db')
-    const told = /^svc\.db or its folder is read-only$/
+    const reason = /^svc\.db or its folder is read-only$/
     try {
       {
         await using store = createSqliteStore({ path })
@@ -187,7 +187,7 @@ describe('the store in SQLite, in trouble', () => {
       }
       remount('ro')
       await using store = createSqliteStore({ path })
-      await unavailable(store.open(SPACE, ctx), disk, told)
+      await unavailable(store.open(SPACE, ctx), disk, reason)
       expect(await createCheck(store).probe(ctx)).to.deep.equal({
         status: 'unhealthy',
         reason: 'svc.db or its folder is read-only',

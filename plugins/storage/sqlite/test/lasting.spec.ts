@@ -69,7 +69,7 @@ describe('what lasts, when a store in SQLite is restored', () => {
       },
     ],
   ] as const)
-    it(`is as the backup has it, and it is told how much of it, when the former store ${what}`, async () => {
+    it(`keeps the records of the backup, and reports their number, if the former store ${what}`, async () => {
       await using at = await place()
       await rights(at.path, { one: 1, two: 2 })
       await backup(at.path, at.file)

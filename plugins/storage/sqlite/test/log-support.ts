@@ -11,5 +11,5 @@ export function commitsIn(path: string): number {
   return commits
 }
 
-/** What tells a write-ahead log from the one that was there before it was begun again. */
+/** Distinguishes a write-ahead log from the one before its restart. */
 export const saltOf = (path: string): string => readFileSync(`${path}-wal`).subarray(16, 24).toString('hex')

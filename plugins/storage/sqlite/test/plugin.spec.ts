@@ -25,7 +25,7 @@ describe('the plugin store-sqlite', () => {
     expect(await store.get('notes', 'a', ctx)).to.deep.equal({ key: 'a', version: 1, value: { n: 1 } })
   })
 
-  it('keeps the file in the svc home unless told otherwise', async () => {
+  it('stores the file in the svc home by default', async () => {
     await using folder = await temporaryFolder()
     const before = process.env.SVC_HOME
     process.env.SVC_HOME = join(folder.path, 'home')

@@ -53,7 +53,7 @@ describe('the store in SQLite, shared by processes', () => {
     expect((await store.get('notes', 'by', ctx))?.version).to.equal(2)
   })
 
-  it('frees the leases of a killed process at once when it is told of the death', async () => {
+  it('releases the leases of a killed process when its death is reported', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })

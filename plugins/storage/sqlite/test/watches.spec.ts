@@ -28,7 +28,7 @@ async function followed(changes: AsyncIterator<StoreChange>): Promise<Record<str
 }
 
 describe('the watches of the store in SQLite, between processes', () => {
-  it('tells a watcher of another process’s writes', async () => {
+  it('notifies a watcher of writes of another process', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })

@@ -32,7 +32,7 @@ describe('an install that is killed', function () {
   })
   after(() => place[Symbol.asyncDispose]())
 
-  /** Kills a process that stands still at a step of its install; while it is there nobody else may change anything. */
+  /** Kills a process that stands still at a step of its install; while it lives no other process can change anything. */
   async function killAt(step: string, spec = next, what = `install ${spec}`) {
     const child = spawn(process.execPath, [...CONDITIONS, PROGRAM, place.home, spec, step], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -65,7 +65,7 @@ describe('an install that is killed', function () {
     expect(await versionNow()).to.equal('1.0.0')
   })
 
-  it('has the old set in force again where the new one was on trial: for whoever starts, and for the next change', async () => {
+  it('has the old set in force again where the new one was on trial: for a start, and for the next change', async () => {
     expect(await killAt('trial')).to.equal('2.0.0')
     expect(await isAbandoned(place.home)).to.equal(true)
     expect(await versionNow()).to.equal('1.0.0')

@@ -27,7 +27,7 @@ describe('what a plugin brings with it', function () {
   const packages = (asks: string) => ({
     '': { name: 'svc-plugins', dependencies: { 'svc-plugin-a': 'file:tarballs/a.tgz', 'svc-plugin-b': 'file:tarballs/b.tgz' } },
     'node_modules/svc-plugin-a': { dependencies: { lodash: 'npm:strange@4.0.0' } },
-    // that nobody brings stands nowhere
+    // a missing package has no entry
     'node_modules/svc-plugin-b': { dependencies: { lodash: asks }, peerDependencies: { absent: '*' } },
     'node_modules/lodash': { name: 'strange', version: '4.0.0' },
   })
@@ -35,10 +35,10 @@ describe('what a plugin brings with it', function () {
   it('is given to no other plugin under a name that is not its own', () => {
     const stray = strayDependency({ packages: packages('^4.0.0') })
     expect(stray).to.include({ of: 'svc-plugin-b' })
-    expect(stray?.what).to.contain('strange for lodash')
+    expect(stray?.what).to.contain('strange as lodash')
   })
 
-  it('may be a package under another name, for whoever calls it so', () => {
+  it('may be a package under another name, for the package that uses that name', () => {
     expect(strayDependency({ packages: packages('npm:strange@^4.0.0') })).to.equal(undefined)
   })
 })

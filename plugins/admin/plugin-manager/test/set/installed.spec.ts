@@ -61,7 +61,7 @@ describe('what is installed', () => {
     expect(module.definePlugin).to.equal((await import('@svc/core')).definePlugin)
   })
 
-  it('is found changed where a file of its own has other bytes, is more (a pipe, too, that nobody writes to), or is gone; and told by name', async () => {
+  it('is found changed where a file of its own has other bytes, is more (also a pipe without a writer), or is gone; the error names it', async () => {
     expect(await problems()).to.deep.equal([])
     const [file, more] = [await fileOf('index.js'), await fileOf('more.js')]
     const before = await readFile(file)
@@ -134,7 +134,7 @@ describe('what is installed', () => {
     expect(await problems()).to.deep.equal([])
   })
 
-  it('changes once at a time: the second is told who changes what, and what is given up leaves nothing', async () => {
+  it('changes once at a time: the second gets an error that names the first, and an aborted one leaves nothing', async () => {
     const before = await stateOf(place)
     const other = await place.tarball(plugin('svc-plugin-two'), CODE)
     {
@@ -177,7 +177,7 @@ describe('what is installed', () => {
     expect(await problems()).to.deep.equal([])
   })
 
-  it('is put back as it was, within the change and later; and swept when nobody needs it', async () => {
+  it('is put back as it was, within the change and later; and swept when it is not needed', async () => {
     const first = await place.lock()
     const next = await place.tarball(plugin('svc-plugin-one', '2.0.0'), CODE)
     let committing: Promise<Lock>

@@ -14,7 +14,7 @@ const dependency = (name: string): PackageJson => ({ name, version: '1.2.0', mai
 const weather = (version: string, network: string[]) =>
   plugin('svc-plugin-weather', version, {
     ...RAN,
-    description: 'Tells the weather',
+    description: 'Shows the weather',
     dependencies: { 'dep-of-weather': '^1' },
     svc: { api: 1, kind: 'tool', permissions: { network } },
   })
@@ -64,7 +64,7 @@ describe('plugins of a registry', function () {
     const [candidate] = change.candidates
     expect(candidate).to.deep.include({
       version: '1.0.0',
-      description: 'Tells the weather',
+      description: 'Shows the weather',
       origin: { kind: 'registry', spec: 'svc-plugin-weather@^1' },
       installScripts: ['postinstall'],
       dependencyScripts: ['dep-of-weather@1.2.0'],
@@ -103,10 +103,10 @@ describe('plugins of a registry', function () {
   it('are found by their keyword', async () => {
     await publish({ name: 'weather-of-others', version: '1.0.0' })
     const found = await searchPlugins('weather')
-    expect(found.map(({ name, description }) => [name, description])).to.deep.equal([['svc-plugin-weather', 'Tells the weather']])
+    expect(found.map(({ name, description }) => [name, description])).to.deep.equal([['svc-plugin-weather', 'Shows the weather']])
   })
 
-  it('cannot be searched for where the registry has no search: that is told, and what to do without', async () => {
+  it('cannot be searched for where the registry has no search: the error explains the alternative', async () => {
     await using none = await answering(404)
     const before = settings({ npm_config_registry: none.url })
     const error = await failing(searchPlugins('weather'))
@@ -115,7 +115,7 @@ describe('plugins of a registry', function () {
     expect(error.hint).to.contain('svc plugins install <name>')
   })
 
-  it('bring nothing from an address, and nobody is asked for it: neither for what a plugin names nor for what a package of the registry does', async () => {
+  it('bring nothing from an address, and no address is requested: neither for what a plugin names nor for what a package of the registry does', async () => {
     await using elsewhere = await answering(200)
     const evil = `${elsewhere.url}/evil.tgz`
     for (const [name, spec] of [
@@ -132,9 +132,9 @@ describe('plugins of a registry', function () {
   })
 
   it('are refused where there is none, no such version, a dependency is missing, another core is wanted, or the name is another', async () => {
-    expect(await refused('svc-plugin-nobody')).to.equal('PLUGIN_NOT_FOUND package')
+    expect(await refused('svc-plugin-unknown')).to.equal('PLUGIN_NOT_FOUND package')
     expect(await refused('svc-plugin-weather@7')).to.equal('PLUGIN_NOT_FOUND version')
-    const lacking = plugin('svc-plugin-lacking', '1.0.0', { dependencies: { 'nobody-has-it': '1' } })
+    const lacking = plugin('svc-plugin-lacking', '1.0.0', { dependencies: { 'unknown-package': '1' } })
     expect(await refused(await place.tarball(lacking))).to.equal('PLUGIN_NOT_FOUND package')
     const later = plugin('svc-plugin-later', '1.0.0', { peerDependencies: { '@svc/core': '^99' } })
     expect(await refused(await place.tarball(later))).to.equal('NPM_FAILED conflict')
@@ -142,7 +142,7 @@ describe('plugins of a registry', function () {
     expect(await refused('svc-plugin-good')).to.equal('PLUGIN_NAME_DIFFERS')
   })
 
-  it('leave the set as it was where the registry fails, is not there, or another tarball comes than it promised; each told apart', async () => {
+  it('leave the set as it was where the registry fails, is not there, or another tarball comes than it promised; each with its own error', async () => {
     await using broken = await answering(500)
     const before = settings({ npm_config_registry: broken.url })
     expect(await refused('svc-plugin-fresh')).to.equal('NPM_FAILED registry')

@@ -155,7 +155,7 @@ describe('a package that shall be installed', () => {
     expect(await scriptsOf({ scripts: { install: 'exit 1' } })).to.deep.equal(['install'])
   })
 
-  it('is told where npm is missing, and where it takes too long', async () => {
+  it('reports a missing npm, and one that takes too long', async () => {
     const folder = join(place.folder, 'weather')
     const options = { npm: join(place.folder, 'no-npm') }
     expect(await failure(planChange(place.home, { install: [{ spec: folder }] }, options))).to.equal('NPM_MISSING')

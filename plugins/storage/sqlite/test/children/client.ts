@@ -1,4 +1,4 @@
-// A process of its own on the same file: does what it is told by IPC and says when it is done.
+// Another process on the same file: runs commands that arrive by IPC, and confirms each.
 import { setTimeout } from 'node:timers/promises'
 import { systemContext } from '@svc/core'
 import type { Space, StoreChange } from '@svc/core/contracts'
@@ -8,7 +8,7 @@ const [path, space, task, name] = process.argv.slice(2) as [string, string, stri
 const ctx = systemContext(new AbortController().signal)
 const store = createSqliteStore({ path })
 const say = (message: unknown) => process.send!(message)
-const told = () => new Promise<void>(resolve => process.once('message', () => resolve()))
+const nextMessage = () => new Promise<void>(resolve => process.once('message', () => resolve()))
 
 const tasks: Record<string, () => Promise<void>> = {
   /** Writes for ever, 16 batches at once, and says what was acknowledged. */
@@ -27,17 +27,17 @@ const tasks: Record<string, () => Promise<void>> = {
     }
     await Promise.all(Array.from({ length: 16 }, (_, n) => write(n)))
   },
-  /** Takes a lease, writes with it, and holds it until it is told. */
+  /** Takes a lease, writes with it, and holds it until the next message. */
   async hold() {
     const lease = await store.acquire('shared', { holder: name, ttlMs: 60_000, waitMs: 10_000 }, ctx)
     await store.batch([{ op: 'put', collection: 'notes', key: 'by', value: name }], { fence: lease }, ctx)
     say(lease.fence)
-    await told()
+    await nextMessage()
     await store.release(lease, ctx)
     say('released')
-    await told()
+    await nextMessage()
   },
-  /** Adds one to a counter 200 times, each time if nobody else did meanwhile, and appends what it made of it. */
+  /** Adds one to a counter 200 times, each time unless another process did meanwhile, and appends the result. */
   async count() {
     for (let done = 0; done < 200; ) {
       const there = await store.get('notes', 'counter', ctx)

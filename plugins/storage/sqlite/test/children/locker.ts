@@ -1,4 +1,4 @@
-// Another program: holds the file for itself from when it says so until it is told.
+// Another program: locks the file, reports that, and holds it until the next message.
 import { DatabaseSync } from 'node:sqlite'
 
 const [path, mode] = process.argv.slice(2) as [string, string]

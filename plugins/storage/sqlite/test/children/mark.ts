@@ -1,4 +1,4 @@
-// A process of its own on the file: after each answer it leaves a mark that whoever watches its system calls can see.
+// Another process on the file: makes a visible system call after each answer, for a trace.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemContext } from '@svc/core'

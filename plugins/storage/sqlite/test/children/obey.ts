@@ -1,4 +1,4 @@
-// A process of its own on the same file, on request without special rights: calls the store as it is told by IPC and tells what came of it.
+// Another process on the same file, optionally without root rights: calls the store as requested by IPC, and returns the result.
 import { systemContext } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
 import { createSqliteStore } from '../../src/store.ts'

@@ -146,7 +146,7 @@ function findingsOf({ plugins, asOf }: ServerPlugins): Finding[] {
   const failures = plugins.flatMap(findingOf)
   const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
   const found = [...failures, ...stale]
-  return found.length === 0 ? [ok('server', 'all plugins of the running server run')] : found
+  return found.length === 0 ? [ok('server', 'all plugins run in the running server')] : found
 }
 
 function findingOf({ name, instance, state, error }: PluginReport): Finding[] {

@@ -85,7 +85,7 @@ function originFacts(plugin: PluginReport, { installed }: PluginTree): string[] 
   return [
     `from      ${visible(originOf(name, installed))}`,
     `runs      ${isolation}`,
-    `health    ${state}${restarts === undefined || restarts === 0 ? '' : `, brought up again ${restarts} times`}`,
+    `health    ${state}${restarts === undefined || restarts === 0 ? '' : `, restarted ${restarts} ${restarts === 1 ? 'time' : 'times'}`}`,
     ...(refused === undefined ? [] : [`refused   ${visible(refused)}`]),
   ]
 }

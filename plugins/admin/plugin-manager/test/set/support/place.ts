@@ -14,7 +14,7 @@ import {
 } from '@svc/plugin-manager/set'
 import { type PackageJson, tarballOf } from '../../../../../../test/support/registry.ts'
 
-/** Nobody listens there. */
+/** A port without a listener. */
 export const NOWHERE = 'http://127.0.0.1:1'
 
 /** A svc home of its own, and an npm that knows no registry and nothing of this machine's user. */
