@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** How long one may work before others get their turn. */
+/** Time slice before yielding. */
 const SLICE_MS = 4
 
-/** Lets others work in between, in a loop that may be long: `if (breath.isDue()) await breath.take()`. */
+/** Yields to other work in a long loop: `if (yielder.isDue()) await yielder.take()`. */
 export interface Yielder {
   isDue(): boolean
-  /** Throws what the signal aborted with. */
+  /** Throws the reason of the signal. */
   take(): Promise<void>
 }
 

@@ -9,14 +9,15 @@ import { type Read, readYaml } from './yaml.ts'
 
 export type { Ground, NameKind } from './check.ts'
 
-/** A definition with all that is wrong with it; where there is something, it may lack what its type says, all but its name and nodes. */
+/** A definition with its problems. An invalid definition has at least a name and nodes; other parts can be missing. */
 export interface Definition {
   readonly definition: WorkflowDefinition
   readonly problems: readonly WorkflowProblem[]
 }
 
 /**
- * Reads a definition, of YAML or JSON, and tells all that is wrong with it, each with its line. It is called as its file, where `file` is one: has an ending.
+ * Reads a definition in YAML or JSON and finds all problems with their lines. If `file` has an extension, the workflow must have
+ * the name of the file.
  */
 export function readDefinition(text: string, file: string, ground: Ground): Definition {
   const read = readYaml(text)
@@ -27,17 +28,17 @@ export function readDefinition(text: string, file: string, ground: Ground): Defi
   return { definition: definitionIn(read, file), problems: notes.problems }
 }
 
-/** The definition in a text, whatever is wrong with it. */
+/** Reads a definition without checking it. */
 export const plainDefinition = (text: string, file: string): WorkflowDefinition => definitionIn(readYaml(text), file)
 
 const NAMES = new RegExp(WORKFLOW_NAME)
 
-/** It is found by the name of its file. */
+/** A workflow must have the name of its file, which is used to find it. */
 function checkName(name: unknown, file: string, notes: Notes): void {
   const ending = extname(file)
   const called = basename(file, ending)
   if (ending !== '' && typeof name === 'string' && NAMES.test(name) && name !== called)
-    notes.add(['name'], `must be "${called}", as its file is called`, `or call the file ${name}${ending}`)
+    notes.add(['name'], `must be "${called}", the name of its file`, `Rename the workflow, or the file to ${name}${ending}`)
 }
 
 function definitionIn({ value }: Read, file: string): WorkflowDefinition {
@@ -46,7 +47,7 @@ function definitionIn({ value }: Read, file: string): WorkflowDefinition {
   return { ...found, name, nodes: isTree(found.nodes) ? found.nodes : {} } as WorkflowDefinition
 }
 
-/** All that is wrong with a definition. */
+/** All problems of a definition. */
 export function problemsOf(definition: WorkflowDefinition, ground: Ground): readonly WorkflowProblem[] {
   const notes = new Notes()
   check(definition, ground, notes)
@@ -54,10 +55,9 @@ export function problemsOf(definition: WorkflowDefinition, ground: Ground): read
 }
 
 function check(value: unknown, ground: Ground, notes: Notes): void {
-  if (!isTree(value))
-    return notes.add([], 'has to be an object: a workflow has name and nodes', 'docs/guides/write-a-workflow.md shows one')
+  if (!isTree(value)) return notes.add([], 'must be an object with name and nodes', 'See docs/guides/write-a-workflow.md')
   if (isDeep(value))
-    return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'write bodies as workflows of their own')
+    return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'Move nested bodies to separate workflows')
   for (const { keys, message, keyword, nearest } of WORKFLOW_SHAPE.check({ ...value })) {
     notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { hint: `did you mean "${nearest}"?` } : {}) })
   }
@@ -69,10 +69,10 @@ function check(value: unknown, ground: Ground, notes: Notes): void {
   if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
 }
 
-/** Levels of lists and objects in a definition, whatever they are for. */
+/** Maximum nesting of lists and objects in a definition. */
 const LEVELS = 200
 
-/** Without recursion: what has no end has no place on the stack either. */
+/** Without recursion, because the value can be too deep for the stack. */
 function isDeep(value: object): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -88,7 +88,7 @@ const RUN = {
   additionalProperties: false,
 } as const
 
-/** What every expression of a definition can name. */
+/** Variables of all expressions in a definition. */
 function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, Known> {
   const names = Array.isArray(secrets) ? secrets.filter(one => typeof one === 'string') : []
   const closed = (properties: object) => ({ type: 'object', properties, additionalProperties: false })
@@ -107,7 +107,7 @@ function checkSecrets(secrets: unknown, ground: Ground, notes: Notes): void {
       notes.add(
         ['secrets', String(at)],
         `the secret "${name}" is not configured`,
-        `set workflows.secrets.${name}, as { env: … } or { file: … }`
+        `Set workflows.secrets.${name} to { env: … } or { file: … }`
       )
 }
 
@@ -118,17 +118,17 @@ function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, u
     return faults.length === 0
   }
   if (told('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
-    notes.add(['inputs', 'type'], 'must be object: an input is one', 'write type: object, and what there is under properties')
+    notes.add(['inputs', 'type'], 'must be object', 'Write type: object, and the fields under properties')
   told('outputs', outputs)
   for (const [name, json] of Object.entries(isTree(parameters) ? parameters : {})) checkParameter(name, json, notes)
 }
 
-/** A name that expressions can write after `parameters.`, and a default that its own schema takes. */
+/** Checks the schema and the default of a parameter. */
 function checkParameter(name: string, json: unknown, notes: Notes): void {
   const at = ['parameters', name]
   const faults = schemaFaults(json)
   for (const { keys, message, hint } of faults) notes.add([...at, ...keys], message, hint)
   if (faults.length > 0 || !isTree(json) || json.default === undefined) return
   for (const { keys, message } of valueFaults(json, json.default))
-    notes.add([...at, 'default', ...keys], message, 'its own schema does not take it')
+    notes.add([...at, 'default', ...keys], message, 'Change the default or its schema')
 }

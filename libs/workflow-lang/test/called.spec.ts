@@ -84,7 +84,7 @@ describe('what a node calls a thing with', () => {
       'mode: must be one of "new", "append", was text "old"',
       'tags[1]: must be string, was 3',
       'at.line: is required',
-      'owner.zzz: is no known key | it has name, id, home',
+      'owner.zzz: is no known key | Use one of: name, id, home',
     ])
   })
 

@@ -18,7 +18,7 @@ describe('a definition', () => {
       expect(found).to.have.lengthOf(expected.length)
     })
 
-  it('tells all of its faults at once, in the order of its lines', () => {
+  it('reports all problems at once, in the order of their lines', () => {
     const found = told(graph("  a: { type: giev, next: c }\n  b: { type: ask, if: 'x y' , timeout: long }\n", 'foo: 1\n'))
     expect(found.map(one => one.split(':')[0])).to.deep.equal([
       '2 foo',

@@ -8,11 +8,11 @@ import { toolOf } from '@svc/plugin-kit'
 interface Entry {
   readonly name: string
   readonly type: 'file' | 'directory' | 'link' | 'other'
-  /** Bytes of a file. */
+  /** Size of a file in bytes. */
   readonly size?: number
 }
 
-/** Makes `list_directory`: the entries of a directory within the roots, at most `maxEntries` a call. */
+/** Creates `list_directory`, which lists a directory within the roots, at most `maxEntries` entries a call. */
 export function createListDirectory(roots: Roots, maxEntries: number): Tool {
   return toolOf<{ readonly path?: string }>({
     description: `Lists the entries of a directory with their types and sizes. ${roots.words}`,
@@ -20,7 +20,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
     effects: ['read'],
     parameters: {
       type: 'object',
-      properties: { path: { type: 'string', minLength: 1, maxLength: 4096, description: 'the directory to list; default "."' } },
+      properties: { path: { type: 'string', minLength: 1, maxLength: 4096, description: 'directory to list; default "."' } },
       additionalProperties: false,
     },
     result: {
@@ -63,7 +63,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
 async function readEntries(folder: string, most: number, signal: AbortSignal): Promise<{ found: Entry[]; more: boolean }> {
   const names: Dirent[] = []
   let more = false
-  // Not readdir: a directory may have millions of entries.
+  // not readdir, because a directory can have millions of entries
   for await (const entry of await opendir(folder)) {
     signal.throwIfAborted()
     more = names.length === most
@@ -80,7 +80,7 @@ async function describe(folder: string, entry: Dirent): Promise<Entry> {
   if (entry.isDirectory()) return { name, type: 'directory' }
   if (entry.isSymbolicLink()) return { name, type: 'link' }
   if (!entry.isFile()) return { name, type: 'other' }
-  // It may be gone by now, or have a name that is no UTF-8.
+  // the file can be gone by now, or have a name that is not valid UTF-8
   const stats = await lstat(join(folder, name)).catch(() => undefined)
   return { name, type: 'file', ...(stats?.isFile() ? { size: stats.size } : {}) }
 }
@@ -90,7 +90,7 @@ function told(path: string, entries: readonly Entry[], truncated: boolean): Tool
     ({ name, type, size }) => `${JSON.stringify(name).slice(1, -1)}${MARKS[type]}${size === undefined ? '' : `  ${size} bytes`}`
   )
   const note = truncated
-    ? [`[There are more entries: these are ${entries.length} of them, in no certain choice.]`]
+    ? [`[The directory has more entries; these are ${entries.length} arbitrary ones.]`]
     : entries.length === 0
       ? ['[The directory is empty.]']
       : []

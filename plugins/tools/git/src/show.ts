@@ -6,15 +6,15 @@ import { isBinary, noFile } from './errors.ts'
 import { type Ground, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, parameters, ref, TEXT } from './shapes.ts'
 
-/** Makes `git_show`: a commit with its changes, or a file as it was at a commit. */
+/** Creates `git_show`, which shows a commit with its changes, or a file at a commit. */
 export function createGitShow(ground: Ground): Tool {
   return toolOf<Record<'repository' | 'commit' | 'file', string | undefined>>({
-    description: `Shows a commit of a git repository: its message and its changes as a patch; with file the content of that file at the commit. ${ground.roots.words}`,
+    description: `Shows a commit of a git repository: its message, and its changes as a patch. With file, shows the content of that file at the commit. ${ground.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
       commit: ref('a branch, a tag, a hash, HEAD~1; default HEAD'),
-      file: { type: 'string', minLength: 1, maxLength: 4096, description: 'the file whose content is wanted' },
+      file: { type: 'string', minLength: 1, maxLength: 4096, description: 'file to show' },
     }),
     result: objectOf(
       {
@@ -24,7 +24,7 @@ export function createGitShow(ground: Ground): Tool {
         patch: TEXT,
         file: TEXT,
         content: TEXT,
-        size: { ...COUNT, description: 'bytes of the whole file' },
+        size: { ...COUNT, description: 'size of the whole file in bytes' },
         truncated: FLAG,
       },
       ['files', 'patch', 'file', 'content', 'size']
@@ -70,6 +70,6 @@ async function showFile(
   const { stdout, truncated } = await repository.run(['cat-file', 'blob', object])
   if (stdout.includes(0)) throw isBinary(file)
   const content = wholeText(stdout, truncated)
-  const note = truncated ? [`[Cut: the file has ${size} bytes, these are the first ${Buffer.byteLength(content)}.]`] : []
+  const note = truncated ? [`[Truncated: the file has ${size} bytes; these are the first ${Buffer.byteLength(content)}.]`] : []
   return answerOf([content, ...note], { ...facts, file: repository.tell(path!), content, size, truncated })
 }

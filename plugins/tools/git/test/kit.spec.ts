@@ -10,7 +10,7 @@ const OUT: ToolSamples['bad'] = [
   })),
   { args: { repository: 'a\0b' }, message: /zero byte/ },
   { args: { repository: 'nowhere' }, message: /does not exist/ },
-  { args: { repository: 'a.txt' }, message: /no directory/ },
+  { args: { repository: 'a.txt' }, message: /not a directory/ },
   { args: { repository: 'x'.repeat(4000) }, message: /too long/ },
   { args: { repository: '--upload-pack=x' }, message: /does not exist/ },
   { args: { repository: '' } },

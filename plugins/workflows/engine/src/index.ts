@@ -6,7 +6,7 @@ import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 
-/** Runs are drained before the server is, for as long as their nodes take: what they do may need it. */
+/** Runs are drained before the server, without a time limit, because their nodes can need the server. */
 const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 
 export default definePlugin({

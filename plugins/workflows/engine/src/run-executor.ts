@@ -16,9 +16,9 @@ import { doStep } from './step.ts'
 export interface DriveParts {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
-  /** What proves that the run is this process's. */
+  /** Returns the fencing token that proves ownership of the run. */
   readonly fence: () => Promise<Fence>
-  /** Of a run that begins here, its first write. */
+  /** The first write of a run that starts here. */
   readonly opening: InitialCommit | undefined
   readonly loaded: Loaded
   readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
@@ -29,25 +29,25 @@ export interface DriveParts {
   readonly ctx: CallContext
 }
 
-/** How a run was left: it has ended, waits, or goes on elsewhere; or there was nothing to do, since it is over or deleted. */
+/** How the executor left a run. `over` and `gone`: the run had already ended or was deleted. */
 export type Left =
   | { readonly how: 'ended'; readonly record: RunRecord }
   | { readonly how: 'asleep'; readonly due: number }
   | { readonly how: 'lost' | 'stopped' | 'over' | 'gone' }
 
-/** Waits shorter than this are waited for here. */
+/** Shorter waits keep the run in this process. */
 const SHORT_WAIT_MS = 3_000
 const LONGEST_MS = 2 ** 31 - 1
 
-/** One run, as long as this process works on it. */
+/** Executes a run in this process. */
 export class RunExecutor {
   readonly #parts: DriveParts
   readonly #execution: Execution
   readonly #journal: Journal
   readonly #inbox: Inbox
-  /** Aborts what runs; with the reason that the run fails with. */
+  /** Aborts the nodes. The reason is the error of the run. */
   readonly #ending = new AbortController()
-  /** Aborts what undoes: the process ends, or the run is another's. */
+  /** Aborts compensations when the process exits or the run is lost. */
   readonly #leaving = new AbortController()
   #lost: unknown
   #asleep = false
@@ -101,7 +101,7 @@ export class RunExecutor {
     })
   }
 
-  /** Works on the run until it ends, waits for long, or is another's. */
+  /** Executes the run until it ends, sleeps, or is lost. */
   async run(): Promise<Left> {
     this.#setTimer()
     try {
@@ -111,12 +111,12 @@ export class RunExecutor {
     } finally {
       clearTimeout(this.#timer)
       this.#execution.calls.close()
-      // news that comes now is for whoever has the run next
+      // notices that come from now on are for the next worker
       this.#execution.stop()
     }
   }
 
-  /** News has come; false where it is not taken any more. */
+  /** Takes notices. Returns false if the run has stopped. */
   take(letters: readonly Letter[]): boolean {
     if (this.#execution.isStopped) return false
     this.#inbox.take(letters)
@@ -126,23 +126,26 @@ export class RunExecutor {
     return !this.#execution.isStopped
   }
 
-  /** Begins nothing more: what runs ends first. */
+  /** Starts no further step. Running nodes finish. */
   stop(): void {
     this.#execution.stop()
   }
 
-  /** What runs is given up: it is run again where it may be. */
+  /** Aborts running nodes. Repeatable nodes run again later. */
   abandon(): void {
     this.#execution.stop()
     this.#ending.abort(new Stopped('the process ends'))
     this.#leaving.abort(new Stopped('the process ends'))
   }
 
-  /** Another has it, or what it does cannot be stored. */
+  /** Stops a run that another worker owns or that cannot be stored. */
   lose(error: unknown): void {
     if (this.#lost !== undefined) return
     this.#lost = error
-    this.#parts.log.warn({ run: this.#execution.id, ...toPublicError(error) }, 'a run is left: what it does cannot be stored')
+    this.#parts.log.warn(
+      { run: this.#execution.id, ...toPublicError(error) },
+      'a workflow run stops here: its log cannot be stored'
+    )
     this.abandon()
   }
 
@@ -205,9 +208,7 @@ export class RunExecutor {
     return { op: 'put', collection: RUNS, key: this.#execution.id, value: record as unknown as Json }
   }
 
-  // -- how it is left
-
-  /** All that goes on waits: for long, or somebody wakes it soon. */
+  /** Puts the run to sleep when all its steps wait, unless the next wait is short. */
   #fallAsleep(): void {
     const next = this.#execution.waits.nextAt
     if (next !== undefined && next - Date.now() < SHORT_WAIT_MS) return
@@ -237,7 +238,7 @@ export class RunExecutor {
     return { how: 'asleep', due }
   }
 
-  /** The store will never take what the run wants to keep: then it has failed with that, past all that it did since. */
+  /** Fails a run whose data the store rejects permanently. */
   async #refused(reason: unknown): Promise<Left> {
     const { store, fence, ctx } = this.#parts
     const error = notUndone(
@@ -251,8 +252,6 @@ export class RunExecutor {
     return { how: 'ended', record }
   }
 
-  // -- ends
-
   #setTimer(): void {
     const { limits, loaded } = this.#parts
     const left = limits.runTimeoutMs - workedMs(loaded.history)
@@ -261,7 +260,7 @@ export class RunExecutor {
     if (old) this.#fail(old)
   }
 
-  /** Aborts what runs, and has the run fail with this. */
+  /** Aborts running nodes and fails the run with this error. */
   #fail(error: Error): void {
     this.#ending.abort(error)
   }
@@ -270,7 +269,7 @@ export class RunExecutor {
 const notUndone = (error: PublicError, steps: readonly string[]): PublicError =>
   steps.length === 0 ? error : { ...error, details: { ...error.details, not_undone: steps } }
 
-/** Undoes what a failed run has done, the last first. What cannot be undone is logged, and the next is undone all the same. */
+/** Runs the compensations of a failed run, the latest step first. Returns the steps whose compensation failed. */
 async function undo(run: Execution, error: PublicError, signal: AbortSignal): Promise<readonly string[]> {
   const failed: string[] = []
   const orderOf = (step: string) => run.history.steps.get(step)?.order ?? 0
@@ -288,7 +287,7 @@ async function undo(run: Execution, error: PublicError, signal: AbortSignal): Pr
   return failed
 }
 
-/** Walks a graph to its end; what the log has is done already. Throws StepFailed. */
+/** Walks a graph to its end. Steps in the log are not run again. Throws StepFailed. */
 async function walkGraph(run: Execution, frame: Frame): Promise<Json> {
   const { graph, scope, path } = frame
   const visits = new Map<string, number>()

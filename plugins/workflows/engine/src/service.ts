@@ -31,7 +31,7 @@ export interface ServiceParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
-  /** Whether this host takes what the queue has: a command's works on what it is told to alone. */
+  /** Whether this host takes runs from the queue. A command executes only the run that it started. */
   readonly isServer: boolean
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
@@ -43,12 +43,12 @@ export interface ServiceParts {
   readonly lasting: CallContext
 }
 
-/** The service, and its life. */
+/** The service and its lifecycle. */
 export interface WorkflowService {
   readonly workflows: Workflows
   readonly check: Check
   readonly metrics: MetricSource
-  /** Works on what the queue has, and keeps the house clean. */
+  /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
   told(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
@@ -99,7 +99,7 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
   return {
     check: createCheck(worker, store),
     metrics: {
-      // that the store is away is told by the health check; what was counted here is there all the same
+      // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
     },
     workflows: contractOf({ library, checker, starting, reading, acting, worker, syncWaitMs: config.sync_wait_ms }),
@@ -128,7 +128,7 @@ interface Rooms {
   readonly syncWaitMs: number
 }
 
-/** The contract: each call is one room's. */
+/** The public service: each method delegates to a component. */
 const contractOf = ({ library, checker, starting, reading, acting, worker, syncWaitMs }: Rooms): Workflows => ({
   list: async () => (await library.all()).map(infoOf),
   show: async workflow => {
@@ -172,7 +172,7 @@ const limitsOf = (config: WorkflowsConfig) => ({
   maxAgeMs: durationMs(config.max_age)!,
 })
 
-/** Told to those who read along here and now; it is in no log. */
+/** Progress events go only to current listeners, not to the log. */
 const progressEvent = (step: string, node: string, message: string | undefined, fraction: number | undefined): RunEvent => ({
   at: Date.now(),
   type: 'node_progress',
@@ -181,12 +181,12 @@ const progressEvent = (step: string, node: string, message: string | undefined, 
   data: { message, fraction },
 })
 
-/** Whether this worker takes runs; and how many there are. */
+/** Reports whether this worker takes runs from the queue, and how many runs are open. */
 function createCheck(worker: Pick<Worker, 'trouble' | 'size'>, store: Store): Check {
   const probe: Check['probe'] = async () =>
     worker.trouble === undefined
       ? { status: 'healthy' }
-      : { status: 'degraded', reason: `no runs are taken from the queue: ${worker.trouble}` }
+      : { status: 'degraded', reason: `cannot take runs from the queue: ${worker.trouble}` }
   return {
     probe,
     async status(ctx) {
@@ -197,16 +197,16 @@ function createCheck(worker: Pick<Worker, 'trouble' | 'size'>, store: Store): Ch
   }
 }
 
-/** Runs that have not ended, of all workers. */
+/** Open runs of all workers. */
 interface OpenRuns {
   readonly open: number
-  /** Those of them that were parked when they were written last: for a person, an event, or a time. */
+  /** Runs among them that slept at their last write: for a person, an event or a time. */
   readonly waiting: number
-  /** There are more than were looked at. */
+  /** Whether there are more runs than were read. */
   readonly andMore: boolean
 }
 
-/** So many are looked at: figures are asked for often. */
+/** Maximum number of runs to read, because metrics are read often. */
 const LOOKED = 1_000
 
 async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {

@@ -14,9 +14,9 @@ interface WorkerParts {
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
   readonly limits: DriveParts['limits']
-  /** Runs at once. */
+  /** Maximum number of concurrent runs. */
   readonly atOnce: number
-  /** What a run has stored, for those who read along here. */
+  /** Called with the stored entries of a run. */
   readonly stored: (id: string, entries: readonly Entry[], history: History) => void
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
@@ -24,20 +24,20 @@ interface WorkerParts {
   readonly lasting: CallContext
 }
 
-/** A run that was made here: nothing of it has to be read. */
+/** A run that was created in this process, so that it need not be loaded. */
 interface Made {
   readonly record: RunRecord
   readonly history: History
 }
 
-/** Claims are kept so often. */
+/** How often claims are renewed. */
 const KEEP_MS = 10_000
-/** What cannot be worked on now is tried again after so long. */
+/** The delay before a run is retried that cannot be executed now. */
 const LATER_MS = 5_000
 const AGAIN_MS = 1_000
 const LONGEST_MS = 2 ** 31 - 1
 
-/** Works on runs: those that are begun here, and those that the queue gives. */
+/** Executes runs: those that start here, and those from the queue. */
 export class Worker {
   readonly #parts: WorkerParts
   readonly #active = new Map<string, Active>()
@@ -52,32 +52,32 @@ export class Worker {
     this.#parts = parts
   }
 
-  /** Runs that are worked on here. */
+  /** Number of runs that this worker executes. */
   get size(): number {
     return this.#active.size
   }
-  /** Whether it may begin another run. */
+  /** Whether it has capacity for another run. */
   get hasRoom(): boolean {
     return !this.#isLeaving && this.#active.size < this.#parts.atOnce
   }
-  /** Why it takes nothing from the queue just now. */
+  /** Why it cannot take runs from the queue at the moment. */
   get trouble(): string | undefined {
     return this.#trouble
   }
 
-  /** The record of a run that was begun here, until it is given back. */
+  /** The record of a run that was created here, until the run is returned to the queue. */
   recordOf(id: string): RunRecord | undefined {
     const active = this.#active.get(id)
     return active?.isLeft ? undefined : active?.record
   }
 
-  /** Takes what the queue has, until it is stopped. */
+  /** Takes runs from the queue until it is stopped. */
   take(): Promise<void> {
     const { lasting } = this.#parts
     return this.#taker(this.#takeAll(AbortSignal.any([lasting.signal, this.#taking.signal])))
   }
 
-  /** Works on this run alone, whenever nobody else does, until it has ended or the signal aborts. */
+  /** Executes only this run whenever no other worker does, until it has ended or the signal aborts. */
   only(id: string, { signal: ending }: CallContext): Promise<void> {
     const { lasting } = this.#parts
     return this.#taker(this.#takeOne(id, AbortSignal.any([lasting.signal, this.#taking.signal, ending])))
@@ -102,7 +102,7 @@ export class Worker {
       } catch (err) {
         if (signal.aborted) return
         this.#trouble = messageOf(err)
-        log.warn({ err }, 'runs cannot be taken from the queue')
+        log.warn({ err }, 'failed to take runs from the queue')
         await this.#pause(signal)
       }
     }
@@ -130,20 +130,20 @@ export class Worker {
     while (this.#active.size >= this.#parts.atOnce) await new Promise<void>(resolve => (this.#room = resolve))
   }
 
-  /** Works on a run that was claimed, or that begins here. */
+  /** Executes a run that was claimed or that starts here. */
   begin(held: RunClaim | InitialCommit, made?: Made): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
     const active = newActive(held, made)
     this.#active.set(active.id, active)
     void this.#work(active, made).finally(() => {
-      // the same run may have been claimed again meanwhile
+      // the same run can be claimed again by now
       if (this.#active.get(active.id) === active) this.#active.delete(active.id)
       this.#room?.()
       active.ended.resolve()
     })
   }
 
-  /** There is news for a run; false where nobody takes it here. */
+  /** Takes the new notices of a run. Returns false if this worker does not execute the run. */
   async news(id: string): Promise<boolean> {
     const active = this.#active.get(id)
     if (!active || active.isLeft) return false
@@ -152,7 +152,7 @@ export class Worker {
     return active.drive.take(await this.#parts.loader.news(id, this.#parts.lasting))
   }
 
-  /** Begins nothing new, and lets running nodes end; those that have not by then are given up. */
+  /** Starts no further step and waits for running nodes. Aborts them after the time limit. */
   async drain(limitMs: number): Promise<void> {
     this.#isLeaving = true
     this.#taking.abort()
@@ -183,7 +183,7 @@ export class Worker {
     active.isLeft = true
     await this.#leave(active, left).catch((err: unknown) => {
       if (left.how !== 'lost' && !lasting.signal.aborted)
-        log.warn({ err, run: active.id }, 'a run could not be given back: it goes on when its lease runs out')
+        log.warn({ err, run: active.id }, 'failed to return a run to the queue: it continues when its lease expires')
     })
   }
 
@@ -215,15 +215,15 @@ export class Worker {
     return drive.run()
   }
 
-  /** The store is away: somebody tries again later. Anything else would be the same then: the run has failed. */
+  /** Retries later if the store is unavailable. Otherwise fails the run, because a retry would fail the same way. */
   async #broke({ id, claim }: Active, error: unknown): Promise<Left> {
     const { lasting, log } = this.#parts
     const code = codeOf(error) ?? ''
     if (lasting.signal.aborted || code.startsWith('STORE_')) {
-      log.warn({ err: error, run: id }, 'a run could not be worked on')
+      log.warn({ err: error, run: id }, 'failed to execute a run: it is retried')
       return { how: 'asleep', due: Date.now() + LATER_MS }
     }
-    log.error({ err: error, run: id }, 'a run cannot be worked on')
+    log.error({ err: error, run: id }, 'failed to execute a run: it ends as failed')
     try {
       return await failRun(this.#parts, await claim(), code === '' ? engineBroke(messageOf(error)) : error)
     } catch {
@@ -260,19 +260,19 @@ const timeoutOf = (timeout: string | undefined) => {
   return ms === undefined ? {} : { runTimeoutMs: ms }
 }
 
-/** A run that is worked on here. */
+/** A run that this worker executes. */
 interface Active {
   readonly id: string
-  /** What it is held by. Throws where it could not be stored, or taken. */
+  /** The claim on the run. Throws if the run was not stored or claimed. */
   readonly claim: () => Promise<RunClaim>
-  /** Of one that begins here, its first write. */
+  /** The first write, for a run that starts in this worker. */
   readonly opening: InitialCommit | undefined
   readonly record: RunRecord | undefined
   readonly ended: PromiseWithResolvers<void>
   drive: RunExecutor | undefined
-  /** News came before the run was read. */
+  /** Whether a notice came before the run was read. */
   hasNews: boolean
-  /** It is being given back: news that comes now is the queue's. */
+  /** Whether the worker is returning the run. The queue then keeps new notices. */
   isLeft: boolean
 }
 
@@ -293,7 +293,7 @@ interface FailingParts {
   readonly lasting: CallContext
 }
 
-/** Ends a run that cannot even be made ready. Throws where the store does not take it. */
+/** Ends a run that cannot be loaded. Throws if the store rejects the write. */
 async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<Left> {
   const record = await loader.record(id, lasting)
   if (record?.status !== 'running') return { how: 'over' }

@@ -102,7 +102,7 @@ describe('a node agent', () => {
     await using one = await openNode('agent')
     expect(await codeThrown(told(one, { settings: { prompt: 'hi' } }))).to.include({
       code: 'SERVICE_MISSING',
-      hint: 'add "@svc/plugin-chat" to "plugins"',
+      hint: 'Add "@svc/plugin-chat" to "plugins"',
     })
   })
 })

@@ -92,7 +92,7 @@ describe('a node http', () => {
   it('tells the status and the beginning of the answer, and no query, which may hold a key', async () => {
     await using one = await openNode('http', options)
     const { message, details } = await codeThrown(told(one, { settings: { url: `${base}/503?token=hidden` } }))
-    expect(message).to.equal(`${base}/503 answered with the status 503`)
+    expect(message).to.equal(`${base}/503 returned the status 503`)
     expect(details).to.include({ status: 503, retry_after: '7', url: `${base}/503` })
   })
 

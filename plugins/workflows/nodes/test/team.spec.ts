@@ -11,7 +11,7 @@ const teams: Teams = {
   show: none,
   start: none,
   async body(team, task) {
-    if (team !== 'writers') throw svcError('TEAM_UNKNOWN', `there is no team "${team}"`)
+    if (team !== 'writers') throw svcError('TEAM_UNKNOWN', `team "${team}"`)
     return body(task)
   },
 }

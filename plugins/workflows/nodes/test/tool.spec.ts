@@ -78,7 +78,7 @@ describe('a node tool', () => {
       { type: 'progress', message: 'half', fraction: 0.5 },
       { type: 'output', output: 'whole' },
     ])
-    const ask = { kind: 'approval', message: 'May the tool "asks" run with {"n":1}?' }
+    const ask = { kind: 'approval', message: 'Allow the tool "asks" to run with {"n":1}?' }
     expect(await told(one, { settings: { name: 'asks', arguments: { n: 1 } } })).to.deep.equal([{ type: 'wait', ask }])
   })
 
@@ -88,7 +88,7 @@ describe('a node tool', () => {
     const { code, message } = await codeThrown(told(one, { settings: { name: 'save' }, interrupted: true }))
     expect([code, message]).to.deep.equal([
       'NODE_INTERRUPTED',
-      'the process that ran the node "s" ended before it had, and the tool "save" may have done its work',
+      'the process exited while it ran the node "s", and the tool "save" can have done its work',
     ])
   })
 })

@@ -87,7 +87,7 @@ describe('recommendations', () => {
     expect(entry!.team).to.deep.include({
       name: 'crew',
       confidence: 0.42,
-      reason: 'its name and description have "write", "tests"',
+      reason: 'its name and description contain "write", "tests"',
       suggestedBudget: 7,
       roles: { Tester: 2 },
     })

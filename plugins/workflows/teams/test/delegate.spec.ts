@@ -55,10 +55,10 @@ describe('the tool delegate', () => {
       return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)).response
     }
     expect(await told(() => new Error('all are ill')))
-      .to.include('the team \\"crew\\" has failed')
+      .to.include('the team \\"crew\\" failed')
       .and.include('all are ill')
     expect(await told(() => 'So.', 'sequential', new ToolWish('delegate', { team: 'boat', task: 'Build.' }))).to.include(
-      'there is no team \\"boat\\"'
+      'team \\"boat\\" does not exist'
     )
     const split: Script = ({ member, isData }) => (isData ? { vote: member, reason: 'mine' } : `plan of ${member}`)
     expect(await told(split, 'consensus'))
@@ -83,7 +83,7 @@ describe('the tool delegate', () => {
     )
     await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     expect(given).to.have.length(1)
-    expect(given[0]).to.include('it is not delegated again')
+    expect(given[0]).to.include('cannot be delegated again')
     const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
     expect(runs).to.have.length(1)
   })
@@ -96,7 +96,7 @@ describe('the tool delegate', () => {
     )
     const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
-    expect(response).to.include('still works').and.include(runs[0]!.id)
+    expect(response).to.include('still working').and.include(runs[0]!.id)
     last.resolve('Built.')
     expect((await host.service(Workflows).settled(runs[0]!.id, 15_000, ctx)).status).to.equal('completed')
   })

@@ -45,7 +45,7 @@ describe('delegate, as any tool', () => {
   }
   const samples = {
     good: [{ args: { team: 'crew', task: 'a boat' } }],
-    bad: [{ args: { team: 'crew' } }, { args: { team: 'boat', task: 'a boat' }, message: /no team "boat"/ }],
+    bad: [{ args: { team: 'crew' } }, { args: { team: 'boat', task: 'a boat' }, message: /team "boat" does not exist/ }],
     slow: { args: { team: 'crew', task: 'sleep' } },
     concurrent: 10,
   }

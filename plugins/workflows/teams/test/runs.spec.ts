@@ -121,7 +121,7 @@ describe('the run of a team', () => {
   })
   afterEach(() => rm(folder, { recursive: true }))
 
-  it('goes on in another process where it was: who has answered is not asked again', async () => {
+  it('goes on in another process where it was: who answered is not asked again', async () => {
     const config = { store: { path: join(folder, 'store.db') } }
     const teams = crew('sequential', ['ann', 'bob', 'cy'])
     const quiet = {

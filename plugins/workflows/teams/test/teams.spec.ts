@@ -96,7 +96,7 @@ members:
     [
       'a lead where nobody leads',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', lead: true } } },
-      /members.bob.lead means nothing/,
+      /members.bob.lead has no effect/,
     ],
     [
       'two leads',
@@ -107,18 +107,18 @@ members:
       /second lead/,
     ],
     ['three who reflect', { formation: 'reflection', members: members('ann', 'bob', 'cy') }, /members must be two/],
-    ['rounds where there are none', { rounds: 2 }, /rounds means nothing/],
-    ['an agreement where nobody votes', { agreement: 0.8 }, /agreement means nothing/],
+    ['rounds where there are none', { rounds: 2 }, /rounds has no effect/],
+    ['an agreement where nobody votes', { agreement: 0.8 }, /agreement has no effect/],
     ['an agreement of half', { formation: 'consensus', agreement: 0.5 }, /agreement must be > 0.5/],
     [
       'an unknown tool',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', tools: ['hammmer'] } } },
-      /tools\[0\] names the tool "hammmer"/,
+      /tools\[0\] is the tool "hammmer"/,
     ],
     [
       'an unknown mode',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', mode: 'biuld' } } },
-      /mode names the mode "biuld"/,
+      /mode is the mode "biuld"/,
     ],
     ['another name than its plugin gives it', { name: 'other' }, /name must be "crew"/],
   ]

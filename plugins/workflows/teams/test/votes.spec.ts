@@ -29,7 +29,7 @@ describe('a consensus team', () => {
     expect(asked.filter(({ isData }) => !isData).every(({ prompt }) => !prompt.includes('plan of'))).to.equal(true)
   })
 
-  it('proposes again with votes and reasons in sight where they did not agree', async () => {
+  it('proposes again with votes and reasons in sight where the members did not agree', async () => {
     const votes = { ann: ['ann', 'cy'], bob: ['bob', 'cy'], cy: ['cy', 'cy'] }
     const { result, asked } = await worked(team('consensus', ['ann', 'bob', 'cy']), voting(votes))
     expect(result).to.deep.include({ answer: 'plan of cy', agreed: true, rounds: 2 })

@@ -4,13 +4,13 @@ import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testCont
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export interface HouseOptions {
-  /** Plugins besides. */
+  /** Additional plugins. */
   readonly plugins?: readonly string[]
   readonly give?: PluginRef[]
   readonly config?: ConfigTree
 }
 
-/** A host with the nodes, and one of them. */
+/** Starts a host with all node types, and returns a node type. */
 export async function openNode(
   type: string,
   { plugins = [], give = [], config = {} }: HouseOptions = {}
@@ -20,12 +20,12 @@ export async function openNode(
   return { host, node: host.slot(WorkflowNodes).get(type)!, close, [Symbol.asyncDispose]: close }
 }
 
-/** Proves a node with the kit. */
+/** Runs the kit for a node type. */
 export function provesNode(type: string, samples: NodeSamples, options: HouseOptions = {}): void {
   for (const one of nodeKit(() => openNode(type, options), samples)) it(one.title, one.run)
 }
 
-/** All that a node tells in one call. */
+/** The steps that a node yields in a call. */
 export const told = (
   { node }: NodeSubject,
   task: Partial<NodeTask> & Pick<NodeTask, 'settings'>,
@@ -48,7 +48,7 @@ export const told = (
     )
   )
 
-/** The code of what a call throws. */
+/** The error that a call throws. */
 export async function codeThrown(
   work: Promise<unknown>
 ): Promise<{ code: string; message: string; details: Record<string, unknown> }> {
