@@ -52,16 +52,16 @@ export function fromSystem(path: string, error: unknown): SvcError {
 }
 
 /** Whether an error is already converted. */
-export const isOurs = (error: unknown): boolean => error instanceof Error && error.name === 'SvcError'
+export const isPathError = (error: unknown): boolean => error instanceof Error && error.name === 'SvcError'
 
 /** Runs an operation on a path and converts errors of the file system. */
-export async function inWords<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function withPathErrors<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     signal.throwIfAborted()
     return await work()
   } catch (error) {
     signal.throwIfAborted()
-    throw isOurs(error) ? error : fromSystem(path, error)
+    throw isPathError(error) ? error : fromSystem(path, error)
   }
 }
 

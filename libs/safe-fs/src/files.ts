@@ -3,8 +3,8 @@ import { constants, type Stats } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { fromSystem, isDirectory, isNoDirectory, isOurs, isSpecial, notSafeHere, outside } from './errors.ts'
-import type { Place, Roots, Target } from './roots.ts'
+import { fromSystem, isDirectory, isNoDirectory, isPathError, isSpecial, notSafeHere, outside } from './errors.ts'
+import type { ResolvedPath, Roots, Target } from './roots.ts'
 
 /** An open file or directory whose kind and location were checked. */
 export interface Opened extends AsyncDisposable {
@@ -28,14 +28,14 @@ type Kind = 'file' | 'directory'
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW | constants.O_NOCTTY
 
 /** Opens a resolved path. The open file is within the roots and of this kind, even if the path changes meanwhile. */
-export async function openPlace(roots: Roots, place: Place, kind: Kind): Promise<Opened> {
+export async function openPlace(roots: Roots, place: ResolvedPath, kind: Kind): Promise<Opened> {
   return openSafely(place.real, place.shown, kind, async (handle, stats) => {
     if (!roots.holds(await whereIs(handle, stats, place.real))) throw outside(place.shown)
   })
 }
 
 /** Opens a directory. */
-export async function openFolder(roots: Roots, place: Place): Promise<Folder> {
+export async function openFolder(roots: Roots, place: ResolvedPath): Promise<Folder> {
   return asFolder(roots, await openPlace(roots, place, 'directory'), place)
 }
 
@@ -43,7 +43,7 @@ export async function openFolder(roots: Roots, place: Place): Promise<Folder> {
  * Opens a directory to change `inner` in it, if no swapped folder can lead elsewhere and the path is not protected. Throws
  * PATH_UNSAFE, PATH_PROTECTED.
  */
-export async function openToChange(roots: Roots, place: Place, inner: string): Promise<Folder> {
+export async function openToChange(roots: Roots, place: ResolvedPath, inner: string): Promise<Folder> {
   const folder = await openFolder(roots, place)
   try {
     if (!folder.solid) throw notSafeHere(place.shown)
@@ -76,7 +76,7 @@ const stays = (folder: Folder, name: string, shown: string) => async (handle: Fi
   if (!folder.solid && !folder.roots.holds(await whereIs(handle, stats, folder.at(name)))) throw outside(shown)
 }
 
-async function asFolder(roots: Roots, opened: Opened, place: Place): Promise<Folder> {
+async function asFolder(roots: Roots, opened: Opened, place: ResolvedPath): Promise<Folder> {
   const byDescriptor = `/proc/self/fd/${opened.handle.fd}`
   const solid = (await readlink(byDescriptor).catch(() => undefined)) !== undefined
   const anchor = solid ? byDescriptor : place.real
@@ -103,7 +103,7 @@ async function openSafely(
       throw error
     }
   } catch (error) {
-    throw isOurs(error) ? error : fromSystem(shown, error)
+    throw isPathError(error) ? error : fromSystem(shown, error)
   }
 }
 
@@ -239,4 +239,4 @@ export function createLocks() {
   }
 }
 
-export type Alone = ReturnType<typeof createLocks>
+export type KeyedLock = ReturnType<typeof createLocks>

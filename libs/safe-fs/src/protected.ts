@@ -63,7 +63,7 @@ export async function refuseChange(view: ProtectedView | undefined, real: string
   refuseName(real, shown)
   await refuseInGitFolder(real, shown)
   const changed = folded(real)
-  for (const { place, owner, hint } of await protectedPlaces(view)) {
+  for (const { place, owner, hint } of await protectedEntries(view)) {
     const kept = folded(place)
     const rule = `${owner}, and is read-only for tools${hint === undefined ? '' : ` (operator: ${hint})`}`
     if (isIn(changed, kept)) throw isProtected(shown, `belongs to ${rule}`)
@@ -73,11 +73,11 @@ export async function refuseChange(view: ProtectedView | undefined, real: string
 
 /** The owner of the protected path that contains a path without links; `undefined` if there is none. */
 export async function ownerOf(view: ProtectedView | undefined, real: string): Promise<string | undefined> {
-  return (await protectedPlaces(view)).find(({ place }) => isIn(folded(real), folded(place)))?.owner
+  return (await protectedEntries(view)).find(({ place }) => isIn(folded(real), folded(place)))?.owner
 }
 
 /** A protected path without links. */
-export interface ProtectedPlace {
+export interface ProtectedEntry {
   readonly place: string
   readonly owner: string
   readonly hint?: string
@@ -86,12 +86,12 @@ export interface ProtectedPlace {
 }
 
 /** The current locations of all protected paths. */
-export async function protectedPlaces(view: ProtectedView | undefined): Promise<readonly ProtectedPlace[]> {
-  return placesOfAll([...(view?.entries() ?? [])].map(([, one]) => one))
+export async function protectedEntries(view: ProtectedView | undefined): Promise<readonly ProtectedEntry[]> {
+  return resolveProtectedPaths([...(view?.entries() ?? [])].map(([, one]) => one))
 }
 
 /** The same for given paths. */
-export async function placesOfAll(given: readonly ProtectedPaths[]): Promise<readonly ProtectedPlace[]> {
+export async function resolveProtectedPaths(given: readonly ProtectedPaths[]): Promise<readonly ProtectedEntry[]> {
   const known = new Map<string, Promise<string | undefined>>()
   const look = (path: string) => {
     const target = known.get(path) ?? readlink(path).catch(() => undefined)
@@ -112,7 +112,7 @@ const MOST_LINKS = 40
 async function placesOf(
   path: string,
   look: (path: string) => Promise<string | undefined>
-): Promise<Pick<ProtectedPlace, 'place' | 'isLink'>[]> {
+): Promise<Pick<ProtectedEntry, 'place' | 'isLink'>[]> {
   const links: string[] = []
   const steps = stepsOf(path)
   let at = '/'

@@ -13,7 +13,7 @@ export interface Root {
 }
 
 /** An existing path within the roots. It is checked again after opening. */
-export interface Place {
+export interface ResolvedPath {
   /** The path on this machine, without links. Never reveal it. */
   readonly real: string
   /** The displayed path, relative to the roots. */
@@ -23,7 +23,7 @@ export interface Place {
 /** An existing or new path. A link at its end is not followed. */
 export interface Target {
   /** The deepest existing folder on the path. */
-  readonly folder: Place
+  readonly folder: ResolvedPath
   /** Missing folders on the path. */
   readonly steps: readonly string[]
   readonly name: string
@@ -41,7 +41,7 @@ export interface Roots {
   readonly labels: readonly string[]
   readonly all: readonly Root[]
   /** Resolves an existing path. Throws PATH_OUTSIDE (also if a link leads out), PATH_MISSING, PATH_INVALID, PATH_UNUSABLE. */
-  find(path: string): Promise<Place>
+  find(path: string): Promise<ResolvedPath>
   /** Resolves an existing or new path. Throws PATH_PROTECTED for a root besides. */
   target(path: string): Promise<Target>
   /** Whether a path without links is within a root, and not in the closed folder. */

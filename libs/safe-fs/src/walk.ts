@@ -3,7 +3,7 @@ import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { Ignore } from 'ignore'
 import { type Folder, openFileIn, openFolder, openFolderIn } from './files.ts'
-import { type Place, type Roots, isInside } from './roots.ts'
+import { type ResolvedPath, type Roots, isInside } from './roots.ts'
 import { createYielder, type Yielder } from './yielder.ts'
 
 /** An entry that a walk visits. */
@@ -28,7 +28,7 @@ export interface WalkLimits {
 }
 
 /** Counters of a walk. Read them after the walk. */
-export interface WalkTally {
+export interface WalkStats {
   entries: number
   /** Whether the walk reached the limit of entries or depth. */
   cut: boolean
@@ -42,7 +42,7 @@ interface Way {
   /** The closed folder, relative to the root. */
   readonly closed: string
   readonly limits: WalkLimits
-  readonly tally: WalkTally
+  readonly tally: WalkStats
   readonly yielder: Yielder
 }
 interface Step {
@@ -56,10 +56,15 @@ interface Step {
   readonly depth: number
 }
 
-export const newTally = (): WalkTally => ({ entries: 0, cut: false, unreadable: 0 })
+export const newWalkStats = (): WalkStats => ({ entries: 0, cut: false, unreadable: 0 })
 
 /** Walks a directory recursively in the order of names, each folder before its contents. Reports links without following them, and skips `.git`. */
-export async function* walk(roots: Roots, start: Place, limits: WalkLimits, tally: WalkTally): AsyncGenerator<Visit, void> {
+export async function* walk(
+  roots: Roots,
+  start: ResolvedPath,
+  limits: WalkLimits,
+  tally: WalkStats
+): AsyncGenerator<Visit, void> {
   const root = roots.all.filter(one => isInside(one.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
   const inner = relative(root.real, start.real)
   const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)

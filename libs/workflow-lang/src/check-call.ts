@@ -1,6 +1,6 @@
 import { type Fault, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 import { pattern } from './patterns.ts'
-import type { Wrong } from './schemas.ts'
+import type { SchemaProblem } from './schemas.ts'
 import { holdsExpression } from './template.ts'
 
 type Tree = Readonly<Record<string, unknown>>
@@ -14,9 +14,10 @@ function linear(text: string) {
 }
 
 /** Values that violate a schema, whatever the expressions in them return. */
-export const callFaults = (root: Tree, value: Tree): Wrong[] => [...new Fitting(root).faults(root, value, [])].map(wrongOf)
+export const callFaults = (root: Tree, value: Tree): SchemaProblem[] =>
+  [...new Fitting(root).faults(root, value, [])].map(wrongOf)
 
-function wrongOf({ keys, message, keyword, nearest, allowed = [] }: Fault): Wrong {
+function wrongOf({ keys, message, keyword, nearest, allowed = [] }: Fault): SchemaProblem {
   if (keyword !== 'unknown') return { keys, message }
   const names = allowed.slice(0, 20).join(', ')
   const hint = nearest ? `did you mean "${nearest}"?` : names && `Use one of: ${names}`

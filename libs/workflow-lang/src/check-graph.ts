@@ -1,20 +1,20 @@
 import { isTree, nearest } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
-import { checkNode, checkTemplates, type Standing } from './check-node.ts'
+import { checkNode, checkTemplates, type PlacedNode } from './check-node.ts'
 import { type Check, DEEPEST, graphIn, type Keys, outputOf } from './check.ts'
 import { END } from './graph.ts'
-import { ERROR, namesAt, type Place, placeOf } from './places.ts'
-import type { Known } from './schemas.ts'
+import { ERROR, namesAt, type GraphScope, graphScope } from './places.ts'
+import type { ValueSchema } from './schemas.ts'
 import { GRAPH_SHAPE, NODE_NAME } from './shape.ts'
 import { holdsExpression } from './template.ts'
 
-type Vars = ReadonlyMap<string, Known>
+type Vars = ReadonlyMap<string, ValueSchema>
 
 /** A nested graph: its position, and the variables of its expressions. */
 interface Within {
   readonly keys: Keys
   readonly vars: Vars
-  readonly outer?: Place['outer']
+  readonly outer?: GraphScope['outer']
   readonly depth: number
   /** Whether the graph is a single node without a name. */
   readonly isNode?: boolean
@@ -24,8 +24,8 @@ interface Within {
 export function checkGraph(check: Check, graph: Graph, within: Within): void {
   const { keys, vars, outer, depth } = within
   if (depth > DEEPEST) return check.notes.add(keys, `has more than ${DEEPEST} nested bodies`)
-  const outputs = (name: string) => outputOf(check.ground, graph.nodes[name]?.type)
-  const place = placeOf(graph, { vars, outputOf: outputs, ...(outer ? { outer } : {}) })
+  const outputs = (name: string) => outputOf(check.context, graph.nodes[name]?.type)
+  const place = graphScope(graph, { vars, outputOf: outputs, ...(outer ? { outer } : {}) })
   if (!within.isNode) checkGraphWays(check, place, keys)
   for (const [name, node] of Object.entries(graph.nodes)) {
     const at = within.isNode ? keys : [...keys, 'nodes', name]
@@ -35,9 +35,9 @@ export function checkGraph(check: Check, graph: Graph, within: Within): void {
     checkTemplates(check, graph.result, [...keys, 'result'], namesAt(place, 'afterwards'))
 }
 
-function checkInGraph(check: Check, standing: Standing, depth: number): void {
+function checkInGraph(check: Check, standing: PlacedNode, depth: number): void {
   const { node } = standing
-  const type = typeof node.type === 'string' ? check.ground.typeOf(node.type) : undefined
+  const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   checkNode(check, standing)
   checkWays(check, type, standing)
   if (type) checkHasBodies(check, type, standing)
@@ -54,9 +54,9 @@ const bodiesIn = (node: NodeDefinition): (readonly [Keys, unknown])[] => [
 ]
 
 /** A compensation runs after its graph, so it can use every output. */
-function checkCompensation(check: Check, { place, node, keys }: Standing, depth: number): void {
-  const vars = new Map<string, Known>([...place.vars, ['output', outputOf(check.ground, node.type)], ['error', ERROR]])
-  const everything: Place = { ...place, flow: { ...place.flow, leads: () => undefined } }
+function checkCompensation(check: Check, { place, node, keys }: PlacedNode, depth: number): void {
+  const vars = new Map<string, ValueSchema>([...place.vars, ['output', outputOf(check.context, node.type)], ['error', ERROR]])
+  const everything: GraphScope = { ...place, flow: { ...place.flow, leads: () => undefined } }
   checkBody(check, node.compensate, {
     keys: [...keys, 'compensate'],
     vars,
@@ -83,7 +83,7 @@ const shallow = (body: object) => ({ ...body })
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
-function checkHasBodies({ notes }: Check, { body }: WorkflowNode, { node, keys }: Standing): void {
+function checkHasBodies({ notes }: Check, { body }: WorkflowNode, { node, keys }: PlacedNode): void {
   if (body === 'do' && node.do === undefined)
     notes.add([...keys, 'do'], `is required: a ${node.type} has a body`, 'Write do: with a node or a graph')
   if (body === 'bodies' && node.bodies === undefined)
@@ -107,10 +107,10 @@ interface Call {
 
 /** Finds a workflow that contains itself, directly or indirectly, and would never end. */
 export function checkSelf(check: Check, definition: Named): void {
-  const told = new Set<string>()
+  const problemLines = new Set<string>()
   for (const call of callsIn(check, definition, [], 0)) {
-    if (told.has(call.name)) continue
-    told.add(call.name)
+    if (problemLines.has(call.name)) continue
+    problemLines.add(call.name)
     const way = call.name === definition.name ? [call.name] : wayBack(check, call.name, definition.name)
     if (way)
       check.notes.add(
@@ -125,7 +125,7 @@ export function checkSelf(check: Check, definition: Named): void {
 function wayBack(check: Check, from: string, to: string): readonly string[] | undefined {
   const ways = new Map<string, readonly string[]>([[from, [from]]])
   for (const [name, way] of ways) {
-    const definition = check.ground.definitionOf?.(name)
+    const definition = check.context.definitionOf?.(name)
     for (const call of definition ? callsIn(check, definition, [], 0) : []) {
       if (call.name === to) return [...way, to]
       if (!ways.has(call.name)) ways.set(call.name, [...way, call.name])
@@ -140,7 +140,7 @@ function* callsIn(check: Check, graph: Graph, keys: Keys, depth: number): Genera
 }
 
 function* callsOf(check: Check, node: NodeDefinition, keys: Keys, depth: number): Generator<Call> {
-  const names = typeof node.type === 'string' ? (check.ground.typeOf(node.type)?.names ?? {}) : {}
+  const names = typeof node.type === 'string' ? (check.context.typeOf(node.type)?.names ?? {}) : {}
   for (const [key, kind] of Object.entries(names)) {
     const value = node[key]
     if (kind === 'workflow' && typeof value === 'string' && !value.includes('${{')) yield { name: value, keys: [...keys, key] }
@@ -161,7 +161,7 @@ function* callsWithin(check: Check, body: unknown, keys: Keys, depth: number): G
 const NAMES = new RegExp(NODE_NAME)
 
 /** Checks node names, the start of the graph, and unreachable nodes. */
-function checkGraphWays({ notes }: Check, place: Place, keys: Keys): void {
+function checkGraphWays({ notes }: Check, place: GraphScope, keys: Keys): void {
   const { graph, flow } = place
   for (const name of Object.keys(graph.nodes)) {
     const at = [...keys, 'nodes', name]
@@ -178,14 +178,20 @@ function checkGraphWays({ notes }: Check, place: Place, keys: Keys): void {
   if (graph.start !== undefined) checkTarget({ notes }, place, graph.start, [...keys, 'start'], false)
 }
 
-function checkTarget({ notes }: Pick<Check, 'notes'>, { graph, names }: Place, to: unknown, keys: Keys, mayEnd = true): void {
+function checkTarget(
+  { notes }: Pick<Check, 'notes'>,
+  { graph, names }: GraphScope,
+  to: unknown,
+  keys: Keys,
+  mayEnd = true
+): void {
   if (typeof to !== 'string' || Object.hasOwn(graph.nodes, to) || (mayEnd && to === END)) return
   const near = nearest(to, mayEnd ? [...names, END] : names)
   notes.add(keys, `node "${to}" does not exist in this graph`, near ? `did you mean "${near}"?` : undefined)
 }
 
 /** Checks the edges of a node. */
-function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, keys }: Standing): void {
+function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, keys }: PlacedNode): void {
   checkTarget(check, place, node.next, [...keys, 'next'])
   checkTarget(check, place, node.catch, [...keys, 'catch'])
   const branches = isTree(node.branches) ? node.branches : undefined
@@ -194,7 +200,7 @@ function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, 
 }
 
 interface Branches {
-  readonly node: Standing['node']
+  readonly node: PlacedNode['node']
   readonly keys: Keys
   readonly branches: object | undefined
 }

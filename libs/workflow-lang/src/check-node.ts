@@ -3,24 +3,24 @@ import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import { callFaults } from './check-call.ts'
 import type { Check, Keys, NameKind } from './check.ts'
 import { NODE_KEYS } from './graph.ts'
-import { namesAt, type Place } from './places.ts'
-import type { Known } from './schemas.ts'
+import { namesAt, type GraphScope } from './places.ts'
+import type { ValueSchema } from './schemas.ts'
 import { NODE_PROPERTIES, NODE_SHAPE, nodeShape, settingsOfType } from './shape.ts'
 import { expressionsIn, holdsExpression, templateFault } from './template.ts'
 import { type Expected, expressionFaults, type Names } from './typed.ts'
 
 /** A node and its position. */
-export interface Standing {
-  readonly place: Place
+export interface PlacedNode {
+  readonly place: GraphScope
   readonly name: string
   readonly node: NodeDefinition
   readonly keys: Keys
 }
 
 /** Checks a node without its edges and bodies. */
-export function checkNode(check: Check, standing: Standing): void {
+export function checkNode(check: Check, standing: PlacedNode): void {
   const { node, keys } = standing
-  const type = typeof node.type === 'string' ? check.ground.typeOf(node.type) : undefined
+  const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   if (typeof node.type === 'string' && !type) unknownType(check, node.type, keys)
   checkShape(check, type, node, keys)
   if (type) {
@@ -32,12 +32,12 @@ export function checkNode(check: Check, standing: Standing): void {
 
 const settingsIn = (node: NodeDefinition) => Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
 
-function unknownType({ ground, notes }: Check, type: string, keys: Keys): void {
-  const near = nearest(type, ground.types())
+function unknownType({ context, notes }: Check, type: string, keys: Keys): void {
+  const near = nearest(type, context.types())
   notes.add(
     [...keys, 'type'],
     `unknown node type "${type}"`,
-    near ? `did you mean "${near}"?` : `Use one of: ${ground.types().join(', ')}`
+    near ? `did you mean "${near}"?` : `Use one of: ${context.types().join(', ')}`
   )
 }
 
@@ -81,15 +81,15 @@ interface SettingSchema {
   readonly expression?: string
   readonly late?: boolean
 }
-const settingOf = (known: Known): SettingSchema => (typeof known === 'object' ? known : {})
-const isExpression = (known: Known) => settingOf(known).expression !== undefined
+const settingOf = (known: ValueSchema): SettingSchema => (typeof known === 'object' ? known : {})
+const isExpression = (known: ValueSchema) => settingOf(known).expression !== undefined
 
-const LATE: ReadonlyMap<string, Known> = new Map<string, Known>([
+const LATE: ReadonlyMap<string, ValueSchema> = new Map<string, ValueSchema>([
   ['results', { type: 'array' }],
   ['last', undefined],
 ])
 
-function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: Standing): void {
+function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: PlacedNode): void {
   const settings = settingsOfType(type)
   const early = namesAt(place, { node: name })
   const late = Object.values(settings).some(one => settingOf(one).late) ? namesAt(place, { node: name }, LATE) : early
@@ -116,9 +116,9 @@ function checkNames(check: Check, { names = {} }: WorkflowNode, node: NodeDefini
   }
 }
 
-function checkName({ ground, notes }: Check, kind: NameKind, name: string, keys: Keys): void {
-  if (ground.has(kind, name)) return
-  const known = ground.names?.(kind) ?? []
+function checkName({ context, notes }: Check, kind: NameKind, name: string, keys: Keys): void {
+  if (context.has(kind, name)) return
+  const known = context.names?.(kind) ?? []
   const near = nearest(name, known)
   notes.add(keys, `${kind} "${name}" does not exist`, near ? `did you mean "${near}"?` : (LISTS[kind] ?? oneOf(known)))
 }
@@ -138,11 +138,11 @@ type Settings = Readonly<Record<string, unknown>>
 const own = (settings: Settings, key: string) => (Object.hasOwn(settings, key) ? settings[key] : undefined)
 
 /** Checks constant arguments in a setting against the schema of the named thing. */
-function checkCalled({ ground, notes }: Check, type: WorkflowNode, node: Settings, keys: Keys): void {
+function checkCalled({ context, notes }: Check, type: WorkflowNode, node: Settings, keys: Keys): void {
   for (const [setting, by] of Object.entries(type.calledWith ?? {})) {
     const [kind, name] = [type.names?.[by], own(node, by)]
     if (kind === undefined || kind === 'tools' || typeof name !== 'string' || name.includes('${{')) continue
-    const takes = ground.takes?.(kind, name, setting)
+    const takes = context.takes?.(kind, name, setting)
     const value = Object.hasOwn(node, setting) ? node[setting] : defaultOf(type, setting)
     // the shape of the node reports values that are not objects
     if (!isTree(takes) || !isTree(value)) continue

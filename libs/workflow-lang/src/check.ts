@@ -1,12 +1,12 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
-import type { Known, Wrong } from './schemas.ts'
+import type { ValueSchema, SchemaProblem } from './schemas.ts'
 
 /** Kinds of names that definitions can use besides their own nodes. */
 export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
 
 /** The environment that definitions are checked against. */
-export interface Ground {
+export interface CheckContext {
   readonly typeOf: (name: string) => WorkflowNode | undefined
   readonly types: () => readonly string[]
   /** Whether a name exists. Returns true while that is unknown. */
@@ -23,7 +23,7 @@ export interface Ground {
 
 /** A check of a definition. */
 export interface Check {
-  readonly ground: Ground
+  readonly context: CheckContext
   readonly notes: Notes
 }
 
@@ -42,8 +42,8 @@ export function graphIn(body: unknown): Graph | undefined {
 }
 
 /** The schema of the output of a node type. */
-export const outputOf = (ground: Ground, type: unknown): Known =>
-  typeof type === 'string' ? ground.typeOf(type)?.output : undefined
+export const outputOf = (context: CheckContext, type: unknown): ValueSchema =>
+  typeof type === 'string' ? context.typeOf(type)?.output : undefined
 
 /** Maximum number of reported problems. The rest is counted. */
 const MAX_NOTES = 1_000
@@ -63,7 +63,7 @@ export class Notes {
     this.note({ keys, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  note({ keys, message, hint, line = this.#lineOf?.(keys) }: Wrong & { readonly line?: number }): void {
+  note({ keys, message, hint, line = this.#lineOf?.(keys) }: SchemaProblem & { readonly line?: number }): void {
     if (this.#problems.length >= MAX_NOTES) return void (this.#more += 1)
     const about = { ...(line === undefined ? {} : { line }), ...(hint === undefined ? {} : { hint: cut(hint) }) }
     this.#problems.push({ message: cut(message), path: pathOf(keys), ...about })

@@ -86,7 +86,7 @@ interface Placed {
 const STYLE = `
 :root { --ground: #ffffff; --ink: #1b2330; --soft: #5b6675; --line: #7a8594; --box: #f4f6f9; --frame: #eaeef3; --done: #1a7f47; --run: #1f5fbf; --wait: #8a5a00; --fail: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ground: #14181f; --ink: #e8ecf1; --soft: #a5b0be; --line: #7d8998; --box: #222934; --frame: #1a2029; --done: #5fcf90; --run: #7fb2ff; --wait: #f0b95a; --fail: #ff8a80; } }
-.ground { fill: var(--ground) }
+.context { fill: var(--ground) }
 text { font: 13px ui-sans-serif, system-ui, sans-serif; fill: var(--ink); text-anchor: middle; dominant-baseline: central }
 .name { font-weight: 600 } .type, .label, .frame text, .legend text { font-size: 11px; fill: var(--soft) }
 .box rect { fill: var(--box); stroke: var(--line); stroke-width: 1.2 }

@@ -1,18 +1,18 @@
 import { nearest } from '@svc/core'
 import type { Graph, NodeDefinition } from '@svc/core/contracts'
 import { startOf } from './graph.ts'
-import type { Known } from './schemas.ts'
+import type { ValueSchema } from './schemas.ts'
 import type { Named, Names } from './typed.ts'
 
 /** A graph in its outer graphs, with the variables of its expressions. */
-export interface Place {
+export interface GraphScope {
   readonly graph: Graph
   readonly flow: Flow
-  readonly vars: ReadonlyMap<string, Known>
+  readonly vars: ReadonlyMap<string, ValueSchema>
   /** The node of the outer graph that contains it as a body. */
-  readonly outer?: { readonly place: Place; readonly node: string }
+  readonly outer?: { readonly place: GraphScope; readonly node: string }
   /** The schema of the output of a node. */
-  readonly outputOf: (node: string) => Known
+  readonly outputOf: (node: string) => ValueSchema
   /** Names that are suggested for unknown names. */
   readonly names: readonly string[]
 }
@@ -20,7 +20,7 @@ export interface Place {
 /** Maximum number of names that are compared for suggestions. */
 const LOOKED_AT = 300
 
-export const placeOf = (graph: Graph, rest: Pick<Place, 'vars' | 'outer' | 'outputOf'>): Place => ({
+export const graphScope = (graph: Graph, rest: Pick<GraphScope, 'vars' | 'outer' | 'outputOf'>): GraphScope => ({
   graph,
   flow: flowOf(graph),
   names: Object.keys(graph.nodes).slice(0, LOOKED_AT),
@@ -31,7 +31,7 @@ export const placeOf = (graph: Graph, rest: Pick<Place, 'vars' | 'outer' | 'outp
 export type At = { readonly node: string } | 'afterwards'
 
 /** The names that an expression can use at a position. */
-export function namesAt(place: Place, at: At, more: ReadonlyMap<string, Known> = new Map()): Names {
+export function namesAt(place: GraphScope, at: At, more: ReadonlyMap<string, ValueSchema> = new Map()): Names {
   const hasError = at === 'afterwards' ? place.flow.afterCatch.size > 0 : place.flow.afterCatch.has(at.node)
   const vars = new Map([...place.vars, ...(hasError ? [['error', ERROR] as const] : []), ...more])
   return {
@@ -55,7 +55,7 @@ const HINTS: Readonly<Record<string, string>> = {
 }
 
 /** Resolves a node name. An inner node that has run hides an outer node. */
-function nodeNamed(place: Place, at: At, name: string): Named {
+function nodeNamed(place: GraphScope, at: At, name: string): Named {
   const isOwn = Object.hasOwn(place.graph.nodes, name)
   if (isOwn && mayHaveRun(place, at, name)) return { known: place.outputOf(name) }
   const { outer } = place
@@ -70,13 +70,13 @@ function nodeNamed(place: Place, at: At, name: string): Named {
   return { message: `node "${name}" does not exist`, ...(near ? { hint: `did you mean "${near}"?` } : {}) }
 }
 
-function mayHaveRun({ flow }: Place, at: At, name: string): boolean {
+function mayHaveRun({ flow }: GraphScope, at: At, name: string): boolean {
   if (at === 'afterwards') return flow.reached.has(name)
   // an unreachable node is reported separately
   return !flow.reached.has(at.node) || flow.leads(name, at.node) !== false
 }
 
-const namesOf = ({ names, outer }: Place): readonly string[] => (outer ? [...names, ...namesOf(outer.place)] : names)
+const namesOf = ({ names, outer }: GraphScope): readonly string[] => (outer ? [...names, ...namesOf(outer.place)] : names)
 
 /** The order of nodes. */
 interface Flow {

@@ -1,13 +1,13 @@
 import { basename, extname } from 'node:path'
 import { isTree } from '@svc/core'
 import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
-import { type Check, graphIn, type Ground, Notes } from './check.ts'
+import { type Check, graphIn, type CheckContext, Notes } from './check.ts'
 import { checkGraph, checkSelf } from './check-graph.ts'
-import { type Known, schemaFaults, typeOf, valueFaults } from './schemas.ts'
+import { type ValueSchema, schemaFaults, typeOf, valueFaults } from './schemas.ts'
 import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
 
-export type { Ground, NameKind } from './check.ts'
+export type { CheckContext, NameKind } from './check.ts'
 
 /** A definition with its problems. An invalid definition has at least a name and nodes; other parts can be missing. */
 export interface Definition {
@@ -19,11 +19,11 @@ export interface Definition {
  * Reads a definition in YAML or JSON and finds all problems with their lines. If `file` has an extension, the workflow must have
  * the name of the file.
  */
-export function readDefinition(text: string, file: string, ground: Ground): Definition {
+export function readDefinition(text: string, file: string, context: CheckContext): Definition {
   const read = readYaml(text)
   const notes = new Notes(read.lineOf)
   for (const fault of read.faults) notes.note(fault)
-  if (read.faults.length === 0 || isTree(read.value)) check(read.value, ground, notes)
+  if (read.faults.length === 0 || isTree(read.value)) check(read.value, context, notes)
   if (read.faults.length === 0 && isTree(read.value)) checkName(read.value.name, file, notes)
   return { definition: definitionIn(read, file), problems: notes.problems }
 }
@@ -48,13 +48,13 @@ function definitionIn({ value }: Read, file: string): WorkflowDefinition {
 }
 
 /** All problems of a definition. */
-export function problemsOf(definition: WorkflowDefinition, ground: Ground): readonly WorkflowProblem[] {
+export function problemsOf(definition: WorkflowDefinition, context: CheckContext): readonly WorkflowProblem[] {
   const notes = new Notes()
-  check(definition, ground, notes)
+  check(definition, context, notes)
   return notes.problems
 }
 
-function check(value: unknown, ground: Ground, notes: Notes): void {
+function check(value: unknown, context: CheckContext, notes: Notes): void {
   if (!isTree(value)) return notes.add([], 'must be an object with name and nodes', 'See docs/guides/write-a-workflow.md')
   if (isDeep(value))
     return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'Move nested bodies to separate workflows')
@@ -62,9 +62,9 @@ function check(value: unknown, ground: Ground, notes: Notes): void {
     notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { hint: `did you mean "${nearest}"?` } : {}) })
   }
   checkSchemas(value, notes)
-  checkSecrets(value.secrets, ground, notes)
+  checkSecrets(value.secrets, context, notes)
   const graph = graphIn({ ...value, nodes: value.nodes ?? {} })
-  const about: Check = { ground, notes }
+  const about: Check = { context, notes }
   if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })
   if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
 }
@@ -89,10 +89,10 @@ const RUN = {
 } as const
 
 /** Variables of all expressions in a definition. */
-function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, Known> {
+function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, ValueSchema> {
   const names = Array.isArray(secrets) ? secrets.filter(one => typeof one === 'string') : []
   const closed = (properties: object) => ({ type: 'object', properties, additionalProperties: false })
-  return new Map<string, Known>([
+  return new Map<string, ValueSchema>([
     ['input', isTree(inputs) ? { type: 'object', ...inputs } : undefined],
     ['parameters', closed(isTree(parameters) ? parameters : {})],
     ['run', RUN],
@@ -100,10 +100,10 @@ function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown
   ])
 }
 
-function checkSecrets(secrets: unknown, ground: Ground, notes: Notes): void {
+function checkSecrets(secrets: unknown, context: CheckContext, notes: Notes): void {
   if (!Array.isArray(secrets)) return
   for (const [at, name] of secrets.entries())
-    if (typeof name === 'string' && !ground.secrets.includes(name))
+    if (typeof name === 'string' && !context.secrets.includes(name))
       notes.add(
         ['secrets', String(at)],
         `the secret "${name}" is not configured`,
@@ -112,14 +112,14 @@ function checkSecrets(secrets: unknown, ground: Ground, notes: Notes): void {
 }
 
 function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, unknown>>, notes: Notes): void {
-  const told = (key: string, json: unknown) => {
+  const problemLines = (key: string, json: unknown) => {
     const faults = json === undefined ? [] : schemaFaults(json)
     for (const { keys, message, hint } of faults) notes.add([key, ...keys], message, hint)
     return faults.length === 0
   }
-  if (told('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
+  if (problemLines('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
     notes.add(['inputs', 'type'], 'must be object', 'Write type: object, and the fields under properties')
-  told('outputs', outputs)
+  problemLines('outputs', outputs)
   for (const [name, json] of Object.entries(isTree(parameters) ? parameters : {})) checkParameter(name, json, notes)
 }
 

@@ -2,28 +2,28 @@ import { type Fault, isTree, type JsonSchema, messageOf, nearest, schema } from 
 import { regExp } from './patterns.ts'
 
 /** The JSON Schema of a value; undefined if it is unknown. */
-export type Known = JsonSchema | undefined
+export type ValueSchema = JsonSchema | undefined
 
 /** Schemas with these keywords are not analysed. Only certain violations are reported. */
 const VAGUE = ['$ref', '$dynamicRef', 'anyOf', 'oneOf', 'allOf', 'not', 'if'] as const
 
 /** The type of a value by its schema; undefined if it is unknown or not unique. */
-export function typeOf(known: Known): string | undefined {
+export function typeOf(known: ValueSchema): string | undefined {
   if (typeof known !== 'object' || VAGUE.some(word => word in known)) return undefined
   if (typeof known.type === 'string') return known.type
   return known.type === undefined && isTree(known.properties) ? 'object' : undefined
 }
 
 /** The schema of a key, or why the key does not exist. */
-export type Field = { readonly known: Known } | { readonly message: string; readonly hint?: string }
+export type Field = { readonly known: ValueSchema } | { readonly message: string; readonly hint?: string }
 
 /** `place` is the name of the value in messages: `input`. */
-export function fieldOf(known: Known, key: string, place: string): Field {
+export function fieldOf(known: ValueSchema, key: string, place: string): Field {
   const type = typeOf(known)
   if (type === undefined || typeof known !== 'object') return { known: undefined }
   if (type !== 'object') return { message: `"${place}" has no keys: its type is ${type}` }
   const properties = isTree(known.properties) ? known.properties : {}
-  if (Object.hasOwn(properties, key)) return { known: properties[key] as Known }
+  if (Object.hasOwn(properties, key)) return { known: properties[key] as ValueSchema }
   if (known.additionalProperties !== false || known.patternProperties !== undefined) return { known: undefined }
   const near = nearest(key, Object.keys(properties))
   const names = Object.keys(properties).slice(0, 20).join(', ')
@@ -32,10 +32,10 @@ export function fieldOf(known: Known, key: string, place: string): Field {
 }
 
 /** The schema of list items, or of object keys, which loops iterate over. */
-export function itemOf(known: Known): Known {
+export function itemOf(known: ValueSchema): ValueSchema {
   const type = typeOf(known)
   if (type === 'object') return { type: 'string' }
-  return type === 'array' && typeof known === 'object' ? (known.items as Known) : undefined
+  return type === 'array' && typeof known === 'object' ? (known.items as ValueSchema) : undefined
 }
 
 const WORDS = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']
@@ -78,7 +78,7 @@ const META = schema({
 })
 
 /** A problem with the keys that lead to it. */
-export interface Wrong {
+export interface SchemaProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint?: string
@@ -90,10 +90,10 @@ const firstOfEach = (faults: readonly Fault[]) =>
 
 /** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
-const known = new Map<string, Wrong[]>()
+const known = new Map<string, SchemaProblem[]>()
 
 /** Problems of a JSON Schema. */
-export function schemaFaults(json: unknown): Wrong[] {
+export function schemaFaults(json: unknown): SchemaProblem[] {
   const text = JSON.stringify(json)
   const faults = known.get(text) ?? faultsIn(json)
   if (known.size >= KEPT) known.clear()
@@ -101,7 +101,7 @@ export function schemaFaults(json: unknown): Wrong[] {
   return faults
 }
 
-function faultsIn(json: unknown): Wrong[] {
+function faultsIn(json: unknown): SchemaProblem[] {
   const faults = META.check(json)
   if (faults.length > 0)
     return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
@@ -115,7 +115,7 @@ function faultsIn(json: unknown): Wrong[] {
 }
 
 /** Problems of a value by a schema of the definition. */
-export const valueFaults = (json: JsonSchema, value: unknown): Wrong[] =>
+export const valueFaults = (json: JsonSchema, value: unknown): SchemaProblem[] =>
   schema(json, { regExp, faults: 'first' })
     .check(structuredClone(value))
     .map(({ keys, message }) => ({ keys, message }))

@@ -1,19 +1,19 @@
 import type { Environment } from '@marcbachmann/cel-js'
 import { codeOf, messageOf, nearest } from '@svc/core'
 import { environment, firstLine, GUARDED_LIMITS, parsed } from './expression.ts'
-import { fieldOf, itemOf, type Known, typeOf } from './schemas.ts'
+import { fieldOf, itemOf, type ValueSchema, typeOf } from './schemas.ts'
 import { bindOf, isOpen, type Loop, loopOf, type Part, written } from './syntax.ts'
 
 /** The names that an expression can use at its position. */
 export interface Names {
   /** Variables: `input`, `item`, …, with the schemas of their values. */
-  readonly vars: ReadonlyMap<string, Known>
+  readonly vars: ReadonlyMap<string, ValueSchema>
   /** The schema of the output of a node, or why it is not available. */
   node(name: string): Named
   /** A hint for an unknown variable. */
   hintOf(name: string): string | undefined
 }
-export type Named = { readonly known: Known } | { readonly message: string; readonly hint?: string }
+export type Named = { readonly known: ValueSchema } | { readonly message: string; readonly hint?: string }
 
 /** Required type of the result. */
 export type Expected = 'bool' | 'list' | 'any'
@@ -41,7 +41,7 @@ const BY_TYPE: Readonly<Record<string, string>> = {
   object: '_map',
 }
 
-function kindOf(known: Known): string {
+function kindOf(known: ValueSchema): string {
   const type = typeOf(known)
   if (type === 'array') return typeOf(itemOf(known)) === 'string' ? '_strings' : '_list'
   return BY_TYPE[type ?? ''] ?? '_dyn'
@@ -69,11 +69,11 @@ export function expressionFaults(text: string, names: Names, expected: Expected)
 
 /** A variable with the keys after it. */
 interface Path {
-  readonly known: Known
+  readonly known: ValueSchema
   readonly place: string
 }
 
-type Bound = ReadonlyMap<string, Known>
+type Bound = ReadonlyMap<string, ValueSchema>
 const NOTHING: Bound = new Map()
 
 /** Checks the names in an expression and replaces them with stand-ins of their type. */
@@ -158,7 +158,7 @@ class Typing {
   }
 
   /** The schema of a part, without reporting its problems again. */
-  #quietly(part: Part, bound: Bound): Known {
+  #quietly(part: Part, bound: Bound): ValueSchema {
     return new Typing(this.#names).#path(part, bound)?.known
   }
 

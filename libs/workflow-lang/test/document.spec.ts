@@ -16,15 +16,15 @@ const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }
 async function ran(sample: string, input: Json) {
   await using host = await testHost(PLUGINS, { config: CONFIG })
   const types = host.slot(WorkflowNodes)
-  const ground = {
+  const context = {
     typeOf: (name: string) => types.get(name),
     types: () => types.names(),
     has: () => true,
     secrets: ['WEATHER_KEY'],
   }
-  const { definition, problems } = readDefinition(samples.get(sample) ?? '', sample, ground)
+  const { definition, problems } = readDefinition(samples.get(sample) ?? '', sample, context)
   expect(problems).to.deep.equal([])
-  expect(problemsOf(definition, ground)).to.deep.equal([])
+  expect(problemsOf(definition, context)).to.deep.equal([])
   const service = host.service(Workflows)
   const run = await service.start({ workflow: definition as WorkflowDefinition, input }, testContext())
   return await service.settled(run.id, 10_000, testContext())

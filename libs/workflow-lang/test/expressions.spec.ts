@@ -2,7 +2,7 @@ import { Environment } from '@marcbachmann/cel-js'
 import { expect } from 'chai'
 import type { Json } from '@svc/core/contracts'
 import { expression, expressionsIn, problemsOf, template } from '../src/index.ts'
-import { GROUND } from './ground.ts'
+import { CONTEXT } from './context.ts'
 
 const SCOPE = {
   input: {
@@ -39,7 +39,7 @@ const INPUTS = {
 
 const value = (text: string, scope: object = SCOPE) => expression(text)({ ...scope })
 const problems = (text: string) =>
-  problemsOf({ name: 'x', inputs: INPUTS, nodes: { a: { type: 'give', value: `\${{ ${text} }}` } } }, GROUND)
+  problemsOf({ name: 'x', inputs: INPUTS, nodes: { a: { type: 'give', value: `\${{ ${text} }}` } } }, CONTEXT)
 
 /** Numbers by chance that are the same every time. */
 function chances(seed: number) {
@@ -129,7 +129,7 @@ function plainly(text: string): Json | undefined {
 }
 
 describe('an expression', () => {
-  it('answers what the language says, and is told as wrong only when it is, whatever it is made of', () => {
+  it('answers what the language says, and is rejected only if it is wrong, whatever it is made of', () => {
     const [chance, KINDS] = [chances(7), Object.keys(FORMS) as Kind[]]
     let compared = 0
     for (let i = 0; i < 600; i++) {

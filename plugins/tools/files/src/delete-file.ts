@@ -5,7 +5,7 @@ import type { Tool } from '@svc/core/contracts'
 import {
   realOf,
   type Folder,
-  inWords,
+  withPathErrors,
   missing,
   isGitFolder,
   isProtected,
@@ -42,7 +42,7 @@ export function createDeleteFile(roots: Roots, most: number): Tool {
       const target = await roots.target(path)
       if (target.steps.length > 0) throw missing(target.shown)
       refuseRoots(roots, realOf(target), target.shown)
-      return inWords(target.shown, signal, async () => {
+      return withPathErrors(target.shown, signal, async () => {
         await using folder = await openToChange(roots, { ...target.folder, shown: target.shown }, target.name)
         const { type, deleted } = await remove({ folder, name: target.name, shown: target.shown }, recursive ? most : 1, signal)
         await folder.handle.sync()

@@ -5,14 +5,14 @@ import { basename, dirname } from 'node:path'
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import {
-  type Alone,
+  type KeyedLock,
   createYielder,
   type Folder,
-  inWords,
+  withPathErrors,
   type Opened,
   openFileIn,
   openToChange,
-  type Place,
+  type ResolvedPath,
   putFile,
   readWhole,
   type Roots,
@@ -30,7 +30,7 @@ interface Arguments {
 }
 
 /** Creates `edit_file`, which replaces an exact text in a file within the roots, of at most `maxBytes`. */
-export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
+export function createEditFile(roots: Roots, maxBytes: number, alone: KeyedLock): Tool {
   return toolOf<Arguments>({
     description: `Replaces text in a text file. The file must contain old_text exactly once, including blanks and line ends. With all: true, replaces every occurrence. ${roots.words}`,
     category: 'files',
@@ -57,7 +57,7 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
       if (!old_text.isWellFormed() || !new_text.isWellFormed()) throw halfCharacter(path)
       const place = await roots.find(path)
       return alone(place.real, () =>
-        inWords(place.shown, signal, async () => {
+        withPathErrors(place.shown, signal, async () => {
           const edit = { path: place.shown, oldText: old_text, newText: new_text, all }
           const { replacements, line, bytes } = await replace(roots, place, edit, maxBytes, signal)
           const words = `Edited ${place.shown}: ${counted(replacements, 'replacement')}, the first in line ${line}.`
@@ -68,7 +68,7 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
   })
 }
 
-async function replace(roots: Roots, place: Place, edit: Edit, most: number, signal: AbortSignal) {
+async function replace(roots: Roots, place: ResolvedPath, edit: Edit, most: number, signal: AbortSignal) {
   await using folder = await openToChange(roots, { real: dirname(place.real), shown: place.shown }, basename(place.real))
   const name = basename(place.real)
   await using opened = await openFileIn(folder, name, place.shown)

@@ -1,5 +1,5 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/safe-fs'
+import { compileGlob, withPathErrors, newWalkStats, type Roots, type Visit, walk, type WalkStats } from '@svc/safe-fs'
 import { objectOf, toolOf } from '@svc/plugin-kit'
 import { pathOf } from './paths.ts'
 
@@ -10,7 +10,7 @@ interface Arguments {
   readonly type?: 'file' | 'directory' | 'any'
   readonly ignored?: boolean
 }
-interface Found {
+interface FoundFile {
   readonly path: string
   readonly type: 'file' | 'directory' | 'link' | 'other'
 }
@@ -49,27 +49,32 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
       const starts = roots.isAll(path)
         ? await Promise.all(roots.labels.map(label => roots.find(label)))
         : [await roots.find(path)]
-      const tally = newTally()
-      const found: Found[] = []
+      const tally = newWalkStats()
+      const found: FoundFile[] = []
       for (const start of starts)
-        await inWords(start.shown, signal, async () => {
+        await withPathErrors(start.shown, signal, async () => {
           const inner = starts.length > 1 ? `${start.shown}/` : ''
           const fits = (one: Visit) => (type === 'any' || one.type === type) && matches(inner + one.path)
           await collect(walk(roots, start, { signal, ignored, entries }, tally), fits, found, most + 1)
         })
-      return told(path, found, most, tally)
+      return toResult(path, found, most, tally)
     },
   })
 }
 
-async function collect(visits: AsyncIterable<Visit>, fits: (one: Visit) => boolean, found: Found[], most: number): Promise<void> {
+async function collect(
+  visits: AsyncIterable<Visit>,
+  fits: (one: Visit) => boolean,
+  found: FoundFile[],
+  most: number
+): Promise<void> {
   for await (const one of visits) {
     if (found.length >= most) return
     if (fits(one)) found.push({ path: one.shown, type: one.type })
   }
 }
 
-function told(path: string, all: readonly Found[], most: number, tally: WalkTally): ToolResult {
+function toResult(path: string, all: readonly FoundFile[], most: number, tally: WalkStats): ToolResult {
   const found = all.slice(0, most)
   const more = all.length > most
   const notes = [

@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { inWords, openFolder, type Roots } from '@svc/safe-fs'
+import { withPathErrors, openFolder, type Roots } from '@svc/safe-fs'
 import { toolOf } from '@svc/plugin-kit'
 
 interface Entry {
@@ -47,15 +47,15 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
     },
     async call({ path = '.' }, { signal }) {
       if (roots.isAll(path))
-        return told(
+        return toResult(
           '.',
           roots.labels.map(name => ({ name, type: 'directory' })),
           false
         )
       const place = await roots.find(path)
       await using folder = await openFolder(roots, place)
-      const { found, more } = await inWords(place.shown, signal, () => readEntries(folder.at('.'), maxEntries, signal))
-      return told(place.shown, found, more)
+      const { found, more } = await withPathErrors(place.shown, signal, () => readEntries(folder.at('.'), maxEntries, signal))
+      return toResult(place.shown, found, more)
     },
   })
 }
@@ -85,7 +85,7 @@ async function describe(folder: string, entry: Dirent): Promise<Entry> {
   return { name, type: 'file', ...(stats?.isFile() ? { size: stats.size } : {}) }
 }
 
-function told(path: string, entries: readonly Entry[], truncated: boolean): ToolResult {
+function toResult(path: string, entries: readonly Entry[], truncated: boolean): ToolResult {
   const lines = entries.map(
     ({ name, type, size }) => `${JSON.stringify(name).slice(1, -1)}${MARKS[type]}${size === undefined ? '' : `  ${size} bytes`}`
   )

@@ -6,7 +6,7 @@ import {
   claim,
   exists,
   type Folder,
-  inWords,
+  withPathErrors,
   isSpecial,
   missing,
   openForTarget,
@@ -51,7 +51,7 @@ export function createMoveFile(roots: Roots): Tool {
     async call({ from, to, overwrite = false }, { signal }) {
       const [source, target] = [await roots.target(from), await roots.target(to)]
       check(roots, source, target)
-      return inWords(source.shown, signal, async () => {
+      return withPathErrors(source.shown, signal, async () => {
         await using here = await openToChange(roots, { ...source.folder, shown: source.shown }, source.name)
         const type = await typeAt(here, source)
         if (type === 'directory') await refuseMoveOf(here.at(source.name), source.shown, target.shown, signal)

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FileHandle } from 'node:fs/promises'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
-import { inWords, openPlace, type Roots } from '@svc/safe-fs'
+import { withPathErrors, openPlace, type Roots } from '@svc/safe-fs'
 import { isBinary } from './errors.ts'
 
 const LINES = 2000
@@ -57,16 +57,16 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
         if (bytes.includes(0)) throw isBinary(place.shown, size)
       }
       const wanted = { first, lines, bytes: maxBytes, size }
-      const window = await inWords(place.shown, signal, () => readLines(opened.handle, wanted, signal, look))
+      const window = await withPathErrors(place.shown, signal, () => readLines(opened.handle, wanted, signal, look))
       look(window.bytes)
-      return told(place.shown, size, first, window)
+      return toResult(place.shown, size, first, window)
     },
   })
 }
 
 const decoder = new TextDecoder()
 
-function told(path: string, size: number, first: number, window: LineWindow): ToolResult {
+function toResult(path: string, size: number, first: number, window: LineWindow): ToolResult {
   const bytes = window.ends === 'bytes' ? wholeCharacters(window.bytes) : window.bytes
   const content = decoder.decode(bytes)
   const truncated = window.ends !== 'file'

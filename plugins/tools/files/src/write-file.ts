@@ -2,10 +2,10 @@ import { lstat } from 'node:fs/promises'
 import type { Tool } from '@svc/core/contracts'
 import {
   realOf,
-  type Alone,
+  type KeyedLock,
   exists,
   type Folder,
-  inWords,
+  withPathErrors,
   invalidPath,
   isDirectory,
   isSpecial,
@@ -27,7 +27,7 @@ interface Arguments {
 }
 
 /** Creates `write_file`, which writes a text file within the roots, of at most `maxBytes`. */
-export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
+export function createWriteFile(roots: Roots, maxBytes: number, alone: KeyedLock): Tool {
   return toolOf<Arguments>({
     description: `Writes a text file, and creates missing folders. Replaces an existing file only with overwrite: true. ${roots.words}`,
     category: 'files',
@@ -48,7 +48,7 @@ export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): T
       if (bytes.length > maxBytes) throw tooLarge(path, bytes.length, maxBytes)
       const target = await whereTo(roots, path)
       return alone(target.real, () =>
-        inWords(target.shown, signal, async () => {
+        withPathErrors(target.shown, signal, async () => {
           await using folder = await openForTarget(roots, target, signal)
           const instead = await whatIsThere(folder, target)
           if (instead && !overwrite) throw alreadyThere(target.shown)

@@ -61,10 +61,10 @@ function parseNumstat(text: string): Change[] {
 }
 
 /** Describes changed files with displayed paths. */
-export const tellChanges = (repository: Repository, files: readonly Change[]) =>
+export const describeChanges = (repository: Repository, files: readonly Change[]) =>
   files.map(({ path, oldPath, ...counts }) => ({
-    path: repository.tell(path),
-    ...(oldPath === undefined ? {} : { old_path: repository.tell(oldPath) }),
+    path: repository.displayPath(path),
+    ...(oldPath === undefined ? {} : { old_path: repository.displayPath(oldPath) }),
     ...counts,
   }))
 

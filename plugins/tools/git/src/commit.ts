@@ -1,9 +1,9 @@
 import type { SvcError } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Alone, isProtected } from '@svc/safe-fs'
+import { type KeyedLock, isProtected } from '@svc/safe-fs'
 import { gitFailed, hasFilters, noMessage, nothingToCommit, tooManyChanges } from './errors.ts'
-import { type Ground, openRepository, type Repository } from './repository.ts'
+import { type GitContext, openRepository, type Repository } from './repository.ts'
 import { COUNT, parameters, paths, TEXT } from './shapes.ts'
 
 /** Arguments as the schema allows them. */
@@ -15,8 +15,8 @@ interface Arguments {
 }
 
 /** Creates `git_commit`. Hooks and filters of the repository run only if the configuration trusts it. Commits are not signed. */
-export function createGitCommit(ground: Ground, alone: Alone): Tool {
-  const { roots, config } = ground
+export function createGitCommit(gitContext: GitContext, alone: KeyedLock): Tool {
+  const { roots, config } = gitContext
   return toolOf<Arguments>({
     description: `Commits to a git repository: the staged changes; with paths, these files as they are now, including new and deleted ones; with all, every change of tracked files. ${roots.words}`,
     category: 'git',
@@ -38,14 +38,14 @@ export function createGitCommit(ground: Ground, alone: Alone): Tool {
     }),
     async call(wanted, ctx) {
       if (wanted.message.trim() === '') throw noMessage()
-      await using repository = await openRepository(ground, wanted.repository ?? '.', ctx, config.trust_repositories)
+      await using repository = await openRepository(gitContext, wanted.repository ?? '.', ctx, config.trust_repositories)
       const owner = await roots.ownerOf(repository.key)
       if (owner !== undefined) throw isProtected(repository.shown, `belongs to ${owner}, and is read-only for tools`)
       if (repository.filters.length > 0 && !config.trust_repositories) throw hasFilters()
       // concurrent commits would fail at the lock of git
       return await alone(repository.key, async () => {
         await commit(repository, wanted, config.trust_repositories)
-        return told(repository)
+        return describeCommit(repository)
       })
     },
   })
@@ -92,7 +92,7 @@ async function nothingIn(repository: Repository, only: readonly string[]): Promi
 /** Maximum bytes of a list whose content is not used. */
 const MAX_LIST_BYTES = 16_777_216
 
-async function told(repository: Repository) {
+async function describeCommit(repository: Repository) {
   const hash = await repository.commit('HEAD')
   const branch = await repository.run(['symbolic-ref', '--quiet', '--short', 'HEAD'], { anyCode: true })
   const subject = await repository.run(['log', '--format=%s', '--max-count=1', hash, '--'])

@@ -1,7 +1,7 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
-import { type Ground, inRepository, type Repository } from './repository.ts'
+import { CHANGES, differenceOf, notesOf, describeChanges } from './changes.ts'
+import { type GitContext, inRepository, type Repository } from './repository.ts'
 import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** Arguments as the schema allows them. */
@@ -15,9 +15,9 @@ interface Arguments {
 }
 
 /** Creates `git_diff`, which shows changes in files, in the index, or between commits. */
-export function createGitDiff(ground: Ground): Tool {
+export function createGitDiff(gitContext: GitContext): Tool {
   return toolOf<Arguments>({
-    description: `Shows changes in a git repository as a patch: the files against the index; with staged, the index against the last commit; with from, the files (or to) against a commit. ${ground.roots.words}`,
+    description: `Shows changes in a git repository as a patch: the files against the index; with staged, the index against the last commit; with from, the files (or to) against a commit. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -29,14 +29,14 @@ export function createGitDiff(ground: Ground): Tool {
     }),
     result: objectOf({ repository: TEXT, files: CHANGES, patch: TEXT, truncated: FLAG }),
     async call(wanted, ctx) {
-      return inRepository(ground, wanted.repository, ctx, async repository => {
+      return inRepository(gitContext, wanted.repository, ctx, async repository => {
         const rest = [...(await sidesOf(repository, wanted)), '--', ...(await repository.paths(wanted.paths ?? []))]
-        const limits = { context: wanted.context ?? 3, most: ground.config.max_entries }
+        const limits = { context: wanted.context ?? 3, most: gitContext.config.max_entries }
         const difference = await differenceOf(repository, ['diff'], rest, limits)
         const { files, patch, truncated, more } = difference
         return answerOf([patch || 'No differences.', ...notesOf(difference)], {
           repository: repository.shown,
-          files: tellChanges(repository, files),
+          files: describeChanges(repository, files),
           patch,
           truncated: truncated || more,
         })

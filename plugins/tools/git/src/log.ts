@@ -1,6 +1,6 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository } from './repository.ts'
+import { type GitContext, inRepository } from './repository.ts'
 import { FLAG, listOf, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** Arguments as the schema allows them. */
@@ -16,9 +16,9 @@ const LIMIT = 20
 const MOST = 4_194_304
 
 /** Creates `git_log`, which lists the ancestors of a commit. */
-export function createGitLog(ground: Ground): Tool {
+export function createGitLog(gitContext: GitContext): Tool {
   return toolOf<Arguments>({
-    description: `Lists the commits of a git repository, newest first. ${ground.roots.words}`,
+    description: `Lists the commits of a git repository, newest first. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -29,7 +29,7 @@ export function createGitLog(ground: Ground): Tool {
     }),
     result: objectOf({ repository: TEXT, commits: COMMITS, truncated: FLAG }),
     async call({ repository: path, from, paths: only = [], limit = LIMIT, skip = 0 }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const start = from === undefined ? await repository.head() : await repository.commit(from)
         if (start === undefined)
           return answerOf(['The repository has no commits.'], { repository: repository.shown, commits: [], truncated: false })

@@ -1,18 +1,18 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf, type CallContext } from '@svc/core'
-import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
+import { type Folder, openFolder, type ResolvedPath, realOf, type Roots } from '@svc/safe-fs'
 import type { FairSemaphore } from '@svc/worker-pool'
 import { environment, type GitAnswer, runGit, type Setting, withoutFilter } from './run-git.ts'
 import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
 import type { GitConfig } from './settings.ts'
 
 /** Roots, settings and process limit of the tools. */
-export interface Ground {
+export interface GitContext {
   readonly roots: Roots
   readonly config: GitConfig
   /** Limits concurrent git processes. */
-  readonly seats: FairSemaphore
+  readonly semaphore: FairSemaphore
 }
 
 /** Options of a git command. */
@@ -28,7 +28,7 @@ export interface Repository extends AsyncDisposable {
   /** The displayed path of its working tree. */
   readonly shown: string
   /** The displayed path of a file in the repository. */
-  tell(path: string): string
+  displayPath(path: string): string
   /** Its git folder, used as the key of locks. */
   readonly key: string
   /** Names of filters in the settings of the repository. */
@@ -44,7 +44,7 @@ export interface Repository extends AsyncDisposable {
 
 /** Opens the repository that contains a folder. Throws GIT_NO_REPOSITORY, GIT_OUTSIDE, GIT_UNSAFE, GIT_BARE, PATH_OUTSIDE, …. */
 export async function openRepository(
-  { roots, config, seats }: Ground,
+  { roots, config, semaphore }: GitContext,
   path: string,
   ctx: CallContext,
   trusted = false
@@ -62,7 +62,7 @@ export async function openRepository(
       const { most = config.max_bytes, input, anyCode } = options
       const env = environment(ceilings, settings, trusted)
       const limits = { signal: ctx.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
-      using _seat = await seats.take(ctx)
+      using _seat = await semaphore.take(ctx)
       const answer = await runGit(['--no-pager', ...args], { cwd: cwdOf(folder), env, ...limits })
       if (answer.code !== 0 && !answer.truncated && !anyCode) throw gitFailed(answer.stderr)
       return answer
@@ -74,7 +74,7 @@ export async function openRepository(
     const run = start(folder, trusted ? own : [...own, ...filters.flatMap(withoutFilter)])
     return {
       shown: top.shown,
-      tell: path => (top.shown === '.' ? path : `${top.shown}/${path}`),
+      displayPath: path => (top.shown === '.' ? path : `${top.shown}/${path}`),
       key,
       filters,
       run,
@@ -91,13 +91,13 @@ export async function openRepository(
 
 /** Runs a function with the repository of a call, then closes it. */
 export async function inRepository<T>(
-  ground: Ground,
+  gitContext: GitContext,
   path: string | undefined,
   ctx: CallContext,
   work: (repository: Repository) => Promise<T>
 ): Promise<T> {
   ctx.signal.throwIfAborted()
-  await using repository = await openRepository(ground, path ?? '.', ctx)
+  await using repository = await openRepository(gitContext, path ?? '.', ctx)
   return await work(repository)
 }
 
@@ -108,7 +108,7 @@ type Start = (folder: Folder, settings: readonly Setting[]) => Run
 const cwdOf = (folder: Folder) => folder.at('.').replace('/proc/self/', `/proc/${process.pid}/`)
 
 /** Finds the working tree and the git folder of a repository, and checks that they and the objects are within the roots. */
-async function locate(roots: Roots, path: string, start: Start): Promise<{ top: Place; key: string }> {
+async function locate(roots: Roots, path: string, start: Start): Promise<{ top: ResolvedPath; key: string }> {
   if (roots.isAll(path)) throw noRepository(path)
   await using folder = await openFolder(roots, await roots.find(path))
   const question = ['rev-parse', '--path-format=absolute', '--show-toplevel', '--git-common-dir', '--absolute-git-dir']

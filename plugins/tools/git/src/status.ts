@@ -1,14 +1,14 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository, type Repository } from './repository.ts'
+import { type GitContext, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, parameters, TEXT } from './shapes.ts'
 
 const WORD = { enum: ['added', 'modified', 'deleted', 'renamed', 'copied', 'type_changed', 'unmerged', 'untracked'] }
 
 /** Creates `git_status`, which shows the branch and changed files. */
-export function createGitStatus(ground: Ground): Tool {
+export function createGitStatus(gitContext: GitContext): Tool {
   return toolOf<{ readonly repository?: string; readonly untracked?: boolean }>({
-    description: `Shows the branch of a git repository and its changed files: staged, unstaged, untracked, conflicting. ${ground.roots.words}`,
+    description: `Shows the branch of a git repository and its changed files: staged, unstaged, untracked, conflicting. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -29,7 +29,7 @@ export function createGitStatus(ground: Ground): Tool {
       ['upstream', 'ahead', 'behind']
     ),
     async call({ repository: path, untracked = true }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const { stdout, truncated } = await repository.run(
           [
             'status',
@@ -41,7 +41,7 @@ export function createGitStatus(ground: Ground): Tool {
           ],
           { most: MOST }
         )
-        return told(repository, parseStatus(stdout.toString()), truncated, ground.config.max_entries)
+        return describeStatus(repository, parseStatus(stdout.toString()), truncated, gitContext.config.max_entries)
       })
     },
   })
@@ -50,7 +50,7 @@ export function createGitStatus(ground: Ground): Tool {
 /** Maximum bytes of the output of git, of which only a part is shown. */
 const MOST = 16_777_216
 
-function told(repository: Repository, status: Status, cut: boolean, most: number): ToolResult {
+function describeStatus(repository: Repository, status: Status, cut: boolean, most: number): ToolResult {
   const { branch, commit, upstream, ahead, behind, files } = status
   const shown = files.slice(0, most)
   const truncated = cut || files.length > most
@@ -69,9 +69,9 @@ function told(repository: Repository, status: Status, cut: boolean, most: number
     ...(upstream === undefined ? {} : { upstream, ahead: ahead ?? 0, behind: behind ?? 0 }),
     clean: files.length === 0,
     files: shown.map(({ path, oldPath, ...words }) => ({
-      path: repository.tell(path),
+      path: repository.displayPath(path),
       ...words,
-      ...(oldPath === undefined ? {} : { old_path: repository.tell(oldPath) }),
+      ...(oldPath === undefined ? {} : { old_path: repository.displayPath(oldPath) }),
     })),
     truncated,
   })
@@ -79,8 +79,8 @@ function told(repository: Repository, status: Status, cut: boolean, most: number
 
 function lineOf(repository: Repository, { path, oldPath, staged, unstaged }: FileState): string {
   const words = [...(staged ? [`${staged} (staged)`] : []), ...(unstaged ? [unstaged] : [])].join(', ')
-  const from = oldPath === undefined ? '' : ` from ${repository.tell(oldPath)}`
-  return `${words}: ${repository.tell(path)}${from}`
+  const from = oldPath === undefined ? '' : ` from ${repository.displayPath(oldPath)}`
+  return `${words}: ${repository.displayPath(path)}${from}`
 }
 
 /** Changes of a file. */

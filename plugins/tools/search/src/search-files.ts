@@ -2,24 +2,24 @@ import { lstat } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
 import {
   createYielder,
-  inWords,
-  isOurs,
-  newTally,
+  withPathErrors,
+  isPathError,
+  newWalkStats,
   type Opened,
   openFileIn,
   openPlace,
-  type Place,
+  type ResolvedPath,
   readWhole,
   type Roots,
   type Visit,
   walk,
-  type WalkTally,
+  type WalkStats,
 } from '@svc/safe-fs'
 import { queryInvalid } from './errors.ts'
 import type { SearchConfig } from './settings.ts'
 
 /** Counters of a search. */
-export interface Tally extends WalkTally {
+export interface SearchStats extends WalkStats {
   files: number
   bytes: number
   binary: number
@@ -34,22 +34,22 @@ export interface FileSearch extends Search {
   readonly ignored: boolean
   /** Whether to search a file, by its path relative to the start. */
   fits(path: string): boolean
-  readonly tally: Tally
+  readonly tally: SearchStats
 }
 
-export const noTally = (): Tally => ({ ...newTally(), files: 0, bytes: 0, binary: 0, large: 0 })
+export const newSearchStats = (): SearchStats => ({ ...newWalkStats(), files: 0, bytes: 0, binary: 0, large: 0 })
 
 /** Searches a file, or a directory recursively. */
-export async function searchPlace(roots: Roots, start: Place, inner: string, search: FileSearch): Promise<void> {
+export async function searchPlace(roots: Roots, start: ResolvedPath, inner: string, search: FileSearch): Promise<void> {
   const { signal } = search
-  await inWords(start.shown, signal, async () => {
+  await withPathErrors(start.shown, signal, async () => {
     if ((await lstat(start.real)).isDirectory()) return searchBelow(roots, start, inner, search)
     await using opened = await openPlace(roots, start, 'file')
     await searchOpened(opened, start.shown, search)
   })
 }
 
-async function searchBelow(roots: Roots, start: Place, inner: string, search: FileSearch): Promise<void> {
+async function searchBelow(roots: Roots, start: ResolvedPath, inner: string, search: FileSearch): Promise<void> {
   const { signal, ignored, limits, tally } = search
   for await (const visit of walk(roots, start, { signal, ignored, entries: limits.max_entries }, tally)) {
     if (search.isLate()) tally.ended ??= 'time'
@@ -65,7 +65,7 @@ async function searchVisit({ folder, name, shown }: Visit, search: FileSearch): 
   } catch (error) {
     search.signal.throwIfAborted()
     // deleted meanwhile, or unreadable: continue with the others
-    if (!isOurs(error)) throw error
+    if (!isPathError(error)) throw error
     search.tally.unreadable++
   }
 }

@@ -1,7 +1,7 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { compileGlob, type Roots } from '@svc/safe-fs'
-import { compileQuery, type FileSearch, type Match, noTally, searchPlace, type Tally } from './search-files.ts'
+import { compileQuery, type FileSearch, type Match, newSearchStats, searchPlace, type SearchStats } from './search-files.ts'
 import type { SearchConfig } from './settings.ts'
 
 /** Arguments as the schema allows them. */
@@ -30,7 +30,7 @@ export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
         for (const label of roots.labels) await searchPlace(roots, await roots.find(label), `${label}/`, search)
       else await searchPlace(roots, await roots.find(path), '', search)
       signal.throwIfAborted()
-      return told(path, search)
+      return toResult(path, search)
     },
   })
 }
@@ -49,11 +49,11 @@ async function prepare(wanted: Arguments, limits: SearchConfig, signal: AbortSig
     isLate: () => performance.now() > end,
     matches: [],
     lines: { cut: 0 },
-    tally: noTally(),
+    tally: newSearchStats(),
   }
 }
 
-function told(path: string, { matches, lines, tally, limits }: FileSearch): ToolResult {
+function toResult(path: string, { matches, lines, tally, limits }: FileSearch): ToolResult {
   const cut = lines.cut > 0 ? [`Very long lines of which only the start was searched: ${lines.cut}.`] : []
   const note = [...endOf(tally, limits), ...passedOver(tally), ...cut, ...(matches.length === 0 ? ['No matches.'] : [])].join(' ')
   const text = [...linesOf(matches), ...(note ? [`[${note}]`] : [])].join('\n')
@@ -73,13 +73,13 @@ function told(path: string, { matches, lines, tally, limits }: FileSearch): Tool
   }
 }
 
-function endOf({ ended, cut, entries, files }: Tally, { max_matches }: SearchConfig): string[] {
+function endOf({ ended, cut, entries, files }: SearchStats, { max_matches }: SearchConfig): string[] {
   if (ended === 'matches') return [`More lines match; these are the first ${max_matches}.`]
   if (ended) return [`The search ended after ${files} files, at the ${ended === 'time' ? 'time' : 'size'} limit of a call.`]
   return cut ? [`The search is incomplete: it ended after ${entries} entries.`] : []
 }
 
-function passedOver({ binary, large, unreadable }: Tally): string[] {
+function passedOver({ binary, large, unreadable }: SearchStats): string[] {
   const kinds = [
     [binary, 'binary'],
     [large, 'too large'],

@@ -32,26 +32,26 @@ export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, c
         cutAt: got.cut ? config.max_bytes : undefined,
         hidden: page.hidden,
       })
-      const told = {
+      const result = {
         url: got.url,
         content_type: got.type,
         ...(page.title !== undefined && { title: page.title }),
         content,
         ...window,
       }
-      return { content: [{ type: 'text', text: shown(told) }], structured: told }
+      return { content: [{ type: 'text', text: shown(result) }], structured: result }
     },
   })
 }
 
-interface Told {
+interface PageResult {
   readonly url: string
   readonly title?: string
   readonly content: string
   readonly note?: string
 }
 
-const shown = ({ url, title, content, note }: Told) =>
+const shown = ({ url, title, content, note }: PageResult) =>
   [title === undefined ? url : `${title}\n${url}`, content, ...(note === undefined ? [] : [`[${note}]`])].join('\n\n')
 
 interface Got {

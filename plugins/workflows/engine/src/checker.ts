@@ -23,7 +23,7 @@ export interface Checker {
 }
 
 /** The names that definitions can use besides their own nodes. */
-export interface Ground {
+export interface NameLookup {
   readonly types: SlotView<WorkflowNode>
   /** Whether a tool, profile, mode, team or workflow of this name exists. Returns true while that is unknown. */
   readonly has: (kind: NameKind, name: string) => boolean
@@ -38,12 +38,12 @@ export interface Ground {
   readonly version: () => string
 }
 
-export function createChecker(ground: Ground): Checker {
-  const about = { ...ground, typeOf: (name: string) => ground.types.get(name), types: () => ground.types.names() }
+export function createChecker(lookup: NameLookup): Checker {
+  const about = { ...lookup, typeOf: (name: string) => lookup.types.get(name), types: () => lookup.types.names() }
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),
-    version: () => `${ground.types.version}/${ground.version()}`,
+    version: () => `${lookup.types.version}/${lookup.version()}`,
   }
 }
 
@@ -56,7 +56,7 @@ export const SLOTS = {
   teams: TeamDefinitions,
 }
 
-interface GroundParts {
+interface NameLookupSlots {
   readonly tools: SlotView<Pick<Tool, 'parameters'>>
   readonly modes: SlotView<unknown>
   readonly teams: SlotView<unknown>
@@ -68,10 +68,10 @@ interface GroundParts {
 export const profilesOf = async (selection: Selection | undefined, ctx: CallContext): Promise<readonly string[] | undefined> =>
   (await selection?.profiles(ctx))?.profiles.map(({ name }) => name)
 
-type Names = Pick<Ground, 'has' | 'names' | 'takes' | 'version'>
+type Names = Pick<NameLookup, 'has' | 'names' | 'takes' | 'version'>
 
 /** The names in slots that definitions can use. */
-export function groundOf({ tools, modes, teams, profiles }: GroundParts): Names {
+export function createNameLookup({ tools, modes, teams, profiles }: NameLookupSlots): Names {
   const named = profiles && { has: (name: string) => profiles.includes(name), names: () => [...profiles] }
   const views: Partial<Record<NameKind, Pick<SlotView<unknown>, 'has' | 'names'> | undefined>> = {
     tool: tools,
@@ -95,7 +95,7 @@ export interface WorkflowNames {
 }
 
 /** Adds workflows, which can be files. */
-export const groundWith = (given: Names, library: () => WorkflowNames): Omit<Ground, 'types' | 'secrets'> => ({
+export const withWorkflowNames = (given: Names, library: () => WorkflowNames): Omit<NameLookup, 'types' | 'secrets'> => ({
   ...given,
   has: (kind, name) => (kind === 'workflow' ? library().isThere(name) : given.has(kind, name)),
   names: kind => (kind === 'workflow' ? library().names() : given.names(kind)),

@@ -25,7 +25,7 @@ interface ExecutionParts {
   readonly history: History
   readonly journal: Journal
   readonly limits: ExecutionLimits
-  readonly masks: Redaction
+  readonly redaction: Redaction
   /** Whether the definition has compensations. */
   readonly hasUndo: boolean
   /** A subworkflow as it was when the run started. */
@@ -199,9 +199,9 @@ export class Execution {
 
   /** The evaluated settings of a node, and their redacted form for the log. If evaluation fails, the call of the node fails the same way. */
   shown(settings: Template, { scope }: Frame): { readonly early?: NodeTask['settings']; readonly input: Json } {
-    const { masks } = this.#parts
+    const { redaction } = this.#parts
     try {
-      if (!masks.isEmpty) return { input: shortened(settings({ ...scope, secrets: masks.shown })) }
+      if (!redaction.isEmpty) return { input: shortened(settings({ ...scope, secrets: redaction.shown })) }
       const early = settings(scope) as NodeTask['settings']
       return { early, input: shortened(early as Json) }
     } catch {
@@ -210,7 +210,7 @@ export class Execution {
   }
 
   masked<T>(value: T): T {
-    return this.#parts.masks.hide(value)
+    return this.#parts.redaction.hide(value)
   }
 
   checkSize(node: string, output: Json): void {

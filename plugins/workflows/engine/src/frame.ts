@@ -56,14 +56,14 @@ export class Dropped extends Error {}
 export const errorOf = (error: unknown): PublicError => (error instanceof StepFailed ? error.error : toPublicError(error))
 
 const KINDS = ['calls', 'tokens'] as const
-type Left = { calls: number; tokens: number }
+type RunOutcome = { calls: number; tokens: number }
 
 /**
  * The remaining budget. Of nested ledgers the tightest limit counts. Parallel children get shares and return the rest, so they
  * never exceed the budget together.
  */
 export class Ledger {
-  readonly #left: Left
+  readonly #left: RunOutcome
   readonly #parent: Ledger | undefined
 
   constructor({ tool_calls = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY }: Budget = {}, parent?: Ledger) {

@@ -15,7 +15,7 @@ export interface InitialCommitParts {
 }
 
 /** The results of storing and queueing a run. `claimed` holds undefined if any worker can take the run. */
-export interface Opened {
+export interface CommitResult {
   readonly kept: PromiseSettledResult<unknown>
   readonly claimed: PromiseSettledResult<RunClaim | undefined>
 }
@@ -23,7 +23,7 @@ export interface Opened {
 /** The first write of a run. A run that starts here begins before it is stored, and its first entries go into the same commit. */
 export class InitialCommit {
   readonly #parts: InitialCommitParts
-  readonly #opened = Promise.withResolvers<Opened>()
+  readonly #opened = Promise.withResolvers<CommitResult>()
   #isFresh = true
   #isOver = false
   #due: () => unknown = () => this.open([])
@@ -43,7 +43,7 @@ export class InitialCommit {
   get isOver(): boolean {
     return this.#isOver
   }
-  get opened(): Promise<Opened> {
+  get opened(): Promise<CommitResult> {
     return this.#opened.promise
   }
 

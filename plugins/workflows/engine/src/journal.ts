@@ -10,7 +10,7 @@ export interface JournalParts {
   /** Returns the fencing token that proves ownership of the run. */
   readonly fence: () => Promise<Fence>
   /** The first write of a run that starts here. */
-  readonly opening: InitialCommit | undefined
+  readonly initialCommit: InitialCommit | undefined
   readonly history: History
   /** Called with entries after they are stored. */
   readonly stored: (entries: readonly Entry[], first: number) => void
@@ -42,7 +42,7 @@ export class Journal {
   constructor(parts: JournalParts) {
     this.#parts = parts
     this.#length = parts.history.length
-    parts.opening?.by(() => this.stored().catch(() => {}))
+    parts.initialCommit?.by(() => this.stored().catch(() => {}))
   }
 
   /** Number of stored entries. */
@@ -84,7 +84,7 @@ export class Journal {
 
   /** Resolves when all entries are stored. Throws the error with which the run was lost. */
   stored(): Promise<void> {
-    if (this.#entries.length === 0 && this.#ops.length === 0 && !this.#parts.opening?.isFresh) return this.#writing
+    if (this.#entries.length === 0 && this.#ops.length === 0 && !this.#parts.initialCommit?.isFresh) return this.#writing
     this.#next ??= this.#writing.then(() => this.#write())
     return this.#next
   }
@@ -112,9 +112,10 @@ export class Journal {
   }
 
   async #put(ops: readonly StoreOp[]): Promise<void> {
-    const { store, opening, ctx } = this.#parts
-    const isStored = opening?.isFresh === true && (await (this.#isOver ? opening.openOver(ops) : opening.open(ops)))
-    if (opening?.isOver) return
+    const { store, initialCommit, ctx } = this.#parts
+    const isStored =
+      initialCommit?.isFresh === true && (await (this.#isOver ? initialCommit.openOver(ops) : initialCommit.open(ops)))
+    if (initialCommit?.isOver) return
     this.#fence ??= await this.#parts.fence()
     if (isStored) return
     const [fence, until] = [this.#fence, performance.now() + AWAY_MS]

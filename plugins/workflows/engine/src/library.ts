@@ -5,7 +5,7 @@ import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/cor
 import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
 import type { Checker } from './checker.ts'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
-import type { Found, Roots } from './workflow-files.ts'
+import type { WorkflowFile, Roots } from './workflow-files.ts'
 
 /** A workflow has the name of its file. */
 const nameOf = (source: string) => basename(source, extname(source))
@@ -18,11 +18,11 @@ const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|m?[jt]s)$/.test(workfl
 
 /** Unchecked definitions in files, for definitions that refer to them. */
 class FileDefinitions {
-  #byName: ReadonlyMap<string, Found> = new Map()
-  readonly #read = new WeakMap<Found, WorkflowDefinition>()
+  #byName: ReadonlyMap<string, WorkflowFile> = new Map()
+  readonly #read = new WeakMap<WorkflowFile, WorkflowDefinition>()
 
   /** Takes the current files and returns whether any has changed. */
-  take(files: readonly Found[]): boolean {
+  take(files: readonly WorkflowFile[]): boolean {
     const former = this.#byName
     this.#byName = new Map(files.toReversed().map(found => [nameOf(found.source), found]))
     return former.size !== this.#byName.size || this.#byName.entries().some(([name, found]) => former.get(name) !== found)
@@ -39,7 +39,7 @@ class FileDefinitions {
 }
 
 /** A workflow with its problems. */
-export interface Known {
+export interface LoadedWorkflow {
   readonly name: string
   readonly source: string
   readonly file?: string
@@ -62,9 +62,9 @@ const KEPT = 500
 export class Library {
   readonly #parts: LibraryParts
   /** Results of checks, valid until a name changes that definitions can use. */
-  readonly #looked = new Map<string, Known>()
+  readonly #looked = new Map<string, LoadedWorkflow>()
   /** The same by object identity, which costs nothing to look up. */
-  #same = new WeakMap<object, Known>()
+  #same = new WeakMap<object, LoadedWorkflow>()
   #version = ''
   /** Names of files; undefined before the first look. */
   #files: ReadonlyMap<string, unknown> | undefined
@@ -78,7 +78,7 @@ export class Library {
   }
 
   /** All workflows by name. A file wins over a plugin, and the first file over later files. */
-  async all(): Promise<readonly Known[]> {
+  async all(): Promise<readonly LoadedWorkflow[]> {
     await this.look()
     const files = await this.#read()
     const own = files.map(found => this.#ofFile(found))
@@ -88,7 +88,7 @@ export class Library {
   }
 
   /** Finds a workflow by name or path. Throws WORKFLOW_UNKNOWN, INVALID_VALUE. */
-  async find(workflow: string): Promise<Known> {
+  async find(workflow: string): Promise<LoadedWorkflow> {
     await this.look()
     const known = await this.#named(workflow)
     if (known.problems.length === 0) return known
@@ -97,7 +97,7 @@ export class Library {
     return this.#named(workflow)
   }
 
-  async #named(workflow: string): Promise<Known> {
+  async #named(workflow: string): Promise<LoadedWorkflow> {
     if (isPath(workflow)) return this.#ofFile(await this.#parts.roots.file(workflow))
     const file = await this.#parts.roots.named(workflow)
     if (file) return this.#ofFile(file)
@@ -110,7 +110,7 @@ export class Library {
   }
 
   /** Finds a workflow that has no problems. Throws WORKFLOW_INVALID besides. */
-  async ready(workflow: string): Promise<Known> {
+  async ready(workflow: string): Promise<LoadedWorkflow> {
     const known = await this.find(workflow)
     if (known.problems.length > 0) throw workflowInvalid(known.name, known.problems)
     return known
@@ -124,7 +124,7 @@ export class Library {
   }
 
   /** A definition in a request. Throws WORKFLOW_INVALID. */
-  async made(definition: WorkflowDefinition): Promise<Known> {
+  async made(definition: WorkflowDefinition): Promise<LoadedWorkflow> {
     await this.look()
     const look = () => this.#ofDefinition(definition.name, CALLER, definition)
     if (look().problems.length > 0) await this.#read()
@@ -144,7 +144,7 @@ export class Library {
     await this.#reading
   }
 
-  async #read(): Promise<readonly Found[]> {
+  async #read(): Promise<readonly WorkflowFile[]> {
     const files = await this.#parts.roots.files()
     if (this.#others.take(files)) this.#turn += 1
     return files
@@ -163,7 +163,7 @@ export class Library {
     return this.#others.get(workflow) ?? this.#parts.slot.get(workflow)
   }
 
-  #ofFile(found: Found): Known {
+  #ofFile(found: WorkflowFile): LoadedWorkflow {
     const { source, file, text, code } = found
     if (code) return this.#again(found, () => ({ ...this.#ofCode(source, code), file }))
     return this.#again(found, () =>
@@ -174,7 +174,7 @@ export class Library {
     )
   }
 
-  #ofCode(source: string, code: NonNullable<Found['code']>): Known {
+  #ofCode(source: string, code: NonNullable<WorkflowFile['code']>): LoadedWorkflow {
     const name = nameOf(source)
     const what = 'failure' in code ? `cannot be imported: ${code.failure}` : 'has no workflow as its default export'
     if (!('definition' in code) || !isNamed(code.definition)) {
@@ -188,13 +188,13 @@ export class Library {
   }
 
   /** The workflow as it was at the first look. */
-  #ofSlot([name, definition]: readonly [string, WorkflowDefinition]): Known {
+  #ofSlot([name, definition]: readonly [string, WorkflowDefinition]): LoadedWorkflow {
     const look = () => this.#ofDefinition(name, this.#parts.slot.owner?.(name) ?? 'a plugin', definition)
     const known = this.#again(definition, look)
     return known.name === name ? known : look()
   }
 
-  #again(given: object, look: () => Known): Known {
+  #again(given: object, look: () => LoadedWorkflow): LoadedWorkflow {
     this.#forget()
     const known = this.#same.get(given) ?? look()
     this.#same.set(given, known)
@@ -202,7 +202,7 @@ export class Library {
   }
 
   /** Checks a copy, because the caller or plugin can change its object later. */
-  #ofDefinition(name: string, source: string, given: WorkflowDefinition): Known {
+  #ofDefinition(name: string, source: string, given: WorkflowDefinition): LoadedWorkflow {
     const text = JSON.stringify(given)
     return this.#once(`${source}\n${text}`, () => {
       const definition = JSON.parse(text) as WorkflowDefinition
@@ -210,7 +210,7 @@ export class Library {
     })
   }
 
-  #once(key: string, look: () => Known): Known {
+  #once(key: string, look: () => LoadedWorkflow): LoadedWorkflow {
     this.#forget()
     if (this.#looked.size > KEPT) this.#looked.clear()
     const known = this.#looked.get(key) ?? look()
@@ -228,7 +228,7 @@ export class Library {
   }
 }
 
-export const infoOf = ({ name, source, file, definition, problems }: Known): WorkflowInfo => ({
+export const infoOf = ({ name, source, file, definition, problems }: LoadedWorkflow): WorkflowInfo => ({
   name,
   ...(definition.description === undefined ? {} : { description: definition.description }),
   ...(definition.version === undefined ? {} : { version: definition.version }),

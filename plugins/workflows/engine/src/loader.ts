@@ -21,7 +21,7 @@ export interface Loaded {
   readonly graph: CompiledGraph
   readonly hasUndo: boolean
   readonly secrets: Readonly<Record<string, string>>
-  readonly masks: Redaction
+  readonly redaction: Redaction
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
   /** Returns the result with its defaults. Throws if it does not match its schema. */
   readonly checkResult: (result: Json) => Promise<Json>
@@ -102,7 +102,7 @@ export class Loader {
       graph,
       hasUndo: [...inner.values()].some(one => one.hasUndo),
       secrets,
-      masks: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
+      redaction: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
       checkResult: result => checkResult(definition, result),
       within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, id, record),
     }

@@ -2,7 +2,7 @@ import type { Log, CallContext } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
-import { groupOf } from './starting.ts'
+import { groupOf } from './run-starter.ts'
 
 export interface MaintenanceParts {
   readonly store: Store

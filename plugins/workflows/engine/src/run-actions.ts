@@ -7,7 +7,7 @@ import { waitingIn } from './history.ts'
 import { answerKey, cancelKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
-import type { Reading } from './reading.ts'
+import type { RunReader } from './run-reader.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
 import type { Worker } from './worker.ts'
 
@@ -16,7 +16,7 @@ export interface RunActionsParts {
   readonly queue: RunQueue
   readonly peers: Peers | undefined
   readonly loader: Loader
-  readonly reading: Reading
+  readonly reading: RunReader
   readonly worker: Worker
 }
 
@@ -57,7 +57,7 @@ export class RunActions {
     const news: ChangeNotice = { kind: 'answer', step, value, at: Date.now(), by: ctx.principal.id }
     const isLate = (await this.#put(answerKey(id, step), news, ctx)) || (await this.#isAnswered(id, asked, value, ctx))
     // an earlier caller can have crashed before it woke the run
-    await this.#tell(id, ctx)
+    await this.#notify(id, ctx)
     if (isLate) throw invalid('step', 'is already answered, or its time is over', { value: step })
   }
 
@@ -80,7 +80,7 @@ export class RunActions {
     // events are taken in the order of their keys
     const turn = `${at.toString(36)}-${String(this.#turn++).padStart(TURN_DIGITS, '0')}`
     await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, ctx)
-    await this.#tell(id, ctx)
+    await this.#notify(id, ctx)
   }
 
   async cancel(id: string, ctx: CallContext): Promise<Run> {
@@ -90,7 +90,7 @@ export class RunActions {
     const news: ChangeNotice = { kind: 'cancel', at: Date.now(), by: ctx.principal.id }
     await this.#put(cancelKey(id), news, ctx)
     // without its group, so that the cancellation does not wait for a free slot
-    await this.#tell(id, ctx, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, ctx))
+    await this.#notify(id, ctx, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, ctx))
     return reading.settled(id, CANCEL_MS, ctx)
   }
 
@@ -110,7 +110,11 @@ export class RunActions {
   }
 
   /** Notifies the worker that executes the run, or wakes the run. A lost message does no harm: each renewal of a claim also reads the inbox. */
-  async #tell(id: string, ctx: CallContext, wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, ctx)): Promise<void> {
+  async #notify(
+    id: string,
+    ctx: CallContext,
+    wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, ctx)
+  ): Promise<void> {
     const { worker, peers } = this.#parts
     if (await worker.news(id)) return
     await wake()

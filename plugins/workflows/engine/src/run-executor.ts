@@ -13,13 +13,13 @@ import type { Loaded } from './loader.ts'
 import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
 import { doStep } from './step.ts'
 
-export interface DriveParts {
+export interface RunExecutorParts {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
   /** Returns the fencing token that proves ownership of the run. */
   readonly fence: () => Promise<Fence>
   /** The first write of a run that starts here. */
-  readonly opening: InitialCommit | undefined
+  readonly initialCommit: InitialCommit | undefined
   readonly loaded: Loaded
   readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
   readonly letters: () => Promise<readonly Letter[]>
@@ -30,7 +30,7 @@ export interface DriveParts {
 }
 
 /** How the executor left a run. `over` and `gone`: the run had already ended or was deleted. */
-export type Left =
+export type RunOutcome =
   | { readonly how: 'ended'; readonly record: RunRecord }
   | { readonly how: 'asleep'; readonly due: number }
   | { readonly how: 'lost' | 'stopped' | 'over' | 'gone' }
@@ -41,7 +41,7 @@ const LONGEST_MS = 2 ** 31 - 1
 
 /** Executes a run in this process. */
 export class RunExecutor {
-  readonly #parts: DriveParts
+  readonly #parts: RunExecutorParts
   readonly #execution: Execution
   readonly #journal: Journal
   readonly #inbox: Inbox
@@ -53,10 +53,10 @@ export class RunExecutor {
   #asleep = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: DriveParts) {
+  constructor(parts: RunExecutorParts) {
     this.#parts = parts
     const { store, types, loaded, limits } = parts
-    const { id, record, history, masks, hasUndo } = loaded
+    const { id, record, history, redaction, hasUndo } = loaded
     const ctx: CallContext = {
       signal: this.#ending.signal,
       principal: { id: record.owner, scopes: record.scopes },
@@ -68,7 +68,7 @@ export class RunExecutor {
       store,
       id,
       fence: parts.fence,
-      opening: parts.opening,
+      initialCommit: parts.initialCommit,
       history,
       stored: parts.stored,
       lost: error => this.lose(error),
@@ -82,7 +82,7 @@ export class RunExecutor {
       history,
       journal: this.#journal,
       limits,
-      masks,
+      redaction,
       hasUndo,
       within: loaded.within,
       walkGraph: frame => walkGraph(this.#execution, frame),
@@ -102,7 +102,7 @@ export class RunExecutor {
   }
 
   /** Executes the run until it ends, sleeps, or is lost. */
-  async run(): Promise<Left> {
+  async run(): Promise<RunOutcome> {
     this.#setTimer()
     try {
       return await this.#execution.work(() => this.#whole())
@@ -149,7 +149,7 @@ export class RunExecutor {
     this.abandon()
   }
 
-  async #whole(): Promise<Left> {
+  async #whole(): Promise<RunOutcome> {
     const { history } = this.#parts.loaded
     this.#journal.add({ t: history.length === 0 ? 'started' : 'resumed', at: Date.now() })
     if (history.undoing) return this.#undone(history.undoing)
@@ -172,7 +172,7 @@ export class RunExecutor {
     return newFrame({ path: '', graph, vars, ledger: new Ledger(definition.budget), signal, isPast })
   }
 
-  async #undone(error: PublicError): Promise<Left> {
+  async #undone(error: PublicError): Promise<RunOutcome> {
     const { history, hasUndo } = this.#parts.loaded
     if (history.undoing) await walkGraph(this.#execution, this.#root(true)).catch(() => {})
     if (!hasUndo || this.#execution.undoable.length === 0) return this.#end({ status: 'failed', error })
@@ -182,7 +182,7 @@ export class RunExecutor {
     return this.#end({ status: 'failed', error: notUndone(error, left) })
   }
 
-  async #end(how: Pick<RunRecord, 'status' | 'result' | 'error'>): Promise<Left> {
+  async #end(how: Pick<RunRecord, 'status' | 'result' | 'error'>): Promise<RunOutcome> {
     const record = this.#endedRecord(how)
     this.#journal.add({ t: 'over', at: record.updatedAt, ...how })
     this.#journal.end(this.#put(record))
@@ -216,7 +216,7 @@ export class RunExecutor {
     this.#execution.stop()
   }
 
-  async #stopped(error: unknown): Promise<Left> {
+  async #stopped(error: unknown): Promise<RunOutcome> {
     try {
       if (this.#lost === undefined && error instanceof Stopped) return await this.#left()
     } catch (thrown) {
@@ -226,7 +226,7 @@ export class RunExecutor {
     return REFUSED.has(codeOf(this.#lost)) ? await this.#refused(this.#lost) : { how: 'lost' }
   }
 
-  async #left(): Promise<Left> {
+  async #left(): Promise<RunOutcome> {
     if (!this.#asleep) {
       await this.#journal.stored()
       return { how: 'stopped' }
@@ -239,7 +239,7 @@ export class RunExecutor {
   }
 
   /** Fails a run whose data the store rejects permanently. */
-  async #refused(reason: unknown): Promise<Left> {
+  async #refused(reason: unknown): Promise<RunOutcome> {
     const { store, fence, ctx } = this.#parts
     const error = notUndone(
       toPublicError(reason),

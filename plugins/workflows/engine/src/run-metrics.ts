@@ -3,14 +3,14 @@ import type { Entry, History } from './history.ts'
 import type { RunRecord } from './space.ts'
 
 /** Metrics of the runs of this worker. */
-export interface Counts {
+export interface RunMetrics {
   stored(entries: readonly Entry[], history: History): void
   ended(record: RunRecord): void
   /** `waiting` counts the runs of all workers. It is undefined while the store is unavailable. */
   families(waiting: number | undefined): MetricFamily[]
 }
 
-export interface CountsParts {
+export interface RunMetricsParts {
   /** Whether a plugin or a file defines this workflow. Callers can invent other names. */
   readonly isNamed: (workflow: string) => boolean
   /** Number of runs that this worker executes. */
@@ -27,11 +27,11 @@ interface Steps {
   readonly type: string
   readonly counts: Record<Ended, number>
   seconds: number
-  /** Counts of single buckets. The metrics report cumulative counts. */
+  /** RunMetrics of single buckets. The metrics report cumulative counts. */
   readonly buckets: number[]
 }
 
-export function createCounts({ isNamed, active }: CountsParts): Counts {
+export function createRunMetrics({ isNamed, active }: RunMetricsParts): RunMetrics {
   const runs = new Map<string, { readonly workflow: string; readonly status: RunStatus; count: number }>()
   const names = new Set<string>()
   const steps = new Map<string, Steps>()

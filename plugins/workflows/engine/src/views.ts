@@ -61,12 +61,12 @@ function stepOf({ frames, over }: History, step: string, { begun, last, attempts
   }
 }
 
-type Told = Pick<RunEvent, 'type' | 'data'>
+type EventBody = Pick<RunEvent, 'type' | 'data'>
 
 type EntryOf<Kind extends Entry['t']> = Extract<Entry, { readonly t: Kind }>
 
 /** The public event of each kind of log entry. */
-const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => Told } = {
+const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventBody } = {
   started: () => ({ type: 'run_started', data: {} }),
   resumed: () => ({ type: 'run_resumed', data: {} }),
   begun: ({ type, n, input }) => ({ type: 'node_started', data: { node_type: type, attempt: n, input } }),
@@ -92,7 +92,7 @@ const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => Told }
 
 /** The public event of a log entry; undefined for internal entries. */
 export function eventOf(id: number, entry: Entry): RunEvent | undefined {
-  const told = (EVENTS[entry.t] as ((entry: Entry) => Told) | undefined)?.(entry)
+  const told = (EVENTS[entry.t] as ((entry: Entry) => EventBody) | undefined)?.(entry)
   if (!told) return undefined
   const step = 's' in entry ? entry.s : 'f' in entry ? entry.f.slice(0, -1) : undefined
   return { id, at: entry.at, ...told, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }

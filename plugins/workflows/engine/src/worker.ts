@@ -1,7 +1,7 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
-import { type DriveParts, type Left, RunExecutor } from './run-executor.ts'
+import { type RunExecutorParts, type RunOutcome, RunExecutor } from './run-executor.ts'
 import { type Entry, type History, metricsOf } from './history.ts'
 import { engineBroke, toPublicError } from './errors.ts'
 import { InitialCommit } from './initial-commit.ts'
@@ -13,7 +13,7 @@ interface WorkerParts {
   readonly queue: RunQueue
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
-  readonly limits: DriveParts['limits']
+  readonly limits: RunExecutorParts['limits']
   /** Maximum number of concurrent runs. */
   readonly atOnce: number
   /** Called with the stored entries of a run. */
@@ -25,7 +25,7 @@ interface WorkerParts {
 }
 
 /** A run that was created in this process, so that it need not be loaded. */
-interface Made {
+interface NewRun {
   readonly record: RunRecord
   readonly history: History
 }
@@ -46,7 +46,7 @@ export class Worker {
   #keeping: NodeJS.Timeout | undefined
   #room: (() => void) | undefined
   #isLeaving = false
-  #trouble: string | undefined
+  #problem: string | undefined
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
@@ -61,8 +61,8 @@ export class Worker {
     return !this.#isLeaving && this.#active.size < this.#parts.atOnce
   }
   /** Why it cannot take runs from the queue at the moment. */
-  get trouble(): string | undefined {
-    return this.#trouble
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   /** The record of a run that was created here, until the run is returned to the queue. */
@@ -94,14 +94,14 @@ export class Worker {
     while (!signal.aborted) {
       try {
         for await (const claim of queue.take({ ...lasting, signal })) {
-          this.#trouble = undefined
+          this.#problem = undefined
           this.begin(claim)
           await this.#untilRoom()
           if (signal.aborted) return
         }
       } catch (err) {
         if (signal.aborted) return
-        this.#trouble = messageOf(err)
+        this.#problem = messageOf(err)
         log.warn({ err }, 'failed to take runs from the queue')
         await this.#pause(signal)
       }
@@ -131,7 +131,7 @@ export class Worker {
   }
 
   /** Executes a run that was claimed or that starts here. */
-  begin(held: RunClaim | InitialCommit, made?: Made): void {
+  begin(held: RunClaim | InitialCommit, made?: NewRun): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
     const active = newActive(held, made)
     this.#active.set(active.id, active)
@@ -147,9 +147,9 @@ export class Worker {
   async news(id: string): Promise<boolean> {
     const active = this.#active.get(id)
     if (!active || active.isLeft) return false
-    if (!active.drive) return (active.hasNews = true)
-    if (!active.drive.isTaking) return false
-    return active.drive.take(await this.#parts.loader.news(id, this.#parts.lasting))
+    if (!active.executor) return (active.hasNews = true)
+    if (!active.executor.isTaking) return false
+    return active.executor.take(await this.#parts.loader.news(id, this.#parts.lasting))
   }
 
   /** Starts no further step and waits for running nodes. Aborts them after the time limit. */
@@ -159,7 +159,7 @@ export class Worker {
     const timer = setTimeout(() => this.#abandon(), Math.min(limitMs, LONGEST_MS))
     try {
       while (this.#active.size > 0 || this.#takers.size > 0) {
-        for (const { drive } of this.#active.values()) drive?.stop()
+        for (const { executor } of this.#active.values()) executor?.stop()
         await Promise.all([...this.#takers, ...[...this.#active.values()].map(({ ended }) => ended.promise)])
       }
     } finally {
@@ -169,14 +169,14 @@ export class Worker {
   }
 
   #abandon(): void {
-    for (const { drive } of this.#active.values()) drive?.abandon()
+    for (const { executor } of this.#active.values()) executor?.abandon()
   }
 
-  async #work(active: Active, made: Made | undefined): Promise<void> {
+  async #work(active: Active, made: NewRun | undefined): Promise<void> {
     const { lasting, log } = this.#parts
-    let left: Left
+    let left: RunOutcome
     try {
-      left = (await this.#drive(active, made)) ?? { how: 'lost' }
+      left = (await this.#executor(active, made)) ?? { how: 'lost' }
     } catch (error) {
       left = await this.#broke(active, error)
     }
@@ -187,20 +187,20 @@ export class Worker {
     })
   }
 
-  async #drive(active: Active, made: Made | undefined): Promise<Left> {
+  async #executor(active: Active, made: NewRun | undefined): Promise<RunOutcome> {
     const { loader, lasting, store, types, limits, log } = this.#parts
-    const { id, claim, opening } = active
+    const { id, claim, initialCommit } = active
     const record = made?.record ?? (await loader.record(id, lasting))
     if (!record) return { how: 'gone' }
     if (record.status !== 'running') return { how: 'over' }
     const history = made?.history ?? (await loader.history(id, lasting))
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
-    const drive = new RunExecutor({
+    const executor = new RunExecutor({
       store,
       types,
       fence: async () => (await claim()).fence,
-      opening,
+      initialCommit,
       loaded,
       limits: { ...limits, ...timeoutOf(loaded.definition.timeout) },
       letters,
@@ -209,14 +209,14 @@ export class Worker {
       log,
       ctx: lasting,
     })
-    active.drive = drive
-    if (!made || active.hasNews) drive.take(await letters())
-    if (this.#isLeaving) drive.stop()
-    return drive.run()
+    active.executor = executor
+    if (!made || active.hasNews) executor.take(await letters())
+    if (this.#isLeaving) executor.stop()
+    return executor.run()
   }
 
   /** Retries later if the store is unavailable. Otherwise fails the run, because a retry would fail the same way. */
-  async #broke({ id, claim }: Active, error: unknown): Promise<Left> {
+  async #broke({ id, claim }: Active, error: unknown): Promise<RunOutcome> {
     const { lasting, log } = this.#parts
     const code = codeOf(error) ?? ''
     if (lasting.signal.aborted || code.startsWith('STORE_')) {
@@ -231,10 +231,10 @@ export class Worker {
     }
   }
 
-  async #leave({ id, claim: held, opening }: Active, left: Left): Promise<void> {
+  async #leave({ id, claim: held, initialCommit }: Active, left: RunOutcome): Promise<void> {
     const { queue, lasting, ended } = this.#parts
     if (left.how === 'ended') ended(id, left.record)
-    if (opening?.isOver) return
+    if (initialCommit?.isOver) return
     const claim = await held()
     if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') await queue.leave(claim, 'ended', lasting)
     else await queue.leave(claim, { due: left.how === 'asleep' ? left.due : Date.now() }, lasting)
@@ -243,12 +243,12 @@ export class Worker {
   async #keep(): Promise<void> {
     const { queue, lasting } = this.#parts
     await Promise.all(
-      [...this.#active.values()].map(async ({ id, claim, drive }) => {
+      [...this.#active.values()].map(async ({ id, claim, executor }) => {
         try {
           await queue.keep(await claim(), lasting)
           await this.news(id)
         } catch (error) {
-          if (codeOf(error) === 'STORE_FENCED') drive?.lose(error)
+          if (codeOf(error) === 'STORE_FENCED') executor?.lose(error)
         }
       })
     )
@@ -266,23 +266,23 @@ interface Active {
   /** The claim on the run. Throws if the run was not stored or claimed. */
   readonly claim: () => Promise<RunClaim>
   /** The first write, for a run that starts in this worker. */
-  readonly opening: InitialCommit | undefined
+  readonly initialCommit: InitialCommit | undefined
   readonly record: RunRecord | undefined
   readonly ended: PromiseWithResolvers<void>
-  drive: RunExecutor | undefined
+  executor: RunExecutor | undefined
   /** Whether a notice came before the run was read. */
   hasNews: boolean
   /** Whether the worker is returning the run. The queue then keeps new notices. */
   isLeft: boolean
 }
 
-const newActive = (held: RunClaim | InitialCommit, made: Made | undefined): Active => ({
+const newActive = (held: RunClaim | InitialCommit, made: NewRun | undefined): Active => ({
   id: held.id,
   claim: held instanceof InitialCommit ? () => held.claim() : async () => held,
-  opening: held instanceof InitialCommit ? held : undefined,
+  initialCommit: held instanceof InitialCommit ? held : undefined,
   record: made?.record,
   ended: Promise.withResolvers(),
-  drive: undefined,
+  executor: undefined,
   hasNews: false,
   isLeft: false,
 })
@@ -294,7 +294,7 @@ interface FailingParts {
 }
 
 /** Ends a run that cannot be loaded. Throws if the store rejects the write. */
-async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<Left> {
+async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<RunOutcome> {
   const record = await loader.record(id, lasting)
   if (record?.status !== 'running') return { how: 'over' }
   const [at, error, history] = [Date.now(), toPublicError(reason), await loader.history(id, lasting)]

@@ -8,7 +8,7 @@ import { pathRefused } from './errors.ts'
 import type { WorkflowsConfig } from './settings.ts'
 
 /** A workflow file below a root. The object stays the same until the file changes. */
-export interface Found {
+export interface WorkflowFile {
   /** The reported path, relative to its root. */
   readonly source: string
   /** The path in the file system. */
@@ -21,16 +21,16 @@ export interface Found {
 /** The folders with workflow files. */
 export interface Roots {
   /** All readable files below the roots, in a fixed order. */
-  files(): Promise<readonly Found[]>
+  files(): Promise<readonly WorkflowFile[]>
   /** Names of all files without extension. Returns a new object after any change. */
   names(): Promise<ReadonlyMap<string, unknown>>
   /** The file with this name, without extension. */
-  named(name: string): Promise<Found | undefined>
+  named(name: string): Promise<WorkflowFile | undefined>
   /**
    * The file at a path. A relative path is resolved against each root and the working directory. Throws INVALID_VALUE, without
    * revealing whether it exists.
    */
-  file(path: string): Promise<Found>
+  file(path: string): Promise<WorkflowFile>
   /** The code files that can be imported. This runs no code. */
   codeFiles(): Promise<readonly string[]>
 }
@@ -74,8 +74,8 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
 }
 
 /** Reads a file again only after a change. */
-function createReader(): (place: Place) => Promise<Found | undefined> {
-  const kept = new Map<string, { readonly stamp: string; readonly found: Found | undefined }>()
+function createReader(): (place: ListedFile) => Promise<WorkflowFile | undefined> {
+  const kept = new Map<string, { readonly stamp: string; readonly found: WorkflowFile | undefined }>()
   return async place => {
     const key = `${place.code}\n${place.root}\n${place.path}`
     const stamp = fingerprintOf(place.path)
@@ -88,7 +88,7 @@ function createReader(): (place: Place) => Promise<Found | undefined> {
   }
 }
 
-async function readPlace({ root, path, code }: Place): Promise<Found | undefined> {
+async function readPlace({ root, path, code }: ListedFile): Promise<WorkflowFile | undefined> {
   const real = await realpath(path).catch(() => undefined)
   const base = await realpath(root).catch(() => undefined)
   if (!real || !base || !(real === base || real.startsWith(base + sep)) || !ENDINGS.has(extname(real))) return undefined
@@ -103,7 +103,7 @@ async function readPlace({ root, path, code }: Place): Promise<Found | undefined
 const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not list it; add its path there' } as const
 
 /** Imports the default export of a code file. A running process keeps old code; the next worker loads the new file (`svc reload`). */
-async function exported(file: string): Promise<NonNullable<Found['code']>> {
+async function exported(file: string): Promise<NonNullable<WorkflowFile['code']>> {
   const reason = withImported(file).flatMap(one => foreignReason(one) ?? [])[0]
   if (reason !== undefined) return { failure: `${reason}: change its owner to you and remove the write permission of others` }
   try {
@@ -145,15 +145,15 @@ interface Source {
 }
 
 /** A file and its source. */
-interface Place extends Source {
+interface ListedFile extends Source {
   readonly path: string
 }
 
 /** The files below some folders. */
 interface Listing {
-  readonly places: readonly Place[]
+  readonly places: readonly ListedFile[]
   /** By name without extension. The first file of a name wins. */
-  readonly byName: ReadonlyMap<string, Place>
+  readonly byName: ReadonlyMap<string, ListedFile>
   /** The fingerprints of the folders that were read. */
   readonly stamps: ReadonlyMap<string, string>
 }

@@ -45,7 +45,7 @@ function questionOf(name: string, args: Arguments): NodeStep {
 }
 
 const checks = new WeakMap<Tool, Promise<ToolSchema>>()
-const TOLD = 10
+const MAX_REPORTED = 10
 
 /** The arguments with their defaults. Throws INVALID_VALUE. */
 async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
@@ -53,7 +53,7 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
   const check = checks.get(tool) ?? toolSchema(tool.parameters)
   checks.set(tool, check)
   const faults = (await check).check(args)
-  if (faults.length > 0) throw invalid('arguments', `are invalid: ${faults.slice(0, TOLD).map(words).join('; ')}`)
+  if (faults.length > 0) throw invalid('arguments', `are invalid: ${faults.slice(0, MAX_REPORTED).map(words).join('; ')}`)
   return args
 }
 
@@ -88,12 +88,12 @@ export const isReading = (tool: Tool | undefined): boolean => tool?.effects.ever
 
 /** Calls a tool with its own time limit, and yields its progress if it reports any. */
 async function* stepsOf(tool: Tool, args: Arguments, ctx: CallContext): AsyncGenerator<NodeStep, ToolResult> {
-  if (tool.run) return yield* told(tool.run.bind(tool), tool.timeoutMs, args, ctx)
+  if (tool.run) return yield* runSteps(tool.run.bind(tool), tool.timeoutMs, args, ctx)
   if (tool.timeoutMs === undefined) return tool.call(args, ctx)
   return withTimeout(tool.timeoutMs, signal => tool.call(args, { ...ctx, signal }), ctx)
 }
 
-async function* told(
+async function* runSteps(
   run: NonNullable<Tool['run']>,
   ms: number | undefined,
   args: Arguments,

@@ -2,7 +2,7 @@ import { svcError } from '@svc/core'
 import { Teams } from '@svc/core/contracts'
 import { service } from '@svc/testing'
 import { expect } from 'chai'
-import { codeThrown, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 const body = (task: unknown) => ({ nodes: { ask: { type: 'transform', value: task } } })
 const none = async () => Promise.reject(new Error('not asked for'))
@@ -34,6 +34,6 @@ describe('a node team', () => {
 
   it('says what to add where there are no teams', async () => {
     await using one = await openNode('team')
-    expect((await codeThrown(told(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
+    expect((await codeThrown(nodeSteps(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
   })
 })

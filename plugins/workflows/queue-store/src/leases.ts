@@ -33,7 +33,7 @@ export class Leases {
     return false
   }
 
-  hasPlace(id: string): boolean {
+  hasSlot(id: string): boolean {
     return this.#places.has(id)
   }
 
@@ -78,7 +78,7 @@ const RUN_LEASE = 'run/'
 const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
 
 /** A queue entry. */
-export interface Place {
+export interface QueueEntry {
   /** `ready`: free; `held`: a process executes it; `asleep`: it waits for its time or a wake-up. */
   readonly state: 'ready' | 'held' | 'asleep'
   /** Time of the next check, in Unix milliseconds. */

@@ -1,6 +1,6 @@
 import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { Leases, type Place, QUEUE } from './leases.ts'
+import { Leases, type QueueEntry, QUEUE } from './leases.ts'
 
 /** Wakes waiters. */
 class Wakeup {
@@ -96,7 +96,7 @@ export class StoreQueue implements RunQueue {
       await this.#wait(run, ctx)
       return undefined
     }
-    const [fence] = await Promise.all([this.#leases.run(run.id, ctx), this.#write(run.id, this.#held(placeOf(run)), {}, ctx)])
+    const [fence] = await Promise.all([this.#leases.run(run.id, ctx), this.#write(run.id, this.#held(entryOf(run)), {}, ctx)])
     if (fence) return { id: run.id, fence }
     await this.#leases.leave(run.id, ctx)
     return undefined
@@ -104,7 +104,7 @@ export class StoreQueue implements RunQueue {
 
   /** Makes a run ready. A process that executes it now is notified and continues. */
   async #wait(run: QueuedRun, ctx: CallContext): Promise<void> {
-    await this.#update(run.id, place => (place?.state === 'held' ? toPublicError(place, run) : placeOf(run)), {}, ctx)
+    await this.#update(run.id, place => (place?.state === 'held' ? markWoken(place, run) : entryOf(run)), {}, ctx)
     this.#bell.ring()
   }
 
@@ -134,7 +134,7 @@ export class StoreQueue implements RunQueue {
       const { rings } = this.#bell
       const found = await this.#store.get(QUEUE, id, ctx)
       if (!found) return
-      const claim = placeIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
+      const claim = entryIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
       if (claim) yield claim
       else await this.#bell.after(rings, POLL_MS, ctx.signal)
     }
@@ -146,7 +146,7 @@ export class StoreQueue implements RunQueue {
 
   async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
     // an ended run needs no hurry unless it holds a group slot: delete it together with the next write
-    if (how === 'ended' && !this.#leases.hasPlace(id)) await this.#lull.wait()
+    if (how === 'ended' && !this.#leases.hasSlot(id)) await this.#lull.wait()
     try {
       if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, ctx)
       else await this.#update(id, place => place && asleep(place, how.due), { fence }, ctx)
@@ -165,7 +165,7 @@ export class StoreQueue implements RunQueue {
   /** Makes the runs of an ended process due. */
   async gone(holder: string, ctx: CallContext): Promise<void> {
     for await (const { key, value } of this.#inState('held', NEVER, ctx)) {
-      const place = value as unknown as Place
+      const place = value as unknown as QueueEntry
       if (place.holder?.startsWith(holder)) await this.#update(key, one => one && { ...one, due: Date.now() }, {}, ctx)
     }
     this.#bell.ring()
@@ -178,7 +178,7 @@ export class StoreQueue implements RunQueue {
     yield* this.#inState('held', heldUntil, ctx)
   }
 
-  async *#inState(state: Place['state'], to: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
+  async *#inState(state: QueueEntry['state'], to: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
     for (let cursor: string | undefined; ; ) {
       const query = { index: 'by_state', equals: [state], to, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
       const page = await this.#store.range(QUEUE, query, ctx)
@@ -189,7 +189,7 @@ export class StoreQueue implements RunQueue {
   }
 
   async #claim(found: StoreRecord, full: Set<string>, ctx: CallContext): Promise<RunClaim | undefined> {
-    const { group } = placeIn(found)
+    const { group } = entryIn(found)
     if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, ctx))) full.add(group.name)
     if (group && full.has(group.name)) {
       await this.#lookLater(found, ctx)
@@ -204,14 +204,14 @@ export class StoreQueue implements RunQueue {
 
   /** Postpones the next check of a held run. */
   async #lookLater(found: StoreRecord, ctx: CallContext): Promise<void> {
-    const place = placeIn(found)
+    const place = entryIn(found)
     if (place.state !== 'held' || place.due > Date.now()) return
     await this.#write(found.key, { ...place, due: Date.now() + HELD_MS }, { ifVersion: found.version }, ctx).catch(onlyConflict)
   }
 
   /** Marks a run as held. Returns false if another process was faster. */
   async #hold(found: StoreRecord, fence: Fence, ctx: CallContext): Promise<boolean> {
-    const { woken: _, ...place } = placeIn(found)
+    const { woken: _, ...place } = entryIn(found)
     try {
       await this.#write(found.key, this.#held(place), { ifVersion: found.version, fence }, ctx)
       return true
@@ -221,20 +221,20 @@ export class StoreQueue implements RunQueue {
     }
   }
 
-  #held(place: Place): Place {
+  #held(place: QueueEntry): QueueEntry {
     return { ...place, state: 'held', due: Date.now() + HELD_MS, holder: this.#holder }
   }
 
   /** Changes the entry of a run, and retries after concurrent changes. Does nothing if `change` returns undefined. Throws STORE_FENCED. */
   async #update(
     id: string,
-    change: (place: Place | undefined) => Place | undefined,
+    change: (place: QueueEntry | undefined) => QueueEntry | undefined,
     { fence }: { readonly fence?: Fence },
     ctx: CallContext
   ): Promise<void> {
     for (;;) {
       const found = await this.#store.get(QUEUE, id, ctx)
-      const next = change(found && placeIn(found))
+      const next = change(found && entryIn(found))
       if (!next) return
       try {
         return await this.#write(id, next, { ifVersion: found?.version ?? 0, ...(fence ? { fence } : {}) }, ctx)
@@ -246,7 +246,7 @@ export class StoreQueue implements RunQueue {
 
   async #write(
     key: string,
-    place: Place,
+    place: QueueEntry,
     { ifVersion, fence }: { readonly ifVersion?: number; readonly fence?: Fence },
     ctx: CallContext
   ): Promise<void> {
@@ -261,23 +261,23 @@ export class StoreQueue implements RunQueue {
   }
 }
 
-const placeIn = ({ value }: StoreRecord) => value as unknown as Place
+const entryIn = ({ value }: StoreRecord) => value as unknown as QueueEntry
 
-const placeOf = ({ due, group }: QueuedRun): Place => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
+const entryOf = ({ due, group }: QueuedRun): QueueEntry => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
 
 /** A change of a held run takes effect when its holder returns it. */
-function toPublicError(held: Place, { group }: QueuedRun): Place {
+function markWoken(held: QueueEntry, { group }: QueuedRun): QueueEntry {
   const { group: _, ...place } = held
   return { ...place, ...(group ? { group } : {}), woken: true }
 }
 
 /** A run with new notices becomes ready instead of sleeping. */
-function asleep({ woken: news, group }: Place, due: number | null): Place {
+function asleep({ woken: news, group }: QueueEntry, due: number | null): QueueEntry {
   const place = group ? { group } : {}
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 
-function woken(place: Place | undefined): Place | undefined {
+function woken(place: QueueEntry | undefined): QueueEntry | undefined {
   if (place?.state === 'held') return place.woken ? undefined : { ...place, woken: true }
   return place && { ...place, state: 'ready', due: Math.min(place.due, Date.now()) }
 }

@@ -43,12 +43,12 @@ class TeamsRun extends SvcCommand {
   }
 }
 
-type Tell = (line: string) => void
+type PrintLine = (line: string) => void
 
 /** Shows a run to its end. Cancels it after Ctrl-C. */
-async function watched(workflows: Workflows, id: string, note: Tell, ctx: CallContext): Promise<Run> {
+async function watched(workflows: Workflows, id: string, note: PrintLine, ctx: CallContext): Promise<Run> {
   try {
-    for await (const event of workflows.events(id, 0, ctx)) tell(event, note)
+    for await (const event of workflows.events(id, 0, ctx)) reportStep(event, note)
     ctx.signal.throwIfAborted()
     return await workflows.get(id, ctx)
   } catch (error) {
@@ -64,12 +64,12 @@ const WORDS: Partial<Record<RunEvent['type'], string>> = {
 }
 
 /** Reports member steps, which are inside the step of the team. */
-function tell({ type, step, node }: RunEvent, note: Tell): void {
+function reportStep({ type, step, node }: RunEvent, note: PrintLine): void {
   const words = WORDS[type]
   if (words && node && step?.includes('/')) note(`${node} ${words}`)
 }
 
-function show(result: TeamResult, print: Tell, note: Tell): void {
+function show(result: TeamResult, print: PrintLine, note: PrintLine): void {
   const { answer, members, rounds, agreed, approved, reasons = [], positions = {}, spent } = result
   if (answer !== null) print(shownText(answer))
   for (const [name, text] of Object.entries(positions)) print(`## ${name}\n${shownText(text)}\n`)

@@ -2,7 +2,7 @@ import { type Fault, nearest, schema } from '@svc/core'
 import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
 
 /** Names that members can use. */
-export interface Known {
+export interface AvailableNames {
   readonly tools: () => readonly string[]
   readonly modes: () => readonly string[]
 }
@@ -126,7 +126,7 @@ function keyProblems({ formation, rounds, agreement }: TeamDefinition): Workflow
 const BRIDGED = /__/
 
 /** Unknown names. Profiles come from a file and are checked at use. */
-export function nameProblems({ members }: TeamDefinition, known: Known): WorkflowProblem[] {
+export function nameProblems({ members }: TeamDefinition, known: AvailableNames): WorkflowProblem[] {
   return Object.entries(members).flatMap(([name, { mode, tools = [] }]) => [
     ...(mode === undefined || known.modes().includes(mode) ? [] : [strange('mode', mode, `members.${name}.mode`, known.modes())]),
     ...tools.flatMap((tool, at) =>

@@ -19,7 +19,7 @@ const SHOWN = 30
 /** The tool `delegate`, with which a model gives work to a team. Its description lists the teams. */
 export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, known: readonly TeamDefinition[]): Tool {
   return toolOf<{ readonly team: string; readonly task: string }>({
-    description: `Gives a task to a team of models, and returns its result. ${toPublicError(known)}`,
+    description: `Gives a task to a team of models, and returns its result. ${teamList(known)}`,
     category: 'teams',
     // the effects that its members can have
     effects: ['read', 'write', 'execute', 'network'],
@@ -45,7 +45,7 @@ export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, k
   })
 }
 
-const toPublicError = (known: readonly TeamDefinition[]) =>
+const teamList = (known: readonly TeamDefinition[]) =>
   `Teams: ${known
     .slice(0, SHOWN)
     .map(({ name, description }) => (description ? `${name} (${description})` : name))

@@ -1,6 +1,6 @@
 import type { Json } from '@svc/core/contracts'
 import { allFailed, memberFailed } from './errors.ts'
-import type { Ask, Ending, Member, Play, Said, Team } from './team.ts'
+import type { Ask, Ending, Member, FormationScript, Said, Team } from './team.ts'
 
 interface Assignment {
   readonly member: string
@@ -48,7 +48,7 @@ const ANSWER = {
 }
 
 /** The lead gives parts of the task to members and sees their replies, in several rounds. Then it answers. */
-function* hierarchical(team: Team, task: string): Play {
+function* hierarchical(team: Team, task: string): FormationScript {
   const lead = team.lead!
   const past: string[] = []
   for (let round = 1; round <= team.rounds; round++) {
@@ -118,7 +118,7 @@ const voteFor = (names: readonly string[]) => ({
  * All members propose, then vote. Without enough votes, they propose again and see the earlier proposals, votes and reasons. A
  * member that fails takes no further part and counts as not agreeing.
  */
-function* consensus(team: Team, task: string): Play {
+function* consensus(team: Team, task: string): FormationScript {
   let present: readonly string[] = team.members.map(({ name }) => name)
   let before: Round | undefined
   for (let round = 1; ; round++) {
@@ -182,7 +182,7 @@ const VERDICT = {
 }
 
 /** A writer writes and a critic judges until the draft is approved or the rounds are over. The result says which. */
-function* reflection(team: Team, task: string): Play {
+function* reflection(team: Team, task: string): FormationScript {
   const [writer, critic] = [team.others[0]!.name, team.lead!.name]
   let [draft, verdict]: [string, Verdict] = ['', { approved: false, reasons: [] }]
   for (let round = 1; ; round++) {
@@ -206,7 +206,7 @@ function writing(task: string, draft: string, { reasons }: Verdict): string {
 }
 
 /** Members work one after the other. Each sees the task and the earlier replies. The last reply is the answer. */
-function* sequential(team: Team, task: string): Play {
+function* sequential(team: Team, task: string): FormationScript {
   const before: Said[] = []
   for (const { name } of team.members) {
     const past = before.length > 0 && `# What the members before you have said\n\n${contributions(team, before)}`
@@ -218,7 +218,7 @@ function* sequential(team: Team, task: string): Play {
 }
 
 /** Stages: the first gets the task, each other the output of the previous stage. The last output is the answer. */
-function* pipeline(team: Team, task: string): Play {
+function* pipeline(team: Team, task: string): FormationScript {
   let made = task
   for (const { name } of team.members) {
     const [said] = yield [{ member: name, prompt: made }]
@@ -229,7 +229,7 @@ function* pipeline(team: Team, task: string): Play {
 }
 
 /** All members work at once. The lead merges their replies; without a lead, the replies are concatenated. */
-function* parallel(team: Team, task: string): Play {
+function* parallel(team: Team, task: string): FormationScript {
   const said = yield team.others.map(({ name }) => ({ member: name, prompt: theTask(task) }))
   if (said.every(({ error }) => error)) throw allFailed(team, said)
   const { lead } = team
@@ -247,7 +247,7 @@ function* parallel(team: Team, task: string): Play {
 }
 
 /** How a team of each formation works. */
-export const FORMATIONS: Readonly<Record<Team['formation'], (team: Team, task: string) => Play>> = {
+export const FORMATIONS: Readonly<Record<Team['formation'], (team: Team, task: string) => FormationScript>> = {
   sequential,
   parallel,
   hierarchical,
@@ -264,7 +264,7 @@ const PLACE: Readonly<Record<Team['formation'], string>> = {
   sequential:
     'The members work one after the other. You see what those before you have said: build on it, and do not do it again.',
   parallel: 'The members work on the same task at once, without seeing each other.',
-  hierarchical: 'You are given one part of a larger task by the lead of the team: do that part, and tell what came of it.',
+  hierarchical: 'You are given one part of a larger task by the lead of the team: do that part, and reportStep what came of it.',
   pipeline:
     'You are one stage: you are given what the stage before has made, and what you answer is given to the next. Answer with your result only.',
   consensus:

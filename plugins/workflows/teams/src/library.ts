@@ -1,11 +1,11 @@
 import { messageOf, type SlotView } from '@svc/core'
 import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
-import { formProblems, type Known, nameProblems } from './definition.ts'
+import { formProblems, type AvailableNames, nameProblems } from './definition.ts'
 import { teamInvalid, teamUnknown } from './errors.ts'
 import type { TeamFile, TeamFiles } from './files.ts'
 
 /** A team with its problems. */
-export interface KnownTeam {
+export interface LoadedTeam {
   readonly name: string
   readonly source: string
   readonly definition: TeamDefinition
@@ -22,7 +22,7 @@ interface Broken {
 export interface LibraryParts {
   readonly slot: SlotView<TeamDefinition>
   readonly files: TeamFiles
-  readonly known: Known
+  readonly known: AvailableNames
   /** Adds a team to the slot and returns a function that removes it. Throws NAME_TAKEN. */
   readonly add: (name: string, definition: TeamDefinition) => () => void
 }
@@ -49,21 +49,21 @@ export class Library {
     return this.#looking
   }
 
-  async all(): Promise<readonly (KnownTeam | Broken)[]> {
+  async all(): Promise<readonly (LoadedTeam | Broken)[]> {
     await this.look()
     const teams = this.#parts.slot.entries().map(([name, definition]) => this.#known(name, definition))
     return [...teams, ...this.#broken].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   /** A valid team. Throws TEAM_UNKNOWN, TEAM_INVALID. */
-  async ready(name: string): Promise<KnownTeam> {
+  async ready(name: string): Promise<LoadedTeam> {
     const known = await this.find(name)
     if (known.problems.length > 0) throw teamInvalid(name, known.problems)
     return known
   }
 
   /** Finds a team by name. Throws TEAM_UNKNOWN, and TEAM_INVALID for a malformed file. */
-  async find(name: string): Promise<KnownTeam> {
+  async find(name: string): Promise<LoadedTeam> {
     await this.look()
     const definition = this.#parts.slot.get(name)
     if (definition) return this.#known(name, definition)
@@ -71,7 +71,7 @@ export class Library {
     throw broken ? teamInvalid(name, broken.problems) : teamUnknown(name, this.#parts.slot.names())
   }
 
-  #known(name: string, definition: TeamDefinition): KnownTeam {
+  #known(name: string, definition: TeamDefinition): LoadedTeam {
     const file = this.#added.get(name)?.file
     const source = file?.source ?? this.#parts.slot.owner?.(name) ?? 'a plugin'
     const form = file ? [] : [...formProblems(definition), ...nameOf(name, definition)]

@@ -13,10 +13,10 @@ import type {
 import { formProblems } from './definition.ts'
 import { teamInvalid } from './errors.ts'
 import { FORMATIONS, systemOf, taskText } from './formations.ts'
-import { type Ask, type Ending, type Member, type Said, standing, type Team, teamOf } from './team.ts'
+import { type Ask, type Ending, type Member, type Said, replay, type Team, teamOf } from './team.ts'
 
 /** State between calls: all replies, and the members that are being asked. */
-interface Kept {
+interface TeamState {
   readonly heard: readonly (readonly Said[])[]
   readonly asked: readonly string[]
 }
@@ -55,9 +55,9 @@ export const teamNode: WorkflowNode = {
   repeatable: true,
   async *run({ settings, state, children = {} }: NodeTask) {
     const team = teamIn(settings.team)
-    const kept = state as unknown as Kept | undefined
+    const kept = state as unknown as TeamState | undefined
     const heard = kept ? [...kept.heard, saidBy(kept.asked, children)] : []
-    const at = standing(FORMATIONS[team.formation](team, taskText(settings.task)), heard)
+    const at = replay(FORMATIONS[team.formation](team, taskText(settings.task)), heard)
     if (at.done) yield { type: 'output', output: resultOf(team, heard, at.value) }
     else yield { type: 'fork', join: 'all', children: childrenOf(team, at.value, heard), state: keptOf(heard, at.value) }
   },
@@ -70,7 +70,7 @@ function teamIn(definition: Json | undefined): Team {
   return teamOf(definition as unknown as TeamDefinition)
 }
 
-const keptOf = (heard: Kept['heard'], asks: readonly Ask[]): Json =>
+const keptOf = (heard: TeamState['heard'], asks: readonly Ask[]): Json =>
   ({ heard, asked: asks.map(({ member }) => member) }) as unknown as Json
 
 /** The replies in the order of the prompts. */
@@ -79,7 +79,7 @@ function saidBy(asked: readonly string[], children: Readonly<Record<string, Chil
   return asked.map((member, at) => saidOf(member, outcomes[at]))
 }
 
-function childrenOf(team: Team, asks: readonly Ask[], heard: Kept['heard']): ChildSpec[] {
+function childrenOf(team: Team, asks: readonly Ask[], heard: TeamState['heard']): ChildSpec[] {
   const before = heard.flat().length
   const asked = new Map(asks.map(({ member }) => [member, asks.filter(one => one.member === member)]))
   return asks.map((ask, at) => {

@@ -41,10 +41,10 @@ export interface Ending {
  * A formation as a generator. It yields prompts that run at once, receives the replies in the same order, and returns the result.
  * It is replayed from the start with the earlier replies, so it must depend on nothing else.
  */
-export type Play = Generator<readonly Ask[], Ending, readonly Said[]>
+export type FormationScript = Generator<readonly Ask[], Ending, readonly Said[]>
 
 /** Replays a formation with the replies so far. */
-export function standing(play: Play, heard: readonly (readonly Said[])[]): IteratorResult<readonly Ask[], Ending> {
+export function replay(play: FormationScript, heard: readonly (readonly Said[])[]): IteratorResult<readonly Ask[], Ending> {
   let at = play.next([])
   for (const said of heard) if (!at.done) at = play.next(said)
   return at

@@ -5,7 +5,7 @@ import type { TeamDefinition } from '@svc/core/contracts'
 import { Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { COMMANDS } from '../src/commands.ts'
-import { members, openHouse, type Script, sleeping, ctx } from './support/house.ts'
+import { members, openTeamHost, type Script, sleeping, ctx } from './support/host.ts'
 
 const { 'teams:list': list, 'teams:show': show, 'teams:run': run } = COMMANDS
 type Command = (typeof COMMANDS)[keyof typeof COMMANDS]
@@ -18,7 +18,7 @@ const CREW: TeamDefinition = {
   budget: { tokens: 90 },
 }
 const open = (script: Script = ({ member }) => `word of ${member}`, crew: Partial<TeamDefinition> = {}) =>
-  openHouse({ teams: { crew: { ...CREW, ...crew } }, script })
+  openTeamHost({ teams: { crew: { ...CREW, ...crew } }, script })
 
 async function called(host: RunningHost, command: Command, args: readonly string[], signal: AbortSignal = ctx.signal) {
   const { code, out, err } = await runCommand(command, args, { signal, host: async () => host })

@@ -1,6 +1,6 @@
 import { Chat, type TeamDefinition, Teams, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { type HouseOptions, members, openHouse, type Script, sleeping, ToolWish, ctx } from './support/house.ts'
+import { type HostOptions, members, openTeamHost, type Script, sleeping, ToolWish, ctx } from './support/host.ts'
 
 const CREW: TeamDefinition = {
   name: 'crew',
@@ -17,7 +17,7 @@ const delegating =
     if (asked.member !== '') return crew(asked)
     return asked.results.length === 0 ? wish : asked.results.join('\n')
   }
-const open = (script: Script, more: HouseOptions = {}) => openHouse({ teams: { crew: CREW }, script, ...more })
+const open = (script: Script, more: HostOptions = {}) => openTeamHost({ teams: { crew: CREW }, script, ...more })
 
 describe('the tool delegate', () => {
   it('gives a task to a team, and the model what the team made of it', async () => {
@@ -51,7 +51,7 @@ describe('the tool delegate', () => {
 
   it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
     const told = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
-      await using host = await openHouse({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
+      await using host = await openTeamHost({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
       return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)).response
     }
     expect(await told(() => new Error('all are ill')))

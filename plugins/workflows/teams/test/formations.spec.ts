@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { ECHO, failing, names, team } from './support/crew.ts'
-import { worked } from './support/house.ts'
+import { ECHO, failing, names, team } from './support/team.ts'
+import { worked } from './support/host.ts'
 
 describe('a sequential team', () => {
   it('gives each the task and what those before have said; the last word is the answer', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { ECHO, failing, names, team } from './support/crew.ts'
-import { type Script, worked } from './support/house.ts'
+import { ECHO, failing, names, team } from './support/team.ts'
+import { type Script, worked } from './support/host.ts'
 
 /** Proposes its own, and votes as the table says: by member, in the order of the rounds. */
 const voting = (votes: Readonly<Record<string, readonly string[]>>): Script => {

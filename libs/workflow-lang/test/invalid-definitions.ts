@@ -5,7 +5,7 @@ const INPUTS =
   'inputs: { type: object, additionalProperties: false, properties: { who: { type: string }, n: { type: integer }, list: { type: array, items: { type: object, additionalProperties: false, properties: { id: { type: string } } } } } }\n'
 
 /** A problem, a text that has it, and the expected messages. */
-export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]])[] = [
+export const INVALID_DEFINITIONS: readonly (readonly [string, string, ...(string | RegExp)[]])[] = [
   ['an empty text', '', /^1 : must be an object/],
   ['a list', '- a', /^1 : must be an object/],
   ['broken YAML', 'name: sample\nnodes:\n  a: { type: give, value: 1 }\n b: 1\n', /^4 : /, /./],

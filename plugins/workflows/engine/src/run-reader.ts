@@ -5,10 +5,10 @@ import type { Loader } from './loader.ts'
 import { type RunRecord, RUNS } from './space.ts'
 import { eventOf, runOf, stepsOf } from './views.ts'
 
-export interface ReadingParts {
+export interface RunReaderParts {
   readonly store: Store
   readonly loader: Loader
-  readonly readers: Readers
+  readonly readers: RunListeners
   /** The record of a run that this worker executes. */
   readonly working: (id: string) => RunRecord | undefined
 }
@@ -24,10 +24,10 @@ const isSeen = ({ owner }: RunRecord, ctx: CallContext) => owner === ctx.princip
 const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') || principal.scopes.includes('admin')
 
 /** Reads runs for callers that can see them. */
-export class Reading {
-  readonly #parts: ReadingParts
+export class RunReader {
+  readonly #parts: RunReaderParts
 
-  constructor(parts: ReadingParts) {
+  constructor(parts: RunReaderParts) {
     this.#parts = parts
   }
 
@@ -167,7 +167,7 @@ const isId = (id: string) => /^[A-Za-z0-9_-]{1,64}$/.test(id)
 type ChangeNotice = (event?: RunEvent, ended?: RunRecord) => void
 
 /** Listeners to runs in this process. A call means that the log has new entries. */
-export class Readers {
+export class RunListeners {
   readonly #readers = new Map<string, Set<ChangeNotice>>()
 
   /** Calls `news` with each change. */
@@ -182,7 +182,7 @@ export class Readers {
     }
   }
 
-  tell(run: string, ...what: Parameters<ChangeNotice>): void {
+  notify(run: string, ...what: Parameters<ChangeNotice>): void {
     for (const news of this.#readers.get(run) ?? []) news(...what)
   }
 }

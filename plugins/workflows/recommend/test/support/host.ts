@@ -103,7 +103,7 @@ const tool = (effects: Tool['effects']): Tool => ({
 const mode = (effects: Mode['effects']): Mode => ({ description: 'A mode', effects, prompt: '', toolBudget: 5 })
 
 /** Options of a test host. */
-export interface Desk {
+export interface HostOptions {
   readonly config?: ConfigTree
   readonly broken?: readonly string[]
   /** Starts the host without teams and workflows. */
@@ -111,7 +111,7 @@ export interface Desk {
 }
 
 /** Starts a host with verticals of these texts. */
-export async function openDesk(texts: readonly string[], { config = {}, broken = [], alone }: Desk = {}) {
+export async function openRecommendHost(texts: readonly string[], { config = {}, broken = [], alone }: HostOptions = {}) {
   await using stack = new AsyncDisposableStack()
   const folders: string[] = []
   for (const [at, text] of texts.entries()) folders.push(stack.use(await packageOf(text, at)).folder)

@@ -18,19 +18,19 @@ import { type Entry, type EntryOf, framesOf, historyOf, isOver, UNDO } from './h
 import { InitialCommit } from './initial-commit.ts'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
-import type { Reading } from './reading.ts'
+import type { RunReader } from './run-reader.ts'
 import { KEYS, LOG, type RunRecord, RUNS } from './space.ts'
 import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
 import type { Worker } from './worker.ts'
 
-export interface StartingParts {
+export interface RunStarterParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly library: Library
   readonly definitions: Definitions
   readonly loader: Loader
-  readonly reading: Reading
+  readonly reading: RunReader
   readonly worker: Worker
 }
 
@@ -54,10 +54,10 @@ interface Beginning {
 const KEY_MS = TOUCH_MS
 
 /** Starts and retries runs. */
-export class Starting {
-  readonly #parts: StartingParts
+export class RunStarter {
+  readonly #parts: RunStarterParts
 
-  constructor(parts: StartingParts) {
+  constructor(parts: RunStarterParts) {
     this.#parts = parts
   }
 
@@ -126,14 +126,14 @@ export class Starting {
     const lasting = { ...ctx, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
     const claim = !isDetached && worker.hasRoom
-    const opening = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
+    const initialCommit = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
     const history = historyOf(entries)
     const run = runOf(id, record, history)
     // start early only if no idempotency key or concurrency limit can prevent the run
     const isOurs = claim && !key && !queued.group
-    if (isOurs) worker.begin(opening, { record, history })
-    opening.soon()
-    const { kept, claimed } = await opening.opened
+    if (isOurs) worker.begin(initialCommit, { record, history })
+    initialCommit.soon()
+    const { kept, claimed } = await initialCommit.opened
     if (kept.status === 'rejected') return this.#refused(kept.reason, key, claimed, ctx)
     definitions.know(ops)
     // maintenance finds a run that the queue did not accept

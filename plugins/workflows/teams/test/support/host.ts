@@ -95,7 +95,7 @@ function* spoken(word: Json | ToolWish, maxTokens = OUTPUT): Generator<ModelEven
   yield { type: 'finish', reason: word instanceof ToolWish ? 'tool_calls' : 'stop' }
 }
 
-export interface HouseOptions {
+export interface HostOptions {
   readonly script?: Script
   readonly teams?: Readonly<Record<string, TeamDefinition>>
   readonly give?: readonly Gift[]
@@ -107,14 +107,14 @@ export interface HouseOptions {
 
 const PLUGINS = ['queue-store', 'workflows', 'workflow-nodes', 'teams', 'chat', 'conversations', 'selection', 'modes']
 
-export function openHouse({
+export function openTeamHost({
   script = () => 'Done.',
   teams = {},
   give = [],
   config = {},
   store = 'store-memory',
   plugins = [],
-}: HouseOptions): Promise<RunningHost> {
+}: HostOptions): Promise<RunningHost> {
   const gifts = Object.entries(teams).map(([name, team]) => item(TeamDefinitions, name, team))
   return testHost([store, ...PLUGINS, ...plugins].map(plugin), {
     give: [item(Providers, 'stage', scripted(script)), ...gifts, ...give],
@@ -152,7 +152,7 @@ export async function worked(team: TeamDefinition, script: Script, task?: Json) 
     asked.push(one)
     return script(one)
   }
-  await using host = await openHouse({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
+  await using host = await openTeamHost({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
   const run = await ran(host, team.name, task)
   return { run, result: run.result as unknown as TeamResult, asked }
 }

@@ -3,7 +3,7 @@ import { type NodeStep, type NodeTask, WorkflowNodes } from '@svc/core/contracts
 import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-export interface HouseOptions {
+export interface HostOptions {
   /** Additional plugins. */
   readonly plugins?: readonly string[]
   readonly give?: PluginRef[]
@@ -13,7 +13,7 @@ export interface HouseOptions {
 /** Starts a host with all node types, and returns a node type. */
 export async function openNode(
   type: string,
-  { plugins = [], give = [], config = {} }: HouseOptions = {}
+  { plugins = [], give = [], config = {} }: HostOptions = {}
 ): Promise<NodeSubject & AsyncDisposable & { readonly host: RunningHost }> {
   const host = await testHost([...plugins, 'workflow-nodes'].map(pluginFolder), { give, config })
   const close = () => host.close()
@@ -21,12 +21,12 @@ export async function openNode(
 }
 
 /** Runs the kit for a node type. */
-export function provesNode(type: string, samples: NodeSamples, options: HouseOptions = {}): void {
+export function provesNode(type: string, samples: NodeSamples, options: HostOptions = {}): void {
   for (const one of nodeKit(() => openNode(type, options), samples)) it(one.title, one.run)
 }
 
 /** The steps that a node yields in a call. */
-export const told = (
+export const nodeSteps = (
   { node }: NodeSubject,
   task: Partial<NodeTask> & Pick<NodeTask, 'settings'>,
   ctx: CallContext = testContext()

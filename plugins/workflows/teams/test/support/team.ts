@@ -1,5 +1,5 @@
 import type { TeamDefinition } from '@svc/core/contracts'
-import { type Asked, members, type Script } from './house.ts'
+import { type Asked, members, type Script } from './host.ts'
 
 /** A team with these members. */
 export const team = (
