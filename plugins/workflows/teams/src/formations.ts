@@ -87,7 +87,7 @@ function sorted(
   const words = [
     assignments.length === 0 && 'You gave nothing to do, and no answer.',
     strange.length > 0 &&
-      `There is no member ${[...new Set(strange)].join(', ')}: nobody did that. The members are ${names.join(', ')}.`,
+      `There is no member ${[...new Set(strange)].join(', ')}, so that work was not done. The members are ${names.join(', ')}.`,
     known.length > MOST && `Only the first ${MOST} of ${known.length} assignments were carried out.`,
   ]
   return { known: known.slice(0, MOST), refused: prompt(...words) }

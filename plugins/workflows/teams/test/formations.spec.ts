@@ -134,7 +134,7 @@ describe('a hierarchical team', () => {
     const { run, result, asked } = await worked(team('hierarchical', ['ann', 'bob']), ({ member }) =>
       member === 'ann' ? plans[turn++]! : new Error('bob is ill')
     )
-    expect(asked[1]!.prompt).to.include('There is no member "zoe": nobody did that. The members are bob.')
+    expect(asked[1]!.prompt).to.include('There is no member "zoe", so that work was not done. The members are bob.')
     expect(asked.at(-1)!.prompt).to.include('failed: bob is ill').and.include('There is no member "ann"')
     expect(run.status).to.equal('completed')
     expect(result).to.deep.include({ answer: 'So be it.', rounds: 3 })
