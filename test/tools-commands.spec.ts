@@ -130,7 +130,7 @@ describe('svc tools call', () => {
       [['count=3'], /text must be there|text is missing|required/],
       [['text=a', 'count=few'], /count must be integer/],
       [['text=a', 'tag=x'], /did you mean "tags"\?/],
-      [['text=a', '__proto__=1'], /__proto__ is no known key/],
+      [['text=a', '__proto__=1'], /__proto__ is not a known key/],
     ]
     for (const [args, words] of cases) {
       const { code, out, err } = await place.svc(['tools', 'call', 'careful_note', ...args])

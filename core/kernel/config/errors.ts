@@ -9,7 +9,7 @@ export const configInvalid = (plugin: string | undefined, message: string, where
   })
 
 export const configUnknownKey = (path: string, known: Iterable<string>, where: string | undefined) =>
-  svcError('CONFIG_UNKNOWN_KEY', `${path} is no known key`, {
+  svcError('CONFIG_UNKNOWN_KEY', `${path} is not a known key`, {
     ...(where ? { where } : {}),
     details: { path },
     hint: didYouMean(path.split('.').at(-1)!, known) ?? `known here: ${[...known].sort().join(', ') || 'nothing'}`,

@@ -81,7 +81,7 @@ function unknownKey(keys: string[], error: ErrorObject, params: Record<string, u
   return {
     ...placed([...keys, key]),
     keyword: 'unknown',
-    message: 'is no known key',
+    message: 'is not a known key',
     allowed: known,
     ...(near ? { nearest: near } : {}),
   }

@@ -31,9 +31,9 @@ describe('a bad configuration', () => {
         'log.level must be one of "debug", "info", "warn", "error", "silent", was text "loud"',
         'fix the value, or take the key out to get its default',
       ],
-      ['CONFIG_UNKNOWN_KEY', undefined, 'svc.config.yaml:9', 'sever is no known key', 'did you mean "server"?'],
+      ['CONFIG_UNKNOWN_KEY', undefined, 'svc.config.yaml:9', 'sever is not a known key', 'did you mean "server"?'],
       ['CONFIG_INVALID', 'http', 'svc.config.yaml:5', 'server.host is required', 'set server.host'],
-      ['CONFIG_UNKNOWN_KEY', 'http', 'svc.config.yaml:8', 'server.prot is no known key', 'did you mean "port"?'],
+      ['CONFIG_UNKNOWN_KEY', 'http', 'svc.config.yaml:8', 'server.prot is not a known key', 'did you mean "port"?'],
       [
         'CONFIG_INVALID',
         'http',
@@ -59,7 +59,7 @@ describe('a bad configuration', () => {
   it('refuses keys for a plugin that has none', async () => {
     const bare = entry('bare', definePlugin({ section: 'bare', setup() {} }))
     const error = await problemOf({ plugins: [bare], config: { bare: { colour: 1 } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', plugin: 'bare', message: 'bare.colour is no known key' })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', plugin: 'bare', message: 'bare.colour is not a known key' })
   })
 
   it('never shows a secret', async () => {

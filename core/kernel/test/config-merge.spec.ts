@@ -64,7 +64,7 @@ describe('merging configuration', () => {
     expect(({} as { polluted?: number }).polluted).to.equal(undefined)
     expect((config.value as { polluted?: number }).polluted).to.equal(undefined)
     const problems = await problemsOf({ config })
-    expect(problems.map(one => one.message)).to.have.members(['__proto__ is no known key', 'constructor is no known key'])
+    expect(problems.map(one => one.message)).to.have.members(['__proto__ is not a known key', 'constructor is not a known key'])
   })
 })
 

@@ -22,7 +22,7 @@ describe('sections', () => {
     const plugins = [any('tools.files')]
     await using _host = await startHost({ plugins, config: { tools: { files: { roots: [] } } } })
     const error = await problemOf({ plugins, config: { tools: { file: {} } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', message: 'tools.file is no known key', hint: 'did you mean "files"?' })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', message: 'tools.file is not a known key', hint: 'did you mean "files"?' })
     expect(await problemOf({ plugins, config: { tools: 5 } })).to.include({ message: 'tools must be an object' })
   })
 
@@ -32,7 +32,7 @@ describe('sections', () => {
     const error = await problemOf({ plugins, config: { server: { wokers: 2 } } })
     expect(error).to.include({
       code: 'CONFIG_UNKNOWN_KEY',
-      message: 'server.wokers is no known key',
+      message: 'server.wokers is not a known key',
       hint: 'did you mean "workers"?',
     })
     expect((await problemOf({ plugins, config: { server: { x: 2 } } })).hint).to.equal('known here: port, workers')
@@ -162,16 +162,16 @@ describe('instances', () => {
     const typ = await problemOf({ plugins, config: { providers: { mine: { typ: 'local', url: 'x' } } } })
     expect(typ).to.include({
       code: 'CONFIG_UNKNOWN_KEY',
-      message: 'providers.mine.typ is no known key',
+      message: 'providers.mine.typ is not a known key',
       hint: 'did you mean "type"?',
     })
     const off = await problemOf({ plugins, config: { providers: { local: { enabeld: false } } } })
-    expect(off).to.include({ message: 'providers.local.enabeld is no known key', hint: 'did you mean "enabled"?' })
+    expect(off).to.include({ message: 'providers.local.enabeld is not a known key', hint: 'did you mean "enabled"?' })
   })
 
   it('have their faults told under their own path', async () => {
     const error = await problemOf({ plugins: [kind('local')], config: { providers: { mine: { type: 'local', ulr: 'x' } } } })
-    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is no known key', hint: 'did you mean "url"?' })
+    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is not a known key', hint: 'did you mean "url"?' })
   })
 
   it('that fail are told apart in the report', async () => {

@@ -38,7 +38,7 @@ describe('a start that fails before anything is set up', () => {
     await using dir = await folder(packageFiles('svc-plugin-bad', svc, PLAIN_PLUGIN))
     const error = await problemOf({ plugins: ['svc-plugin-bad'], from: [dir.url] })
     expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-bad', hint: 'did you mean "permissions"?' })
-    expect(error.message).to.include('svc.permisions is no known key').and.include('svc.contributes.tools must be array')
+    expect(error.message).to.include('svc.permisions is not a known key').and.include('svc.contributes.tools must be array')
     expect(error.where).to.match(/^package\.json:1[0-9]$/)
   })
 

@@ -159,7 +159,7 @@ describe('an isolated plugin', () => {
   })
 
   it('has its configuration checked before it is set up', async () => {
-    expect((await failureOf(hostOf(await isolated(), { color: 'blue' }))).message).to.include('bells.color is no known key')
+    expect((await failureOf(hostOf(await isolated(), { color: 'blue' }))).message).to.include('bells.color is not a known key')
   })
 
   it('fails the start with the code of what the host refuses', async () => {

@@ -1,6 +1,6 @@
-import { type Fault, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
+import { type SchemaProblem, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 import { pattern } from './patterns.ts'
-import type { SchemaProblem } from './schemas.ts'
+import type { ValueProblem } from './schemas.ts'
 import { holdsExpression } from './template.ts'
 
 type Tree = Readonly<Record<string, unknown>>
@@ -14,10 +14,10 @@ function linear(text: string) {
 }
 
 /** Values that violate a schema, whatever the expressions in them return. */
-export const callFaults = (root: Tree, value: Tree): SchemaProblem[] =>
+export const callFaults = (root: Tree, value: Tree): ValueProblem[] =>
   [...new Fitting(root).faults(root, value, [])].map(wrongOf)
 
-function wrongOf({ keys, message, keyword, nearest, allowed = [] }: Fault): SchemaProblem {
+function wrongOf({ keys, message, keyword, nearest, allowed = [] }: SchemaProblem): ValueProblem {
   if (keyword !== 'unknown') return { keys, message }
   const names = allowed.slice(0, 20).join(', ')
   const hint = nearest ? `did you mean "${nearest}"?` : names && `Use one of: ${names}`
@@ -32,7 +32,7 @@ class Fitting {
     this.#root = root
   }
 
-  *faults(part: unknown, value: unknown, keys: readonly string[]): Generator<Fault> {
+  *faults(part: unknown, value: unknown, keys: readonly string[]): Generator<SchemaProblem> {
     if (!isTree(part)) return
     const isConstant = !holdsExpression(value)
     if (!isConstant && typeof value === 'string') return
@@ -41,7 +41,7 @@ class Fitting {
     if (!isConstant) yield* this.#within(part, value as object, keys)
   }
 
-  *#within(part: Tree, value: object, keys: readonly string[]): Generator<Fault> {
+  *#within(part: Tree, value: object, keys: readonly string[]): Generator<SchemaProblem> {
     for (const [key, one] of Object.entries(value)) {
       const inner = Array.isArray(value) ? itemsOf(part) : propertyOf(part, key)
       yield* this.faults(inner, one, [...keys, key])
@@ -57,7 +57,7 @@ function propertyOf({ properties, patternProperties, additionalProperties }: Tre
 }
 
 /** A schema that cannot be compiled is not checked here. The call reports it. */
-function faultsOf(check: Schema | undefined, value: unknown): Fault[] {
+function faultsOf(check: Schema | undefined, value: unknown): SchemaProblem[] {
   try {
     // clone, because the check fills in defaults
     return check?.check(structuredClone(value)) ?? []

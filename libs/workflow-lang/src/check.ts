@@ -1,6 +1,6 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
-import type { ValueSchema, SchemaProblem } from './schemas.ts'
+import type { ValueSchema, ValueProblem } from './schemas.ts'
 
 /** Kinds of names that definitions can use besides their own nodes. */
 export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
@@ -63,7 +63,7 @@ export class Notes {
     this.note({ keys, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  note({ keys, message, hint, line = this.#lineOf?.(keys) }: SchemaProblem & { readonly line?: number }): void {
+  note({ keys, message, hint, line = this.#lineOf?.(keys) }: ValueProblem & { readonly line?: number }): void {
     if (this.#problems.length >= MAX_NOTES) return void (this.#more += 1)
     const about = { ...(line === undefined ? {} : { line }), ...(hint === undefined ? {} : { hint: cut(hint) }) }
     this.#problems.push({ message: cut(message), path: pathOf(keys), ...about })

@@ -1,4 +1,4 @@
-import { type Fault, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
+import { type SchemaProblem, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
 import { regExp } from './patterns.ts'
 
 /** The JSON Schema of a value; undefined if it is unknown. */
@@ -78,22 +78,22 @@ const META = schema({
 })
 
 /** A problem with the keys that lead to it. */
-export interface SchemaProblem {
+export interface ValueProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint?: string
 }
 
 /** Keeps the first problem of each path, because every alternative of an `anyOf` reports its own. */
-const firstOfEach = (faults: readonly Fault[]) =>
+const firstOfEach = (faults: readonly SchemaProblem[]) =>
   [...new Map(faults.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
 
 /** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
-const known = new Map<string, SchemaProblem[]>()
+const known = new Map<string, ValueProblem[]>()
 
 /** Problems of a JSON Schema. */
-export function schemaFaults(json: unknown): SchemaProblem[] {
+export function schemaFaults(json: unknown): ValueProblem[] {
   const text = JSON.stringify(json)
   const faults = known.get(text) ?? faultsIn(json)
   if (known.size >= KEPT) known.clear()
@@ -101,7 +101,7 @@ export function schemaFaults(json: unknown): SchemaProblem[] {
   return faults
 }
 
-function faultsIn(json: unknown): SchemaProblem[] {
+function faultsIn(json: unknown): ValueProblem[] {
   const faults = META.check(json)
   if (faults.length > 0)
     return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
@@ -115,7 +115,7 @@ function faultsIn(json: unknown): SchemaProblem[] {
 }
 
 /** Problems of a value by a schema of the definition. */
-export const valueFaults = (json: JsonSchema, value: unknown): SchemaProblem[] =>
+export const valueFaults = (json: JsonSchema, value: unknown): ValueProblem[] =>
   schema(json, { regExp, faults: 'first' })
     .check(structuredClone(value))
     .map(({ keys, message }) => ({ keys, message }))

@@ -1,12 +1,12 @@
 import type { Alias, Node, YAMLMap } from 'yaml'
 import { yaml } from './late.ts'
-import type { SchemaProblem } from './schemas.ts'
+import type { ValueProblem } from './schemas.ts'
 
 /** Parsed YAML, with the lines of its parts. */
 export interface Read {
   /** Undefined if the text cannot be parsed. */
   readonly value: unknown
-  readonly faults: readonly (SchemaProblem & { readonly line: number })[]
+  readonly faults: readonly (ValueProblem & { readonly line: number })[]
   /** The line of a value, or of its nearest parent; counted from 1. */
   readonly lineOf: (keys: readonly string[]) => number
 }
@@ -56,7 +56,7 @@ function refusal(text: string): { readonly message: string; readonly hint: strin
 
 /** Converts the nodes of the parser to plain data. */
 class Reader {
-  readonly faults: (SchemaProblem & { readonly line: number })[] = []
+  readonly faults: (ValueProblem & { readonly line: number })[] = []
   readonly #lineAt: (offset: number) => number
   readonly #offsets = new WeakMap<object, ReadonlyMap<string, number>>()
   readonly #anchors = new Map<string, Node>()

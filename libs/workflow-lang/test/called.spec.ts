@@ -71,7 +71,7 @@ describe('what a node calls a thing with', () => {
     )
     expect(problemLines(text)).to.deep.equal([
       '6 nodes.a.with.path: is required',
-      '7 nodes.a.with.pth: is no known key | did you mean "path"?',
+      '7 nodes.a.with.pth: is not a known key | did you mean "path"?',
       '8 nodes.a.with.content: must be string, was 5',
       '10 nodes.b.with.path: is required',
       '10 nodes.b.with.content: is required',
@@ -84,7 +84,7 @@ describe('what a node calls a thing with', () => {
       'mode: must be one of "new", "append", was text "old"',
       'tags[1]: must be string, was 3',
       'at.line: is required',
-      'owner.zzz: is no known key | Use one of: name, id, home',
+      'owner.zzz: is not a known key | Use one of: name, id, home',
     ])
   })
 
@@ -102,7 +102,7 @@ describe('what a node calls a thing with', () => {
       "{ content: '${{ input.text }}', pth: x, tags: ['${{ input.tag }}', 3], owner: { name: '${{ input.who }}', home: { line: no } } }"
     expect(call('write', args)).to.deep.equal([
       'path: is required',
-      'pth: is no known key | did you mean "path"?',
+      'pth: is not a known key | did you mean "path"?',
       'tags[1]: must be string, was 3',
       'owner.id: is required',
       'owner.home.line: must be integer, was text "no"',

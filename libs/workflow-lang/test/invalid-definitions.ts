@@ -16,7 +16,7 @@ export const INVALID_DEFINITIONS: readonly (readonly [string, string, ...(string
   [
     'an unknown key',
     node('type: give, value: 1', 'desciption: x\n'),
-    '2 desciption: is no known key | did you mean "description"?',
+    '2 desciption: is not a known key | did you mean "description"?',
   ],
   ['no nodes', 'name: sample\n', '1 nodes: is required'],
   ['a graph without a node', 'name: sample\nnodes: {}\n', /^2 nodes: must NOT have fewer than 1 properties/],
@@ -29,7 +29,7 @@ export const INVALID_DEFINITIONS: readonly (readonly [string, string, ...(string
   ['a node that is no object', graph('  a: 3\n'), /^3 nodes\.a: must be object/],
   ['a node without a type', node('value: 1'), '3 nodes.a.type: is required'],
   ['an unknown type', node('type: giev, value: 1'), '3 nodes.a.type: unknown node type "giev" | did you mean "give"?'],
-  ['an unknown setting', node('type: give, value: 1, valeu: 2'), '3 nodes.a.valeu: is no known key | did you mean "value"?'],
+  ['an unknown setting', node('type: give, value: 1, valeu: 2'), '3 nodes.a.valeu: is not a known key | did you mean "value"?'],
   ['a setting that is missing', node('type: give'), '3 nodes.a.value: is required'],
   ['a setting of the wrong type', node('type: count, width: many'), '3 nodes.a.width: must be integer, was text "many"'],
   [
@@ -105,7 +105,7 @@ export const INVALID_DEFINITIONS: readonly (readonly [string, string, ...(string
   [
     'an unknown key of a graph within',
     node("type: each, over: 'input.list', do: { nodes: { b: { type: give, value: 1 } }, strat: b }"),
-    '3 nodes.a.do.strat: is no known key | did you mean "start"?',
+    '3 nodes.a.do.strat: is not a known key | did you mean "start"?',
   ],
   [
     'a problem deep inside',

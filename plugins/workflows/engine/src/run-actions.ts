@@ -119,7 +119,7 @@ export class RunActions {
     if (await worker.news(id)) return
     await wake()
     // the message only saves time: the next renewal of the claim finds the notice, too
-    await peers?.tell(NEWS, { run: id }, ctx).catch(() => {})
+    await peers?.broadcast(NEWS, { run: id }, ctx).catch(() => {})
   }
 }
 

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, extname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { codeOf, foreignReason, messageOf, pathsOfCode, withImported } from '@svc/core'
+import { codeOf, foreignReason, messageOf, pathsOfCode, withImports } from '@svc/core'
 import type { ProtectedPaths } from '@svc/core/contracts'
 import { pathRefused } from './errors.ts'
 import type { WorkflowsConfig } from './settings.ts'
@@ -104,7 +104,7 @@ const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not list it
 
 /** Imports the default export of a code file. A running process keeps old code; the next worker loads the new file (`svc reload`). */
 async function exported(file: string): Promise<NonNullable<WorkflowFile['code']>> {
-  const reason = withImported(file).flatMap(one => foreignReason(one) ?? [])[0]
+  const reason = withImports(file).flatMap(one => foreignReason(one) ?? [])[0]
   if (reason !== undefined) return { failure: `${reason}: change its owner to you and remove the write permission of others` }
   try {
     const { default: definition } = (await import(pathToFileURL(file).href)) as { default?: unknown }

@@ -57,7 +57,7 @@ describe('what workflows name', () => {
     }
     expect(await problems({ arguments: { pth: 'x', content: 5 } })).to.have.members([
       'nodes.a.arguments.path is required',
-      'nodes.a.arguments.pth is no known key',
+      'nodes.a.arguments.pth is not a known key',
       'nodes.a.arguments.content must be string, was 5',
     ])
     expect(await problems({})).to.have.lengthOf(2)
@@ -104,9 +104,9 @@ describe('what workflows name', () => {
         ((await workflows.show(workflow, ctx)).info.problems ?? []).map(({ path, message }) => `${path} ${message}`)
       expect(await told('outer')).to.have.members([
         'nodes.a.input.at must be integer, was text "soon"',
-        'nodes.a.input.foo is no known key',
+        'nodes.a.input.foo is not a known key',
         'nodes.a.parameters.may must be integer, was text "x"',
-        'nodes.a.parameters.other is no known key',
+        'nodes.a.parameters.other is not a known key',
         'nodes.a.parameters.must is required',
       ])
       expect(await told('one')).to.deep.equal(['nodes.a.workflow the workflow contains itself: one → two → one'])

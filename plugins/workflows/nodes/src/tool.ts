@@ -1,4 +1,4 @@
-import { type CallContext, type Fault, messageOf, type SlotView, withTimeout } from '@svc/core'
+import { type CallContext, type SchemaProblem, messageOf, type SlotView, withTimeout } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Tool, ToolResult, ToolStep, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -57,7 +57,7 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
   return args
 }
 
-const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
 
 /** Calls a tool and yields its progress. Throws TOOL_EXECUTION_FAILED. */
 async function* called(

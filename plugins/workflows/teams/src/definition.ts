@@ -1,4 +1,4 @@
-import { type Fault, nearest, schema } from '@svc/core'
+import { type SchemaProblem, nearest, schema } from '@svc/core'
 import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
 
 /** Names that members can use. */
@@ -77,12 +77,12 @@ export function formProblems(definition: unknown): WorkflowProblem[] {
     : [...leadProblems(definition as TeamDefinition), ...keyProblems(definition as TeamDefinition)]
 }
 
-function problemOf(fault: Fault): WorkflowProblem {
+function problemOf(fault: SchemaProblem): WorkflowProblem {
   const hint = hintOf(fault)
   return { message: fault.message, path: fault.path, ...(hint === undefined ? {} : { hint }) }
 }
 
-function hintOf({ keyword, allowed = [], value, nearest: near }: Fault): string | undefined {
+function hintOf({ keyword, allowed = [], value, nearest: near }: SchemaProblem): string | undefined {
   if (keyword === 'unknown') return near ? `did you mean "${near}"?` : `Use one of: ${allowed.join(', ')}`
   const meant = keyword === 'enum' ? nearest(String(value), allowed as string[]) : undefined
   return meant && `did you mean "${meant}"?`

@@ -37,7 +37,7 @@ async function problemsOf({ value, line }: Read): Promise<readonly Problem[]> {
   return Promise.all(faults.map(async ({ keys, ...told }) => ({ line: await line(keys), path: pathOf(keys), ...told })))
 }
 
-function faultsOf(value: unknown): readonly Fault[] {
+function faultsOf(value: unknown): readonly SchemaProblem[] {
   const form = VERTICAL.check(value)
   if (form.length > 0)
     return form.map(({ keys, message, nearest }) => ({
@@ -50,7 +50,7 @@ function faultsOf(value: unknown): readonly Fault[] {
   return [...file.patterns.flatMap((pattern, at) => strangePattern(pattern, file, at)), ...leads]
 }
 
-interface Fault {
+interface SchemaProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint?: string
@@ -59,7 +59,7 @@ interface Fault {
 const pathOf = ([first = '', ...keys]: readonly string[]) =>
   [first, ...keys.map(key => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`))].join('')
 
-function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): Fault[] {
+function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): SchemaProblem[] {
   const keys = ['patterns', String(at)]
   return [
     ...(team === undefined && workflow === undefined ? [{ keys, message: 'must name a team, a workflow or both' }] : []),
@@ -68,10 +68,10 @@ function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile,
   ]
 }
 
-const missing = (keys: readonly string[], name: string | undefined, there: object): Fault[] =>
+const missing = (keys: readonly string[], name: string | undefined, there: object): SchemaProblem[] =>
   name === undefined || Object.hasOwn(there, name) ? [] : [{ keys, message: `"${name}" is not defined in this file` }]
 
-const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[]): Fault[] =>
+const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[]): SchemaProblem[] =>
   members.filter(({ lead }) => lead === true).length > 1
     ? [{ keys: ['teams', team, 'members'], message: 'must have at most one lead' }]
     : []

@@ -78,7 +78,7 @@ describe('a plugin with "runtime": "vertical"', () => {
     const json = JSON.stringify({ name: 'garden', description: 'Beds' }, null, 2)
     await withVertical(json, host => expect(host.slot(Verticals).get('garden')).to.include({ description: 'Beds' }))
     expect(await problemsOf(json.replace('description', 'descriptions'))).to.deep.include.members([
-      { line: 3, path: 'descriptions', message: 'is no known key', hint: 'did you mean "description"?' },
+      { line: 3, path: 'descriptions', message: 'is not a known key', hint: 'did you mean "description"?' },
     ])
     expect(await problemsOf(`${json},`)).to.have.nested.property('[0].line')
   })
