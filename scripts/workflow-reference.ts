@@ -128,7 +128,7 @@ function nodeProperties({ $defs }: Schema): Readonly<Record<string, Schema>> | u
   const [first, ...rest] = allOf.map(({ then }) => then)
   const common = Object.entries(first?.properties ?? {}).filter(([key]) => rest.every(one => one.properties?.[key] !== undefined))
   return Object.fromEntries(
-    common.map(([key, one]) => (key === 'type' ? [key, { type: 'string', description: 'What kind of node it is' }] : [key, one]))
+    common.map(([key, one]) => (key === 'type' ? [key, { type: 'string', description: 'Node type' }] : [key, one]))
   )
 }
 

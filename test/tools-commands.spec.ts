@@ -24,7 +24,7 @@ describe('svc tools list', () => {
     const { code, out } = await place.svc(['tools', 'list'])
     expect(code).to.equal(0)
     expect(out).to.match(/^TOOL +CATEGORY +EFFECTS +DESCRIPTION$/m)
-    expect(out).to.match(/^current_time +time +read +Tells the current date/m)
+    expect(out).to.match(/^current_time +time +read +Returns the current date/m)
     expect(out).to.match(/^careful_note +tests +write, asks +Does what a test wants$/m)
   })
 

@@ -35,8 +35,8 @@ const TYPED = `const nodes: object = { a: { type: 'transform', value: 1 } }
 export default { name: 'typed', nodes }
 `
 const UNKNOWN = `RUN_UNKNOWN
-  there is no run "none"
-  svc workflows runs lists them; runs that ended are kept for workflows.retention
+  run "none" does not exist
+  Run \`svc workflows runs\` to list the runs. Ended runs are deleted after workflows.retention
 `
 
 const idIn = (text: string) => /run (\S+)/.exec(text)![1]!
@@ -79,19 +79,19 @@ describe('svc workflows', () => {
     ])
     expect(list.out).to.match(/sum +1 +\S+ +Adds/)
     expect(shown.out).to.include('name: sum').and.include('add:')
-    const fine = ['workflows/sum.yaml', 'ask', 'workflows/typed.ts'].map(source => `${source}: nothing is wrong\n`)
+    const fine = ['workflows/sum.yaml', 'ask', 'workflows/typed.ts'].map(source => `${source}: no problems\n`)
     expect([good.code, good.out]).to.deep.equal([0, fine.join('')])
     expect(lost.code).to.equal(2)
-    expect(lost.err).to.match(/^COMMAND_LINE_INVALID\n {2}--svg cannot be written: ENOENT/)
+    expect(lost.err).to.match(/^COMMAND_LINE_INVALID\n {2}cannot write --svg: ENOENT/)
     expect(bad.code).to.equal(1)
     expect(bad.out).to.match(/^bad\.yaml:3 nodes\.a\.type .*transfrom/)
     expect([drawn.code, drawn.err]).to.deep.equal([0, 'drawn to ask.svg\n'])
     expect(faulty).to.deep.equal({
       code: 0,
       out: 'faulty\n● one (transfrom)\n↓\n● nowhere (no such node)\n',
-      err: 'the definition has 2 faults: svc workflows validate faulty\n',
+      err: 'the definition has 2 problems: run svc workflows validate faulty\n',
     })
-    const places = ['workflows/faulty.yaml:2 nodes.one.type', 'workflows/faulty.yaml:2 nodes.one.next', 'ask: nothing is wrong']
+    const places = ['workflows/faulty.yaml:2 nodes.one.type', 'workflows/faulty.yaml:2 nodes.one.next', 'ask: no problems']
     for (const place of places) expect(named.out).to.include(place)
     expect(shownFaulty.err).to.include(places[0]).and.include('from faulty.yaml')
     expect(await readFile(join(home, 'ask.svg'), 'utf8')).to.match(/^<svg|^<\?xml/)
@@ -137,13 +137,13 @@ describe('svc workflows', () => {
     const NEITHER = 'INVALID_VALUE\n  value must be true or false, or "approved" or "rejected"\n'
     expect(await svc('answer', id, 'perhaps')).to.deep.equal({ code: 1, out: '', err: NEITHER })
     const lost = await svc('answer', id, 'mya', 'yes')
-    expect([lost.code, lost.err]).to.deep.equal([1, 'INVALID_VALUE\n  step "mya" waits for no answer\n  one of: may\n'])
+    expect([lost.code, lost.err]).to.deep.equal([1, 'INVALID_VALUE\n  step "mya" waits for no answer\n  Use one of: may\n'])
     expect((await svc('answer', id, 'may', 'approved')).code).to.equal(0)
     await said(lines, 'which asks: Which one? ([1] red / [2] green)')
     const other = await svc('answer', id, '3')
     expect([other.code, other.err]).to.deep.equal([
       1,
-      'INVALID_VALUE\n  value must be one of the choices\n  one of: red, green\n',
+      'INVALID_VALUE\n  value must be one of the choices\n  Use one of: red, green\n',
     ])
     expect((await svc('answer', id, '2')).code).to.equal(0)
     expect(await ended).to.deep.equal([0, null])
@@ -156,8 +156,8 @@ describe('svc workflows', () => {
     const cancelled = await svc('cancel', out.trim())
     expect([cancelled.code, cancelled.out]).to.deep.equal([0, `${out.trim()} is cancelled\n`])
     expect(await statusOf(home, out.trim())).to.include({ status: 'failed', error: 'cancelled' })
-    const hint = `svc workflows status ${out.trim()} tells how it stands`
-    const nothing = `INVALID_VALUE\n  the run asks nothing any more: it has ended: failed\n  ${hint}\n`
+    const hint = `Run \`svc workflows status ${out.trim()}\` to see its state`
+    const nothing = `INVALID_VALUE\n  the run has no open question: its status is failed\n  ${hint}\n`
     for (const words of [['yes'], ['may', 'yes']])
       expect(await svc('answer', out.trim(), ...words)).to.deep.equal({ code: 1, out: '', err: nothing })
     const late = await svc('cancel', out.trim())
@@ -173,7 +173,7 @@ describe('svc workflows', () => {
     const svc = svcIn(home)
     const id = (await svc('run', 'ask', '--detach')).out.trim()
     const asked = await svc('answer', id, 'yes')
-    expect([asked.code, asked.err.split('\n')[1]]).to.deep.equal([1, '  the run asks nothing now: it is running'])
+    expect([asked.code, asked.err.split('\n')[1]]).to.deep.equal([1, '  the run has no open question: it is running'])
     const early = await svc('retry', id, '--detach')
     expect([early.code, early.err]).to.deep.equal([1, 'INVALID_VALUE\n  workflow_id has not ended\n'])
     await svc('cancel', id)

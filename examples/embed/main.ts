@@ -1,7 +1,7 @@
 import { definePlugin, startHost, systemContext } from '@svc/core'
 import { Chat } from '@svc/core/contracts'
 
-// A plugin of the program's own, written where it is used.
+// A plugin of the program.
 const polite = definePlugin({
   setup: scope => void scope.tap(Chat.hooks.turn, turn => ({ ...turn, message: `${turn.message}, please` })),
 })

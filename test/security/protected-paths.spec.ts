@@ -98,10 +98,7 @@ describe('paths that are protected from tools', () => {
     const call = (repository: string) =>
       modelCalls(service, 'git_commit', { repository, message: 'x', paths: [`${repository}/index.js`] })
     const { success, error } = await call('plugins/mine')
-    expect([success, error]).to.deep.equal([
-      false,
-      '"plugins/mine" belongs to the plugins of svc: tools may read it, not change it',
-    ])
+    expect([success, error]).to.deep.equal([false, '"plugins/mine" belongs to the plugins of svc, and is read-only for tools'])
     await rm(project.at('plugins/mine/.git'), { recursive: true })
   })
 

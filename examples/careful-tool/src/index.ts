@@ -8,7 +8,7 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      outbox: { type: 'string', minLength: 1, default: 'outbox.txt', description: 'The file that postcards are put into' },
+      outbox: { type: 'string', minLength: 1, default: 'outbox.txt', description: 'File to write postcards to' },
     },
   }),
   setup(scope) {

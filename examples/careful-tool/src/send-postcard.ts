@@ -3,7 +3,7 @@ import { codeOf } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 
 export interface PostcardsConfig {
-  /** The file that postcards are put into: this example's post office. */
+  /** File to write postcards to: the post office of this example. */
   outbox: string
 }
 
@@ -12,10 +12,10 @@ interface Postcard {
   readonly text: string
 }
 
-/** Sends a postcard. What has gone out cannot be taken back, so a person is asked before each. */
+/** Creates the tool `send_postcard`. Sending cannot be undone, so a person approves each call. */
 export function createSendPostcard({ outbox }: PostcardsConfig): Tool {
   return {
-    description: 'Sends a postcard. It cannot be taken back; the person is asked before it goes out.',
+    description: 'Sends a postcard. This cannot be undone, so a person must approve it.',
     category: 'post',
     effects: ['write'],
     asks: true,
@@ -23,8 +23,8 @@ export function createSendPostcard({ outbox }: PostcardsConfig): Tool {
     parameters: {
       type: 'object',
       properties: {
-        to: { type: 'string', minLength: 1, maxLength: 100, pattern: '^[^\\r\\n]+$', description: 'Who gets it, in one line' },
-        text: { type: 'string', minLength: 1, maxLength: 500, description: 'What stands on it' },
+        to: { type: 'string', minLength: 1, maxLength: 100, pattern: '^[^\\r\\n]+$', description: 'Recipient, in a single line' },
+        text: { type: 'string', minLength: 1, maxLength: 500, description: 'Text of the postcard' },
       },
       required: ['to', 'text'],
       additionalProperties: false,
@@ -32,8 +32,8 @@ export function createSendPostcard({ outbox }: PostcardsConfig): Tool {
     result: { type: 'object', properties: { sent: { type: 'boolean' } }, required: ['sent'] },
     async call(args, { signal }) {
       signal.throwIfAborted()
-      const { to, text } = args as unknown as Postcard // its schema has been checked
-      // the code alone: where the file lies is nothing for a model
+      const { to, text } = args as unknown as Postcard // checked against the schema
+      // only the error code, because a model must not see the path of the file
       await appendFile(outbox, `${JSON.stringify({ to, text })}\n`).catch((error: unknown) => {
         throw new Error(`the post office is closed (${codeOf(error) ?? 'no reason given'})`)
       })

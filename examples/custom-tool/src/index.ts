@@ -7,7 +7,7 @@ export default definePlugin({
   config: schema<DiceConfig>({
     type: 'object',
     additionalProperties: false,
-    properties: { most: { type: 'integer', minimum: 1, maximum: 1000, default: 20, description: 'The most dice of one roll' } },
+    properties: { most: { type: 'integer', minimum: 1, maximum: 1000, default: 20, description: 'Maximum number of dice' } },
   }),
   setup(scope) {
     scope.add(Tools, 'roll_dice', createRollDice(scope.config))

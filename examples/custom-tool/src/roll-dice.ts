@@ -2,21 +2,21 @@ import { randomInt } from 'node:crypto'
 import type { Tool } from '@svc/core/contracts'
 
 export interface DiceConfig {
-  /** The most dice of one roll. */
+  /** Maximum number of dice. */
   most: number
 }
 
 /** Rolls dice: `{ sides: 6, count: 2 }` gives two numbers from 1 to 6 and their sum. */
 export function createRollDice({ most }: DiceConfig): Tool {
   return {
-    description: 'Rolls dice and tells each number and the sum.',
+    description: 'Rolls dice and returns each number and the sum.',
     category: 'games',
     effects: [],
     parameters: {
       type: 'object',
       properties: {
         sides: { type: 'integer', minimum: 2, maximum: 1000, default: 6, description: 'Sides of each die' },
-        count: { type: 'integer', minimum: 1, maximum: most, default: 1, description: 'How many dice' },
+        count: { type: 'integer', minimum: 1, maximum: most, default: 1, description: 'Number of dice' },
       },
       additionalProperties: false,
     },

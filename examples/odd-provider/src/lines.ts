@@ -1,6 +1,6 @@
 const MOST = 1024 * 1024
 
-/** The lines of a body, each a JSON value; bytes are decoded across chunks, and a line has an end. */
+/** Reads the lines of a body as JSON values. Decodes bytes across chunks, and limits the length of a line. */
 export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown, void> {
   let rest = ''
   for await (const text of body.pipeThrough(new TextDecoderStream())) {

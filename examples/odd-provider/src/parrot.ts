@@ -13,7 +13,7 @@ export interface ParrotConfig {
   models?: ConfiguredModel[]
 }
 
-/** Opens the provider of one entry: reads its key, connects to nothing. `closing` aborts with the plugin. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
+/** Opens the provider of an entry: reads its key, and connects to nothing. `closing` aborts with the plugin. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
 export async function openParrot(
   name: string,
   config: ParrotConfig,
@@ -23,7 +23,7 @@ export async function openParrot(
   const secrets = key === undefined ? [] : [key]
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
   const server = { provider: name, baseUrl: config.base_url, headers, secrets }
-  // It can do all that is one JSON for another; the stream alone has a form that it does not know.
+  // It handles requests with a JSON response. Only the stream has a custom format.
   const upstream = createUpstream(server)
   const post = createPost(server, closing)
   const voices = async (ctx: CallContext) => {

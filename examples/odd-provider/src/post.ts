@@ -20,8 +20,8 @@ interface Server {
 type Read = (body: ReadableStream<Uint8Array>) => AsyncIterable<ModelEvent>
 
 /**
- * Posts JSON and reads the answer as it comes. All it throws is MODEL_FAILED, or what the caller aborted with; the socket is closed when the caller aborts
- * or reads no further, and when the plugin is closed.
+ * Posts JSON and streams the response. Throws MODEL_FAILED, or the abort reason of the caller. Closes the socket when the caller
+ * aborts or stops reading, and when the plugin closes.
  */
 export function createPost({ provider, baseUrl, headers, secrets }: Server, closing: AbortSignal) {
   const { origin, path } = checkBaseUrl(baseUrl, provider)
@@ -36,7 +36,7 @@ export function createPost({ provider, baseUrl, headers, secrets }: Server, clos
       signal,
     })
     if (answer.ok && answer.body) return answer.body
-    // its words are not needed, and may be endless
+    // the body is not needed, and can be endless
     await answer.body?.cancel()
     const { status } = answer
     if (status >= 300 && status < 400) throw redirected(provider, status)
@@ -58,7 +58,7 @@ export function createPost({ provider, baseUrl, headers, secrets }: Server, clos
   }
 }
 
-/** What is no failure of ours yet is a line that cannot be read, or a connection that broke. */
+/** Converts other errors: a malformed line, or a broken connection. */
 function failureOf(provider: string, error: unknown): unknown {
   if (codeOf(error) === 'MODEL_FAILED') return error
   if (error instanceof SyntaxError || error instanceof RangeError) return malformed(provider)

@@ -1,14 +1,14 @@
 import type { ModelEvent, ModelFailureKind, ModelRequest } from '@svc/core/contracts'
 import { cutShort, malformed, modelFailure } from '@svc/provider-http'
 
-/** What the server is asked: `POST /say`. */
+/** Body of `POST /say`. */
 interface Asked {
   readonly voice: string
   readonly script: readonly { readonly who: string; readonly line: string }[]
   readonly most?: number
 }
 
-/** A line of its answer. `so_far` is all that was said, not what is new; `done` stands in the last line, `oops` in one that tells a failure. */
+/** A line of the response. `so_far` is the whole text so far; `done` is in the last line, `oops` reports a failure. */
 interface Line {
   readonly so_far?: string
   readonly done?: 'end' | 'limit'
@@ -16,7 +16,7 @@ interface Line {
   readonly oops?: string
 }
 
-/** Our request in its words. It knows text only: the provider says that it calls no tools and sees no images. */
+/** Converts a request. The server supports only text: the provider declares no tools and no images. */
 export function askedOf({ model, messages, maxTokens }: ModelRequest): Asked {
   const script = messages.map(({ role, parts }) => ({
     who: role,
@@ -31,7 +31,7 @@ const OOPS: Readonly<Record<string, ModelFailureKind>> = {
   'not saying that': 'content_refused',
 }
 
-/** Its answer in our words. Throws MODEL_FAILED where it tells a failure, says something else than before, or ends without `done`. */
+/** Converts a response. Throws MODEL_FAILED if it reports a failure, changes earlier text, or ends without `done`. */
 export async function* eventsOf(provider: string, lines: AsyncIterable<unknown>): AsyncGenerator<ModelEvent, void> {
   let said = ''
   let last: Line | undefined
@@ -49,15 +49,15 @@ export async function* eventsOf(provider: string, lines: AsyncIterable<unknown>)
   yield { type: 'finish', reason: last.done === 'limit' ? 'length' : 'stop' }
 }
 
-/** Words that we know are told; those of a server may hold anything. */
+/** Reports only known reasons, because the text of a server can contain anything. */
 const failed = (provider: string, oops: string) =>
   modelFailure(
     provider,
     { kind: OOPS[oops] ?? 'overloaded' },
-    `the upstream said ${OOPS[oops] ? `"${oops}"` : 'what nobody knows'}`
+    `the upstream said ${OOPS[oops] ? `"${oops}"` : 'an unknown reason'}`
   )
 
-/** A character may be cut between two lines: its first half waits. */
+/** The new text of a line. Half a character at the end waits for the next line. */
 function newIn(text: string, said: string): string | undefined {
   if (!text.startsWith(said)) return undefined
   return text.slice(said.length).replace(/[\ud800-\udbff]$/, '')

@@ -27,7 +27,7 @@ const BUSY_MS = 5000
  */
 export function openDrawers(file) {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // what people say is in it: nobody else reads it
+  // it contains conversations, so only the owner can read it
   closeSync(openSync(file, 'a', 0o600))
   const db = new DatabaseSync(file, { timeout: BUSY_MS })
   db.exec(TABLES)

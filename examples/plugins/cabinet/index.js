@@ -6,7 +6,7 @@ import { createCabinet } from './cabinet.js'
 const config = schema({
   type: 'object',
   additionalProperties: false,
-  properties: { file: { type: 'string', minLength: 1, description: 'Where everything is kept.' } },
+  properties: { file: { type: 'string', minLength: 1, description: 'Path of the database file.' } },
   required: ['file'],
 })
 

@@ -1,6 +1,6 @@
-/** Between two looks at what other processes have changed, while anybody watches. */
+/** How often watchers poll for changes of other processes. */
 const LOOK_MS = 50
-/** So long a change is noted: nobody looks less often. */
+/** How long changes are kept. Watchers read more often. */
 const NOTED_MS = 3_600_000
 
 /**

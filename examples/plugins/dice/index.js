@@ -6,12 +6,12 @@ import { Tools } from '@svc/core/contracts'
 const config = schema({
   type: 'object',
   additionalProperties: false,
-  properties: { most: { type: 'integer', minimum: 1, maximum: 1000, default: 20, description: 'The most dice of one roll.' } },
+  properties: { most: { type: 'integer', minimum: 1, maximum: 1000, default: 20, description: 'Maximum number of dice.' } },
 })
 
 /** @type {(most: number) => import('@svc/core/contracts').Tool} */
 const rollDice = most => ({
-  description: 'Rolls dice and answers what each shows.',
+  description: 'Rolls dice and returns each number.',
   category: 'games',
   effects: ['read'],
   parameters: {

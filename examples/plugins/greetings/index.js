@@ -15,7 +15,7 @@ export default definePlugin({
       async handle({ params: { language = '' }, query: { name = 'world' } }, ctx) {
         const greeting = greetings.get(language)
         if (greeting === undefined)
-          throw svcError('NOT_FOUND', `nobody here speaks ${language}; known: ${greetings.names().join(', ')}`)
+          throw svcError('NOT_FOUND', `no plugin speaks ${language}; known: ${greetings.names().join(', ')}`)
         return { body: { language: greeting.language, text: await greeting.greet(String(name), ctx) } }
       },
     })

@@ -5,14 +5,14 @@ import { Routes } from '@svc/core/contracts'
 const config = schema({
   type: 'object',
   additionalProperties: false,
-  properties: { text: { type: 'string', default: 'All is well.', description: 'What everybody is told.' } },
+  properties: { text: { type: 'string', default: 'All is well.', description: 'Text of the notice.' } },
 })
 
 /** @type {(text: string) => import('@svc/core/contracts').Route} */
 const notice = text => ({
   method: 'GET',
   path: '/notice',
-  summary: 'Tells the notice of the day',
+  summary: 'Return the notice of the day',
   scope: 'read',
   responses: {
     200: {

@@ -7,7 +7,7 @@ const config = schema({
   additionalProperties: false,
   properties: {
     type: { type: 'string' },
-    times: { type: 'integer', minimum: 1, maximum: 10, default: 2, description: 'How often it says it.' },
+    times: { type: 'integer', minimum: 1, maximum: 10, default: 2, description: 'Number of repetitions.' },
   },
 })
 

@@ -3,12 +3,12 @@ import { WorkflowNodes } from '@svc/core/contracts'
 
 /** @type {import('@svc/core/contracts').WorkflowNode} */
 const pick = {
-  description: 'Answers one member of each item of a list.',
+  description: 'Returns a member of each item of a list.',
   settings: {
     type: 'object',
     properties: {
       items: { type: 'array', items: { type: 'object' }, description: 'The list.' },
-      key: { type: 'string', minLength: 1, description: 'Which member.' },
+      key: { type: 'string', minLength: 1, description: 'Name of the member.' },
     },
     required: ['items', 'key'],
     additionalProperties: false,

@@ -7,7 +7,7 @@ const LONGEST = 1000
 /** What a ticket says, signed: `<who>.<unix seconds>`. @type {(secret: string, text: string) => Buffer} */
 const signed = (secret, text) => createHmac('sha256', secret).update(text).digest()
 
-const refused = () => svcError('AUTHENTICATION_FAILED', 'the ticket is not valid, or not any more')
+const refused = () => svcError('AUTHENTICATION_FAILED', 'the ticket is invalid or expired')
 
 /** @type {(secret: string) => import('@svc/core/contracts').AuthScheme} */
 const createTicket = secret => ({
@@ -17,7 +17,7 @@ const createTicket = secret => ({
   async prepare() {
     if (secret.length < 16)
       throw svcError('TICKET_SECRET_MISSING', 'TICKET_SECRET is not set, or shorter than 16 characters', {
-        hint: 'set the environment variable TICKET_SECRET',
+        hint: 'Set the environment variable TICKET_SECRET',
       })
   },
   async authenticate({ headers }) {

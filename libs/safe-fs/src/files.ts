@@ -3,47 +3,47 @@ import { constants, type Stats } from 'node:fs'
 import { type FileHandle, link, lstat, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { fromSystem, isDirectory, isNoDirectory, isOurs, isSpecial, notSafeHere, outside } from './errors.ts'
-import type { Place, Roots, Target } from './roots.ts'
+import { fromSystem, isDirectory, isNoDirectory, isPathError, isSpecial, notSafeHere, outside } from './errors.ts'
+import type { ResolvedPath, Roots, Target } from './roots.ts'
 
-/** An open file or directory that is what and where it should be. */
+/** An open file or directory whose kind and location were checked. */
 export interface Opened extends AsyncDisposable {
   readonly handle: FileHandle
   readonly stats: Stats
 }
 
-/** An open directory: what lies in it is reached through it, whatever others do to the path that led there. */
+/** An open directory. Its entries are accessed through its descriptor, even if another program changes its path. */
 export interface Folder extends Opened {
   readonly shown: string
-  /** The path of an entry, for the calls of node:fs: it goes by the descriptor where the system has such paths. */
+  /** The path of an entry for node:fs, through the descriptor if the system supports such paths. */
   at(name: string): string
-  /** Whether `at` goes by the descriptor. */
+  /** Whether `at` uses the descriptor. */
   readonly solid: boolean
   readonly roots: Roots
 }
 
 type Kind = 'file' | 'directory'
 
-// A pipe or terminal must not hold the call up, and the last step must be no link any more.
+// Do not block on a pipe or terminal, and do not follow a link in the last step.
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW | constants.O_NOCTTY
 
-/** Opens what was found. Whatever others do to the path meanwhile, what is open lies within the roots and is of that kind. */
-export async function openPlace(roots: Roots, place: Place, kind: Kind): Promise<Opened> {
+/** Opens a resolved path. The open file is within the roots and of this kind, even if the path changes meanwhile. */
+export async function openPlace(roots: Roots, place: ResolvedPath, kind: Kind): Promise<Opened> {
   return openSafely(place.real, place.shown, kind, async (handle, stats) => {
     if (!roots.holds(await whereIs(handle, stats, place.real))) throw outside(place.shown)
   })
 }
 
-/** Opens a directory to work in it. */
-export async function openFolder(roots: Roots, place: Place): Promise<Folder> {
+/** Opens a directory. */
+export async function openFolder(roots: Roots, place: ResolvedPath): Promise<Folder> {
   return asFolder(roots, await openPlace(roots, place, 'directory'), place)
 }
 
 /**
- * Opens a directory to change what lies in it at `inner`: only where no swap of a folder can lead elsewhere, and where nothing protected would change.
- * Throws PATH_UNSAFE, PATH_PROTECTED.
+ * Opens a directory to change `inner` in it, if no swapped folder can lead elsewhere and the path is not protected. Throws
+ * PATH_UNSAFE, PATH_PROTECTED.
  */
-export async function openToChange(roots: Roots, place: Place, inner: string): Promise<Folder> {
+export async function openToChange(roots: Roots, place: ResolvedPath, inner: string): Promise<Folder> {
   const folder = await openFolder(roots, place)
   try {
     if (!folder.solid) throw notSafeHere(place.shown)
@@ -55,28 +55,28 @@ export async function openToChange(roots: Roots, place: Place, inner: string): P
   }
 }
 
-/** The same question about a directory that is open: it is asked where the directory really is now. */
+/** Refuses protected paths, using the current location of the open directory. */
 async function refuseChangeIn(folder: Folder, inner: string, shown: string): Promise<void> {
   await folder.roots.refuseChange(join(await readlink(folder.at('.')), inner), shown)
 }
 
-/** Opens a file that lies in an open directory; `shown` is how it is told. */
+/** Opens a file in an open directory; `shown` is its displayed path. */
 export async function openFileIn(folder: Folder, name: string, shown: string): Promise<Opened> {
   return openSafely(folder.at(name), shown, 'file', stays(folder, name, shown))
 }
 
-/** Opens a directory that lies in an open directory. */
+/** Opens a directory in an open directory. */
 export async function openFolderIn(folder: Folder, name: string, shown: string): Promise<Folder> {
   const opened = await openSafely(folder.at(name), shown, 'directory', stays(folder, name, shown))
   return asFolder(folder.roots, opened, { real: folder.at(name), shown })
 }
 
-// By the descriptor of a directory that was checked there is no way out: its last step is no link.
+// Nothing leads out of a checked directory through its descriptor, because the last step is no link.
 const stays = (folder: Folder, name: string, shown: string) => async (handle: FileHandle, stats: Stats) => {
   if (!folder.solid && !folder.roots.holds(await whereIs(handle, stats, folder.at(name)))) throw outside(shown)
 }
 
-async function asFolder(roots: Roots, opened: Opened, place: Place): Promise<Folder> {
+async function asFolder(roots: Roots, opened: Opened, place: ResolvedPath): Promise<Folder> {
   const byDescriptor = `/proc/self/fd/${opened.handle.fd}`
   const solid = (await readlink(byDescriptor).catch(() => undefined)) !== undefined
   const anchor = solid ? byDescriptor : place.real
@@ -90,7 +90,7 @@ async function openSafely(
   check: (handle: FileHandle, stats: Stats) => Promise<void>
 ): Promise<Opened> {
   try {
-    // To open a device may do something: look first.
+    // check before opening, because opening a device can have effects
     checkKind(await lstat(path), kind, shown)
     const handle = await open(path, FLAGS)
     try {
@@ -103,7 +103,7 @@ async function openSafely(
       throw error
     }
   } catch (error) {
-    throw isOurs(error) ? error : fromSystem(shown, error)
+    throw isPathError(error) ? error : fromSystem(shown, error)
   }
 }
 
@@ -115,11 +115,11 @@ function checkKind(stats: Stats, kind: Kind, shown: string): void {
   else if (kind === 'directory') throw isNoDirectory(shown)
 }
 
-/** Where an open file lies now: a folder on its way may have become a link between the look and the opening. */
+/** The current path of an open file. A folder on its path can have become a link before it was opened. */
 async function whereIs(handle: FileHandle, stats: Stats, real: string): Promise<string> {
   const link = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
   if (link !== undefined) return link
-  // Without /proc: the path must still lead to the very same file.
+  // without /proc, the path must still lead to the same file
   const again = await realpath(real)
   const { dev, ino } = await stat(again)
   return dev === stats.dev && ino === stats.ino ? again : ''
@@ -127,10 +127,10 @@ async function whereIs(handle: FileHandle, stats: Stats, real: string): Promise<
 
 const CHUNK = 65_536
 
-/** Reads an open file whole; `undefined` where it has more than `most` bytes, however fast it grows. */
+/** Reads an open file completely; `undefined` if it has more than `most` bytes, even if it grows. */
 export async function readWhole({ handle, stats }: Opened, most: number, signal: AbortSignal): Promise<Buffer | undefined> {
   if (stats.size > most) return undefined
-  // One byte more than there should be: a file that is longer than it said tells so. Those of the system (/proc) say 0.
+  // A buffer with an extra byte detects a file that grows. Files in /proc report a size of 0.
   let room = Buffer.allocUnsafe(stats.size === 0 ? CHUNK : stats.size + 1)
   for (let size = 0; size <= most; ) {
     signal.throwIfAborted()
@@ -142,12 +142,12 @@ export async function readWhole({ handle, stats }: Opened, most: number, signal:
   return undefined
 }
 
-/** What a file shall be. */
+/** Content of a file to write. */
 export interface Content {
   readonly bytes: Uint8Array
-  /** The file that it takes the place of; without it there must be none. */
+  /** The file to replace. Without it, the file must not exist. */
   readonly instead?: { readonly mode: number; readonly uid: number; readonly gid: number }
-  /** Asked when all is written, just before the name is taken; throws to leave everything as it was. */
+  /** Called after writing, just before renaming. Throws to leave everything unchanged. */
   check?(): Promise<void>
 }
 
@@ -155,8 +155,8 @@ const NEW_MODE = 0o666
 const PERMISSIONS = 0o777
 
 /**
- * Writes a file beside its place, brings it to the disk and gives it its name in one step: who reads sees the old or the new one, whole.
- * A link at its place is replaced, never followed. Throws EEXIST where there is something already.
+ * Writes a temporary file, syncs it and renames it, so that readers see the old or the new file. Replaces a link without
+ * following it. Throws EEXIST if the file exists.
  */
 export async function putFile(folder: Folder, name: string, content: Content, signal: AbortSignal): Promise<void> {
   const temporary = folder.at(`.svc-${randomUUID()}.tmp`)
@@ -178,7 +178,7 @@ async function writeNew(path: string, { bytes, instead }: Content, signal: Abort
   try {
     await handle.writeFile(bytes, { signal })
     if (instead) {
-      // Only root may give a file away; the new one is the writer's own then.
+      // only root can change the owner; otherwise the writer owns the new file
       await handle.chown(instead.uid, instead.gid).catch(() => {})
       await handle.chmod(instead.mode & PERMISSIONS)
     }
@@ -188,20 +188,20 @@ async function writeNew(path: string, { bytes, instead }: Content, signal: Abort
   }
 }
 
-/** Gives a file or link another name that must be free: nothing is ever replaced. Throws EEXIST. */
+/** Renames a file or link without replacing anything. Throws EEXIST. */
 export async function claim(from: string, to: string): Promise<void> {
   try {
     await link(from, to)
   } catch (error) {
     if (!/^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK)$/.test(codeOf(error) ?? '')) throw error
-    // A file system without hard links: between the look and the step another one may come.
+    // without hard links, another file can appear between the check and the rename
     if (await lstat(to).catch(() => undefined)) throw Object.assign(new Error('it exists'), { code: 'EEXIST' })
     return await rename(from, to)
   }
   await unlink(from)
 }
 
-/** Opens the folder of a target to change what lies in it; makes the folders on the way that are missing. Throws PATH_PROTECTED before it makes any. */
+/** Opens the folder of a target for changes, and creates missing folders. Throws PATH_PROTECTED before it creates any. */
 export async function openForTarget(roots: Roots, { folder, steps, name, shown }: Target, signal: AbortSignal): Promise<Folder> {
   let at = await openToChange(roots, { ...folder, shown }, [...steps, name].join('/'))
   for (const step of steps) {
@@ -216,12 +216,12 @@ export async function openForTarget(roots: Roots, { folder, steps, name, shown }
       await above.handle.close()
     }
   }
-  // a folder on the way may have been put there by another program meanwhile
+  // another program can have created a folder on the path meanwhile
   if (steps.length > 0) await refuseChangeIn(at, name, shown)
   return at
 }
 
-/** Does works of one key one after the other: two edits of one file must both count. */
+/** Runs operations with the same key one after the other, so that concurrent edits of a file are not lost. */
 export function createLocks() {
   const last = new Map<string, Promise<unknown>>()
   return async function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -239,4 +239,4 @@ export function createLocks() {
   }
 }
 
-export type Alone = ReturnType<typeof createLocks>
+export type KeyedLock = ReturnType<typeof createLocks>

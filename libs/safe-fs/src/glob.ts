@@ -2,12 +2,12 @@ import { messageOf } from '@svc/core'
 import { globInvalid } from './errors.ts'
 
 const LONGEST = 1024
-/** Open braces: each level may multiply the pattern. */
+/** Maximum nesting of braces, because each level can multiply the pattern. */
 const DEEPEST = 5
 
 /**
- * Makes a test of paths from a glob pattern: `*`, `**`, `?`, `[a-z]`, `{a,b}`, `\` before a plain character. Without a slash it is about names, in
- * whatever folder. Takes time in proportion to the path whatever the pattern says (RE2): patterns come from models. Throws GLOB_INVALID.
+ * Compiles a glob pattern: `*`, `**`, `?`, `[a-z]`, `{a,b}`, `\` before a plain character. A pattern without a slash matches
+ * names in any folder. Matching takes linear time (RE2), because patterns come from models. Throws GLOB_INVALID.
  */
 export async function compileGlob(pattern: string): Promise<(path: string) => boolean> {
   if (pattern.length > LONGEST) throw globInvalid(pattern, `it is longer than ${LONGEST} characters`)
@@ -30,17 +30,17 @@ function sourceOf(glob: string, pattern: string): string {
   for (let at = 0; at < glob.length; ) {
     const rest = glob.slice(at)
     const [token, translated] = tokenOf(rest, at === 0 || (depth > 0 ? /[/{,]/ : /\//).test(glob[at - 1]!), depth)
-    if (token === '{' && ++depth > DEEPEST) throw globInvalid(pattern, 'its braces are too deep')
+    if (token === '{' && ++depth > DEEPEST) throw globInvalid(pattern, 'its braces are nested too deeply')
     if (token === '}' && depth > 0) depth--
-    if (token === '[') throw globInvalid(pattern, 'a [ is never closed')
+    if (token === '[') throw globInvalid(pattern, 'a [ is not closed')
     source += translated
     at += token.length
   }
-  if (depth > 0) throw globInvalid(pattern, 'a { is never closed')
+  if (depth > 0) throw globInvalid(pattern, 'a { is not closed')
   return source
 }
 
-/** What begins with `form` means `source` in RE2, anywhere or only in one place: where a name begins, or within braces. The first that fits counts. */
+/** Text that matches `form` becomes `source` in RE2: anywhere, at the start of a name, or within braces. The first match counts. */
 interface Token {
   readonly form: RegExp
   readonly source: string | ((found: RegExpExecArray) => string)
@@ -61,7 +61,7 @@ const TOKENS: readonly Token[] = [
   { form: /^,/, source: '|', where: 'braces' },
 ]
 
-/** The next piece of a pattern and what it says in RE2. */
+/** The next token of a pattern and its RE2 source. */
 function tokenOf(rest: string, begins: boolean, depth: number): [token: string, source: string] {
   for (const { form, source, where } of TOKENS) {
     const found = where === undefined || (where === 'begins' ? begins : depth > 0) ? form.exec(rest) : null

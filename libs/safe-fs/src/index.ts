@@ -1,11 +1,11 @@
 export {
   exists,
   fromSystem,
-  inWords,
+  withPathErrors,
   invalidPath,
   isDirectory,
   isNoDirectory,
-  isOurs,
+  isPathError,
   isProtected,
   isSpecial,
   missing,
@@ -14,7 +14,7 @@ export {
 } from './errors.ts'
 export { compileGlob } from './glob.ts'
 export {
-  type Alone,
+  type KeyedLock,
   claim,
   type Content,
   createLocks,
@@ -32,13 +32,13 @@ export {
 export {
   GIT_NAMES,
   isGitFolder,
-  placesOfAll,
+  resolveProtectedPaths,
   PROTECTED_NAMES,
-  type ProtectedPlace,
-  protectedPlaces,
+  type ProtectedEntry,
+  protectedEntries,
   type ProtectedView,
   refuseMoveOf,
   refuseName,
 } from './protected.ts'
-export { openRoots, type Place, realOf, type Root, type Roots, type RootsOptions, type Target } from './roots.ts'
-export { newTally, type Visit, walk, type WalkLimits, type WalkTally } from './walk.ts'
+export { openRoots, type ResolvedPath, realOf, type Root, type Roots, type RootsOptions, type Target } from './roots.ts'
+export { newWalkStats, type Visit, walk, type WalkLimits, type WalkStats } from './walk.ts'

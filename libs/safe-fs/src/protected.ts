@@ -4,10 +4,13 @@ import { CONFIG_FILES, type SlotView } from '@svc/core'
 import type { ProtectedPaths } from '@svc/core/contracts'
 import { isProtected } from './errors.ts'
 
-/** The protected paths of a host, as the slot holds them now. */
+/** The current protected paths of a host. */
 export type ProtectedView = SlotView<ProtectedPaths>
 
-/** Paths of configuration below any folder, for those who cannot match names: svc looks for it in the folder it is started in. */
+/**
+ * Paths of configuration files relative to any folder, for sandboxes that cannot match names. svc reads the configuration of its
+ * working directory.
+ */
 export const PROTECTED_NAMES: readonly string[] = [
   ...CONFIG_FILES,
   ...['ts', 'mts', 'js', 'mjs', 'cjs', 'json', 'yaml', 'yml'].map(end => `.config/config.${end}`),
@@ -16,21 +19,21 @@ export const PROTECTED_NAMES: readonly string[] = [
 const CONFIGURATION = /(^|\/)(svc\.config\.([cm]?[jt]s|json|ya?ml)|\.config\/config\.([cm]?[jt]s|json|ya?ml)|svc-plugins\.lock)$/i
 const GIT = /(^|\/)(\.git(config)?|\.config\/git)(\/|$)/i
 
-/** What git runs, or takes as settings, of a git folder; what lies in `modules` and `worktrees` has settings of its own. */
+/** Entries of a git folder that git runs or reads as settings. Those in `modules` and `worktrees` have their own settings. */
 export const GIT_NAMES: readonly string[] = ['hooks', 'config', 'config.worktree', 'commondir', 'modules', 'worktrees']
 
-/** Whether git takes a folder with these names in it for a repository, whatever it is called: bare ones, and those that a `.git` file leads to. */
+/** Whether git treats a folder with these entries as a repository, whatever its name: bare repositories, and targets of a `.git` file. */
 export const isGitFolder = (names: readonly string[]): boolean => ['HEAD', 'objects', 'refs'].every(name => names.includes(name))
 
-/** Refuses what lies in a git folder that is not called `.git`. Throws PATH_PROTECTED. */
+/** Refuses paths in a git folder with another name than `.git`. Throws PATH_PROTECTED. */
 async function refuseInGitFolder(real: string, shown: string): Promise<void> {
   for (let at = dirname(real); at !== dirname(at); at = dirname(at))
     if (isGitFolder(await readdir(at).catch(() => []))) throw ofGit(shown)
 }
 
 /**
- * Refuses to move a folder with something in it that its name protects, where it is or where it would be: a repository would be replaced with another one.
- * `folder` is its path now, `from` and `to` are the two as they are told. Throws PATH_PROTECTED.
+ * Refuses to move a folder with entries that are protected by name, before or after the move. Otherwise a repository could be
+ * replaced. `folder` is its current path, `from` and `to` are displayed paths. Throws PATH_PROTECTED.
  */
 export async function refuseMoveOf(folder: string, from: string, to: string, signal: AbortSignal): Promise<void> {
   const entries = await readdir(folder, { withFileTypes: true })
@@ -44,51 +47,51 @@ export async function refuseMoveOf(folder: string, from: string, to: string, sig
   }
 }
 
-const ofGit = (shown: string) => isProtected(shown, 'belongs to git itself: it may be read, not changed')
+const ofGit = (shown: string) => isProtected(shown, 'belongs to git and is read-only')
 
-/** Refuses a path whose name alone makes a program run it: the configuration of svc, hooks and settings of git. Throws PATH_PROTECTED. */
+/** Refuses names that programs execute or read as settings: the configuration of svc, and hooks and settings of git. Throws PATH_PROTECTED. */
 export function refuseName(path: string, shown: string): void {
-  if (CONFIGURATION.test(path)) throw isProtected(shown, 'is the configuration of svc: it may be read, not changed')
+  if (CONFIGURATION.test(path)) throw isProtected(shown, 'is the configuration of svc and is read-only')
   if (GIT.test(path)) throw ofGit(shown)
 }
 
 /**
- * Refuses to change what lies at a path without links: a protected path, something in one, or a folder that holds one. Throws PATH_PROTECTED.
- * Links are looked up anew at each call, because a program in a sandbox may have changed them.
+ * Refuses to change a path without links that is protected, inside a protected path, or contains one. Throws PATH_PROTECTED.
+ * Resolves links at each call, because a sandboxed program can change them.
  */
 export async function refuseChange(view: ProtectedView | undefined, real: string, shown: string): Promise<void> {
   refuseName(real, shown)
   await refuseInGitFolder(real, shown)
   const changed = folded(real)
-  for (const { place, owner, hint } of await protectedPlaces(view)) {
+  for (const { place, owner, hint } of await protectedEntries(view)) {
     const kept = folded(place)
-    const rule = `${owner}: tools may read it, not change it${hint === undefined ? '' : ` (the operator: ${hint})`}`
+    const rule = `${owner}, and is read-only for tools${hint === undefined ? '' : ` (operator: ${hint})`}`
     if (isIn(changed, kept)) throw isProtected(shown, `belongs to ${rule}`)
-    if (isIn(kept, changed)) throw isProtected(shown, `holds what belongs to ${rule}`)
+    if (isIn(kept, changed)) throw isProtected(shown, `contains a path that belongs to ${rule}`)
   }
 }
 
-/** Whom the protected path belongs to that a path without links is, or lies in; `undefined` where it lies in none. */
+/** The owner of the protected path that contains a path without links; `undefined` if there is none. */
 export async function ownerOf(view: ProtectedView | undefined, real: string): Promise<string | undefined> {
-  return (await protectedPlaces(view)).find(({ place }) => isIn(folded(real), folded(place)))?.owner
+  return (await protectedEntries(view)).find(({ place }) => isIn(folded(real), folded(place)))?.owner
 }
 
-/** A path without links that must stay as it is. */
-export interface ProtectedPlace {
+/** A protected path without links. */
+export interface ProtectedEntry {
   readonly place: string
   readonly owner: string
   readonly hint?: string
-  /** Whether it is a link on the way to a protected path: with another one in its stead the path would mean something else. */
+  /** Whether it is a link on the path to a protected path. Replacing the link would change the target. */
   readonly isLink: boolean
 }
 
-/** Where all protected paths lie now. */
-export async function protectedPlaces(view: ProtectedView | undefined): Promise<readonly ProtectedPlace[]> {
-  return placesOfAll([...(view?.entries() ?? [])].map(([, one]) => one))
+/** The current locations of all protected paths. */
+export async function protectedEntries(view: ProtectedView | undefined): Promise<readonly ProtectedEntry[]> {
+  return resolveProtectedPaths([...(view?.entries() ?? [])].map(([, one]) => one))
 }
 
-/** The same for paths that are in no slot. */
-export async function placesOfAll(given: readonly ProtectedPaths[]): Promise<readonly ProtectedPlace[]> {
+/** The same for given paths. */
+export async function resolveProtectedPaths(given: readonly ProtectedPaths[]): Promise<readonly ProtectedEntry[]> {
   const known = new Map<string, Promise<string | undefined>>()
   const look = (path: string) => {
     const target = known.get(path) ?? readlink(path).catch(() => undefined)
@@ -102,14 +105,14 @@ export async function placesOfAll(given: readonly ProtectedPaths[]): Promise<rea
   return found.flat()
 }
 
-/** As many as Linux follows. */
+/** The link limit of Linux. */
 const MOST_LINKS = 40
 
-/** Each link on the way of a path, and where the path leads in the end, whether there is something or not. */
+/** The links on a path, and its final target, which need not exist. */
 async function placesOf(
   path: string,
   look: (path: string) => Promise<string | undefined>
-): Promise<Pick<ProtectedPlace, 'place' | 'isLink'>[]> {
+): Promise<Pick<ProtectedEntry, 'place' | 'isLink'>[]> {
   const links: string[] = []
   const steps = stepsOf(path)
   let at = '/'
@@ -128,7 +131,7 @@ async function placesOf(
 
 const stepsOf = (path: string) => path.split('/').filter(step => step !== '' && step !== '.')
 
-/** On a file system that ignores case, or the form of a letter, two spellings are one name. */
+/** Normalises a path, because file systems can ignore case and Unicode forms. */
 const folded = (path: string) => path.normalize('NFC').toLowerCase()
 
 const isIn = (path: string, folder: string) => path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)

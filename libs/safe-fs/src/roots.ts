@@ -4,70 +4,70 @@ import { codeOf, svcHome } from '@svc/core'
 import { fromSystem, invalidPath, isNoDirectory, isProtected, missing, outside, rootUnusable } from './errors.ts'
 import { ownerOf, type ProtectedView, refuseChange } from './protected.ts'
 
-/** A folder that tools may use. */
+/** A folder that tools can use. */
 export interface Root {
-  /** As it is written in paths, where there are several. */
+  /** Its name in paths, if there are several roots. */
   readonly label: string
   readonly path: string
   readonly real: string
 }
 
-/** Something that exists within the roots, as far as can be told before it is opened. */
-export interface Place {
-  /** Without links, on this machine: never to be told. */
+/** An existing path within the roots. It is checked again after opening. */
+export interface ResolvedPath {
+  /** The path on this machine, without links. Never reveal it. */
   readonly real: string
-  /** As it is told: relative to the roots. */
+  /** The displayed path, relative to the roots. */
   readonly shown: string
 }
 
-/** Where something lies, or shall lie: a link at the end of the path is the thing itself. */
+/** An existing or new path. A link at its end is not followed. */
 export interface Target {
-  /** The deepest folder on the way that exists. */
-  readonly folder: Place
-  /** Folders on the way that do not exist. */
+  /** The deepest existing folder on the path. */
+  readonly folder: ResolvedPath
+  /** Missing folders on the path. */
   readonly steps: readonly string[]
   readonly name: string
   readonly shown: string
 }
 
-/** Where a target lies on this machine: never to be told. */
+/** The path of a target on this machine. Never reveal it. */
 export const realOf = ({ folder, steps, name }: Target): string => [folder.real, ...steps, name].join('/').replace(/^\/\//, '/')
 
-/** The folders that tools may use. */
+/** The folders that tools can use. */
 export interface Roots {
-  /** What a caller reads of how to write paths. */
+  /** Explains to callers how to write paths. */
   readonly words: string
-  /** The names of the roots, where there are several: then they are the entries of ".". */
+  /** The names of the roots, if there are several. They are the entries of ".". */
   readonly labels: readonly string[]
   readonly all: readonly Root[]
-  /** Finds what exists. Throws PATH_OUTSIDE (also where a link leads out), PATH_MISSING, PATH_INVALID, PATH_UNUSABLE. */
-  find(path: string): Promise<Place>
-  /** Finds where something is or may be put. Throws PATH_PROTECTED for a root besides. */
+  /** Resolves an existing path. Throws PATH_OUTSIDE (also if a link leads out), PATH_MISSING, PATH_INVALID, PATH_UNUSABLE. */
+  find(path: string): Promise<ResolvedPath>
+  /** Resolves an existing or new path. Throws PATH_PROTECTED for a root besides. */
   target(path: string): Promise<Target>
-  /** Whether a path without links lies within a root, and not in what is closed. */
+  /** Whether a path without links is within a root, and not in the closed folder. */
   holds(real: string): boolean
-  /** Whether a path without links is a root or the closed folder, or has one in it: it stays where it is. */
+  /** Whether a path without links is or contains a root or the closed folder, which cannot be moved. */
   stays(real: string): boolean
-  /** The svc home, without links: conversations and tokens lie there. Nothing in it is seen or changed, unless a root lies in it. */
+  /** The svc home, without links. It contains conversations and tokens, so tools cannot access it, except for roots inside it. */
   readonly closed: string
-  /** Whether a path means all the roots, of which there are several. */
+  /** Whether a path means all roots, if there are several. */
   isAll(path: string): boolean
-  /** Refuses to create, replace, rename or remove what lies at a path without links. Throws PATH_PROTECTED. */
+  /** Refuses to create, replace, rename or remove a protected path without links. Throws PATH_PROTECTED. */
   refuseChange(real: string, shown: string): Promise<void>
-  /** Whom the protected path belongs to that a path without links lies in. */
+  /** The owner of the protected path that contains a path without links. */
   ownerOf(real: string): Promise<string | undefined>
 }
 
 export interface RootsOptions {
   readonly home?: string
-  /** What else must stay as it is; without it only names that are protected everywhere do. */
+  /** Protected paths. Without them, only names are protected. */
   readonly protectedPaths?: ProtectedView
 }
 
-/** The most missing folders on the way to a target. */
+/** Maximum number of missing folders on the path of a target. */
 const NEW_FOLDERS = 32
 
-/** Opens folders of the configuration as roots. Throws CONFIG_INVALID for one that is no folder; `where` names the key. */
+/** Opens configured folders as roots. Throws CONFIG_INVALID for missing folders; `where` is the configuration key. */
 export async function openRoots(
   paths: readonly string[],
   where: string,
@@ -101,9 +101,9 @@ export async function openRoots(
     async target(path) {
       const { root, target } = locate(all, path)
       const shown = show(root, target, labels.length > 0)
-      if (target === root.path || target === root.real) throw isProtected(shown, 'is a root of the tools: it stays as it is')
+      if (target === root.path || target === root.real) throw isProtected(shown, 'is a root of the tools and cannot be changed')
       const { real, steps } = await deepest(path, dirname(target), holds)
-      if (steps.length > NEW_FOLDERS) throw invalidPath(path, `more than ${NEW_FOLDERS} folders on the way are missing`)
+      if (steps.length > NEW_FOLDERS) throw invalidPath(path, `more than ${NEW_FOLDERS} folders on the path are missing`)
       const place = {
         folder: { real, shown: show(root, dirname(target), labels.length > 0) },
         steps,
@@ -118,21 +118,21 @@ export async function openRoots(
 
 async function openRoot(path: string, before: readonly Root[], where: string): Promise<Root> {
   const real = await realpath(path).catch(() => Promise.reject(rootUnusable(path, 'does not exist', where)))
-  if (!(await stat(real)).isDirectory()) throw rootUnusable(path, 'is no folder', where)
+  if (!(await stat(real)).isDirectory()) throw rootUnusable(path, 'is not a folder', where)
   const name = basename(real) || 'root'
   const same = before.filter(root => root.label === name || root.label.startsWith(`${name}-`)).length
   return { label: same > 0 ? `${name}-${same + 1}` : name, path, real }
 }
 
-/** Whether a path lies in a folder or is it; both without links. */
+/** Whether a path is a folder or inside it; both without links. */
 export const isInside = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 
-/** Where a written path points, links not looked at: `..` may not leave the root. */
+/** Resolves a path without links. `..` must not leave the root. */
 function locate(roots: readonly Root[], path: string): { root: Root; target: string } {
-  if (path.includes('\0')) throw invalidPath(path, 'it holds a zero byte')
-  // Written to disk it would become another name.
-  if (!path.isWellFormed()) throw invalidPath(path.toWellFormed(), 'it holds half a character')
+  if (path.includes('\0')) throw invalidPath(path, 'it contains a zero byte')
+  // the file system would store another name
+  if (!path.isWellFormed()) throw invalidPath(path.toWellFormed(), 'it contains an unpaired surrogate')
   if (isAbsolute(path)) {
     const target = resolve(path)
     const root = roots.find(one => isInside(one.path, target) || isInside(one.real, target))
@@ -152,7 +152,7 @@ function show(root: Root, target: string, labelled: boolean): string {
   return labelled ? [root.label, inner].filter(Boolean).join(sep) : inner || '.'
 }
 
-/** The deepest folder of a path that exists, and the steps from there. */
+/** The deepest existing folder of a path, and the missing steps below it. */
 async function deepest(
   path: string,
   folder: string,
@@ -178,7 +178,7 @@ const isLink = (path: string): Promise<boolean> =>
     () => false
   )
 
-/** Why a path has no real one. What lies behind a link that leads out stays untold: whether it exists, too. */
+/** Why a path cannot be resolved. Does not reveal whether a target outside the roots exists. */
 async function whyNot(path: string, target: string, holds: (real: string) => boolean, error: unknown): Promise<Error> {
   for (let at = target; at !== dirname(at); at = dirname(at)) {
     const parent = await realpath(dirname(at)).catch(() => undefined)

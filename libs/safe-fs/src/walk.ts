@@ -4,68 +4,73 @@ import { relative } from 'node:path'
 import { createYielder, type Yielder } from '@svc/core'
 import type { Ignore } from 'ignore'
 import { type Folder, openFileIn, openFolder, openFolderIn } from './files.ts'
-import { type Place, type Roots, isInside } from './roots.ts'
+import { type ResolvedPath, type Roots, isInside } from './roots.ts'
 
-/** One thing that a walk comes by. */
+/** An entry that a walk visits. */
 export interface Visit {
-  /** The open folder it lies in: open until the next step of the walk. */
+  /** The open folder that contains it. It stays open until the next step of the walk. */
   readonly folder: Folder
   readonly name: string
-  /** Seen from the start of the walk. */
+  /** Relative to the start of the walk. */
   readonly path: string
-  /** As it is told. */
+  /** The displayed path. */
   readonly shown: string
   readonly type: 'file' | 'directory' | 'link' | 'other'
 }
 
-/** How far a walk may go. */
+/** Limits of a walk. */
 export interface WalkLimits {
   readonly signal: AbortSignal
-  /** Also what ignore files leave out. */
+  /** Whether to include ignored files. */
   readonly ignored: boolean
-  /** The most things it comes by. */
+  /** Maximum number of entries. */
   readonly entries: number
 }
 
-/** What came of a walk; read it when the walk is over. */
-export interface WalkTally {
+/** Counters of a walk. Read them after the walk. */
+export interface WalkStats {
   entries: number
-  /** More than the limit of entries, or folders deeper than a walk goes. */
+  /** Whether the walk reached the limit of entries or depth. */
   cut: boolean
-  /** Folders that could not be opened. */
+  /** Number of unreadable folders. */
   unreadable: number
 }
 
 const DEEPEST = 64
 
 interface Way {
-  /** The closed folder, from the root. */
+  /** The closed folder, relative to the root. */
   readonly closed: string
   readonly limits: WalkLimits
-  readonly tally: WalkTally
-  readonly breath: Yielder
+  readonly tally: WalkStats
+  readonly yielder: Yielder
 }
 interface Step {
   readonly folder: Folder
-  /** From the start. */
+  /** Relative to the start. */
   readonly path: string
-  /** From the root. */
+  /** Relative to the root. */
   readonly inner: string
   readonly shown: string
   readonly rules: readonly Rules[]
   readonly depth: number
 }
 
-export const newTally = (): WalkTally => ({ entries: 0, cut: false, unreadable: 0 })
+export const newWalkStats = (): WalkStats => ({ entries: 0, cut: false, unreadable: 0 })
 
-/** Walks through a directory and all below it, by name, each folder before what is in it. Links are told, never followed; `.git` is left out. */
-export async function* walk(roots: Roots, start: Place, limits: WalkLimits, tally: WalkTally): AsyncGenerator<Visit, void> {
+/** Walks a directory recursively in the order of names, each folder before its contents. Reports links without following them, and skips `.git`. */
+export async function* walk(
+  roots: Roots,
+  start: ResolvedPath,
+  limits: WalkLimits,
+  tally: WalkStats
+): AsyncGenerator<Visit, void> {
   const root = roots.all.filter(one => isInside(one.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
   const inner = relative(root.real, start.real)
   const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)
   await using folder = await openFolder(roots, start)
   const shown = start.shown === '.' ? '' : start.shown
-  const way = { limits, tally, closed: relative(root.real, roots.closed), breath: createYielder(limits.signal) }
+  const way = { limits, tally, closed: relative(root.real, roots.closed), yielder: createYielder(limits.signal) }
   yield* below({ folder, path: '', inner, shown, rules, depth: 0 }, way)
 }
 
@@ -75,7 +80,7 @@ async function* below(step: Step, way: Way): AsyncGenerator<Visit, void> {
   const rules = own ? [...step.rules, own] : step.rules
   for (const entry of found) {
     way.limits.signal.throwIfAborted()
-    if (way.breath.isDue()) await way.breath.take()
+    if (way.yielder.isDue()) await way.yielder.take()
     const { name } = entry
     const type = typeOf(entry)
     const inner = joined(step.inner, name)
@@ -86,7 +91,7 @@ async function* below(step: Step, way: Way): AsyncGenerator<Visit, void> {
   }
 }
 
-/** Goes into the folder `name` of a step, unless somebody took it away. */
+/** Walks the folder `name` of a step, unless it was removed. */
 async function* into(step: Step & { readonly name: string }, way: Way): AsyncGenerator<Visit, void> {
   if (step.depth > DEEPEST) {
     way.tally.cut = true
@@ -101,12 +106,12 @@ async function* into(step: Step & { readonly name: string }, way: Way): AsyncGen
   yield* below({ ...step, folder }, way)
 }
 
-async function entriesOf(folder: Folder, { limits, tally, breath }: Way): Promise<Dirent[]> {
+async function entriesOf(folder: Folder, { limits, tally, yielder }: Way): Promise<Dirent[]> {
   const found: Dirent[] = []
-  // Not readdir: a directory may have millions of entries.
+  // not readdir, because a directory can have millions of entries
   for await (const entry of await opendir(folder.at('.'))) {
     limits.signal.throwIfAborted()
-    if (breath.isDue()) await breath.take()
+    if (yielder.isDue()) await yielder.take()
     if (tally.entries >= limits.entries) {
       tally.cut = true
       break
@@ -117,7 +122,7 @@ async function entriesOf(folder: Folder, { limits, tally, breath }: Way): Promis
   return found.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** What the ignore files say that lie above the start of a walk. */
+/** The rules of ignore files above the start of a walk. */
 async function rulesAbove(roots: Roots, root: string, inner: string): Promise<Rules[]> {
   const rules: Rules[] = []
   const parts = inner === '' ? [] : inner.split('/')
@@ -139,21 +144,21 @@ function typeOf(entry: Dirent): Visit['type'] {
   return entry.isSymbolicLink() ? 'link' : 'other'
 }
 
-/** What an ignore file says, for paths below its folder. */
+/** The rules of an ignore file, for paths below its folder. */
 interface Rules {
-  /** The folder, seen from the root; empty for the root itself. */
+  /** The folder relative to the root; empty for the root. */
   readonly folder: string
   readonly rules: Ignore
 }
 
-/** The files that tell what to leave out; later ones weigh more. */
+/** Ignore files; later ones take precedence. */
 const FILES = ['.gitignore', '.ignore']
 const LARGEST = 32_768
-/** Wild cards in one part of a path, and lines with so many: more would keep the matching of one name busy for long. */
+/** Maximum number of wildcards in a path segment, and of lines with this number. More would make matching slow. */
 const WILD = 3
 const WILD_LINES = 16
 
-/** Reads the ignore files of a folder, if it has any; `path` is the folder seen from the root. */
+/** Reads the ignore files of a folder; `path` is the folder relative to the root. */
 async function readRules(folder: Folder, names: ReadonlySet<string>, path: string): Promise<Rules | undefined> {
   const texts: string[] = []
   for (const name of FILES) if (names.has(name)) texts.push(await textOf(folder, name))
@@ -163,7 +168,7 @@ async function readRules(folder: Folder, names: ReadonlySet<string>, path: strin
   return { folder: path, rules: ignore({ ignorecase: false }).add(lines) }
 }
 
-/** Whether a path from the root is left out: the deepest folder that has a word on it decides. */
+/** Whether a path relative to the root is ignored. The deepest folder with a matching rule decides. */
 function isIgnored(rules: readonly Rules[], path: string, isFolder: boolean): boolean {
   for (const { folder, rules: own } of rules.toReversed()) {
     const inner = folder === '' ? path : path.slice(folder.length + 1)
@@ -179,12 +184,12 @@ async function textOf(folder: Folder, name: string): Promise<string> {
     const { buffer, bytesRead } = await opened.handle.read(Buffer.alloc(LARGEST), 0, LARGEST, 0)
     return buffer.toString('utf8', 0, bytesRead)
   } catch {
-    // A link, a device or what may not be read says nothing.
+    // links, devices and unreadable files contain no rules
     return ''
   }
 }
 
-/** The library matches by backtracking: a few lines of many stars are patterns, many are an attack, and are passed over. */
+/** Drops lines that make matching slow, because the library uses backtracking. */
 function tame(lines: readonly string[]): string[] {
   let wild = 0
   return lines.filter(line => {

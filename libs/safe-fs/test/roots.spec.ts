@@ -7,7 +7,7 @@ import {
   claim,
   compileGlob,
   createLocks,
-  newTally,
+  newWalkStats,
   openFileIn,
   openFolder,
   openFolderIn,
@@ -51,7 +51,7 @@ describe('the svc home within a root', () => {
     for (const path of ['home', 'home/new', 'home/a/b']) expect(await codeOf(roots.target(path)), path).to.equal('PATH_OUTSIDE')
     expect([roots.stays(one.at('root', 'home')), roots.stays(one.at('root', 'b.txt'))]).to.deep.equal([true, false])
     const seen: string[] = []
-    for await (const { shown } of walk(roots, await roots.find('.'), { signal, ignored: true, entries: 100 }, newTally()))
+    for await (const { shown } of walk(roots, await roots.find('.'), { signal, ignored: true, entries: 100 }, newWalkStats()))
       seen.push(shown)
     expect(seen).to.deep.equal(['.keep', 'b.txt', 'link'])
   })
@@ -155,7 +155,7 @@ describe('walk', () => {
       turns++
       if (seen.length < 5) setImmediate(count)
     }
-    for await (const _ of walk(one.roots, await one.roots.find('.'), { signal, ignored: true, entries: 100 }, newTally())) {
+    for await (const _ of walk(one.roots, await one.roots.find('.'), { signal, ignored: true, entries: 100 }, newWalkStats())) {
       if (seen.length === 0) setImmediate(count)
       seen.push(turns)
       // who looks at the names takes its time
@@ -224,7 +224,7 @@ describeWith('git', 'ignore files, compared with git', () => {
       await git('init', '--quiet')
       const theirs = (await git('ls-files', '-z', '--others', '--exclude-standard')).split('\0').filter(Boolean)
       const ours: string[] = []
-      const visits = walk(own.roots, await own.roots.find('.'), { signal, ignored: false, entries: 1000 }, newTally())
+      const visits = walk(own.roots, await own.roots.find('.'), { signal, ignored: false, entries: 1000 }, newWalkStats())
       for await (const { path, type } of visits) if (type === 'file') ours.push(path)
       expect(ours.sort()).to.deep.equal(theirs.sort())
     })

@@ -2,20 +2,20 @@ import { messageOf } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 
 /**
- * What an expression may cost: about half a second at worst, and enough to copy what a node may answer. One unit is a part that is evaluated once, a value
- * that is looked at, or 16 characters; the keys of an object take longer than the items of a list.
+ * Maximum cost of an expression: about half a second, and enough to copy the output of a node. A unit is an evaluated part, a
+ * visited value, or 16 characters. Keys of an object cost more than items of a list.
  */
 const MOST = 3_000_000
 const PER_UNIT = 16
 const PER_KEY = 4
 
-/** What all expressions of one value may cost together: they are evaluated at once. */
+/** Maximum cost of all expressions in a value, which are evaluated together. */
 const MOST_TOGETHER = 2 * MOST
 
 let left = Number.POSITIVE_INFINITY
 let together = Number.POSITIVE_INFINITY
 
-/** Evaluates with a bound. Throws where that did not do, whatever the expression made of it. */
+/** Evaluates with a cost limit. Throws if it was exceeded, even if the expression caught the error. */
 export function bounded<T>(evaluate: () => T): T {
   const most = Math.min(MOST, together)
   left = most
@@ -31,7 +31,7 @@ export function bounded<T>(evaluate: () => T): T {
   }
 }
 
-/** Evaluates what holds many expressions with one bound for all. */
+/** Evaluates several expressions with a common cost limit. */
 export function boundedTogether<T>(evaluate: () => T): T {
   together = MOST_TOGETHER
   try {
@@ -41,41 +41,41 @@ export function boundedTogether<T>(evaluate: () => T): T {
   }
 }
 
-const TOO_LONG = 'it takes too long: it looks at too much'
+const TOO_LONG = 'it takes too long: it visits too many values'
 const tooLong = () => new RangeError(TOO_LONG)
-/** Whether an error says that. */
+/** Whether an error reports an exceeded cost limit. */
 export const isTooLong = (error: unknown) => messageOf(error) === TOO_LONG
 
-/** One more thing was done. Throws when it was too much. */
+/** Adds to the cost. Throws if the limit is exceeded. */
 export function spend(units: number): void {
   left -= units
   if (left < 0) throw tooLong()
 }
 
-/** The same, and answers whether there is something left. */
+/** Adds to the cost, and returns whether the limit is not exceeded. */
 export function go(units: number): boolean {
   left -= units
   return left >= 0
 }
 
-/** What a text costs. */
+/** The cost of a text. */
 export const textCost = (text: string) => 1 + text.length / PER_UNIT
 
-/** Pays for looking at a value as such: its text, its keys. */
+/** Adds the cost of a value without its children: its text, or its keys. */
 export function payFlat(value: unknown): void {
   if (typeof value === 'string') return spend(textCost(value))
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return spend(1 + PER_KEY * Object.keys(value).length)
   spend(1)
 }
 
-/** Pays for looking at a value whole. */
+/** Adds the cost of a value with its children. */
 export function payDeep(value: unknown): void {
   payFlat(value)
   if (typeof value !== 'object' || value === null) return
   for (const one of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) payDeep(one)
 }
 
-/** What an expression answers, as JSON has it: integers are numbers, points in time ISO 8601, bytes base64, an optional its value or null. */
+/** Converts the result of an expression to JSON: integers to numbers, timestamps to ISO 8601, bytes to base64, optionals to their value or null. */
 export function toJson(value: unknown): Json {
   if (value === null || value === undefined) return null
   spend(typeof value === 'string' ? textCost(value) : 1)
@@ -95,7 +95,7 @@ export function toJson(value: unknown): Json {
 const isOptional = (value: object): value is { hasValue(): boolean; value(): unknown } =>
   'hasValue' in value && typeof value.hasValue === 'function'
 
-/** Most lists and objects come from a run as they are: those are not copied. */
+/** Returns unchanged lists and objects without a copy, because most values need no conversion. */
 function listOf(list: readonly unknown[]): Json {
   const made = list.map(toJson)
   return made.every((one, at) => one === list[at]) ? (list as Json) : made

@@ -1,11 +1,11 @@
 import { type SchemaProblem, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 import { pattern } from './patterns.ts'
-import type { Wrong } from './schemas.ts'
+import type { ValueProblem } from './schemas.ts'
 import { holdsExpression } from './template.ts'
 
 type Tree = Readonly<Record<string, unknown>>
 
-/** A pattern that cannot be linear makes the schema one that nothing is said of. */
+/** Patterns that cannot run in linear time throw, and then the schema is not checked. */
 const regExp = Object.assign(linear, { code: 'linear' })
 
 function linear(text: string) {
@@ -13,17 +13,17 @@ function linear(text: string) {
   return { test: (value: string) => made.test(value), toString: () => text }
 }
 
-/** What surely does not fit a schema, whatever the expressions in a value will answer. */
-export const callFaults = (root: Tree, value: Tree): Wrong[] => [...new Fitting(root).faults(root, value, [])].map(wrongOf)
+/** Values that violate a schema, whatever the expressions in them return. */
+export const callFaults = (root: Tree, value: Tree): ValueProblem[] => [...new Fitting(root).faults(root, value, [])].map(wrongOf)
 
-function wrongOf({ keys, message, keyword, nearest, allowed = [] }: SchemaProblem): Wrong {
+function wrongOf({ keys, message, keyword, nearest, allowed = [] }: SchemaProblem): ValueProblem {
   if (keyword !== 'unknown') return { keys, message }
   const names = allowed.slice(0, 20).join(', ')
-  const hint = nearest ? `did you mean "${nearest}"?` : names && `it has ${names}`
+  const hint = nearest ? `did you mean "${nearest}"?` : names && `Use one of: ${names}`
   return { keys, message, ...(hint ? { hint } : {}) }
 }
 
-/** Goes down a value and its schema: what is constant is checked as a whole, of the rest only what no expression can change. */
+/** Checks a value against a schema. Constant parts are checked completely, others only for what no expression can change. */
 class Fitting {
   readonly #root: Tree
 
@@ -55,21 +55,21 @@ function propertyOf({ properties, patternProperties, additionalProperties }: Tre
   return patternProperties === undefined ? additionalProperties : undefined
 }
 
-/** One that cannot be compiled says nothing here: what is called with it tells when it is called. */
+/** A schema that cannot be compiled is not checked here. The call reports it. */
 function faultsOf(check: Schema | undefined, value: unknown): SchemaProblem[] {
   try {
-    // defaults are filled in
+    // clone, because the check fills in defaults
     return check?.check(structuredClone(value)) ?? []
   } catch {
     return []
   }
 }
 
-/** Compiled once for each part of a schema, as long as that is there: a definition has thousands of nodes. */
+/** Caches compiled parts of schemas, because a definition has thousands of nodes. */
 const wholes = new WeakMap<Tree, WeakMap<Tree, Schema>>()
 const outsides = new WeakMap<Tree, Schema>()
 
-/** References that mean something else where a part of the schema stands alone. */
+/** References that resolve differently in a part of the schema. */
 const ELSEWHERE = /"\$(?:ref|dynamicRef|recursiveRef)":"(?!#\/(?:\$defs|definitions)\/)|"\$id":"/
 
 function wholeOf(root: Tree, part: Tree): Schema | undefined {
@@ -82,7 +82,7 @@ function wholeOf(root: Tree, part: Tree): Schema | undefined {
   return check
 }
 
-/** A schema as far as it is about which keys there are, and how many, not what they hold. */
+/** A schema reduced to the existence and number of keys, without their values. */
 function outsideOf(part: Tree): Schema {
   const made = outsides.get(part) ?? schema(outside(part), { regExp })
   outsides.set(part, made)
@@ -100,7 +100,7 @@ function outside(part: Tree): JsonSchema {
   }
 }
 
-/** A key that has a default is there. */
+/** Keeps the default of a key, so that the key counts as present. */
 const defaultAlone = ([key, one]: readonly [string, unknown]) =>
   [key, isTree(one) && 'default' in one ? { default: one.default } : true] as const
 

@@ -1,31 +1,31 @@
 import { isTree, nearest } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
-import { checkNode, checkTemplates, type Standing } from './check-node.ts'
+import { checkNode, checkTemplates, type PlacedNode } from './check-node.ts'
 import { type Check, DEEPEST, graphIn, type Keys, outputOf } from './check.ts'
 import { END } from './graph.ts'
-import { ERROR, namesAt, type Place, placeOf } from './places.ts'
-import type { Known } from './schemas.ts'
+import { ERROR, namesAt, type GraphScope, graphScope } from './places.ts'
+import type { ValueSchema } from './schemas.ts'
 import { GRAPH_SHAPE, NODE_NAME } from './shape.ts'
 import { holdsExpression } from './template.ts'
 
-type Vars = ReadonlyMap<string, Known>
+type Vars = ReadonlyMap<string, ValueSchema>
 
-/** A graph within: where it stands, and what its expressions have from there. */
+/** A nested graph: its position, and the variables of its expressions. */
 interface Within {
   readonly keys: Keys
   readonly vars: Vars
-  readonly outer?: Place['outer']
+  readonly outer?: GraphScope['outer']
   readonly depth: number
-  /** A node that stands for its graph: it has no name of its own. */
+  /** Whether the graph is a single node without a name. */
   readonly isNode?: boolean
 }
 
-/** A graph with all that is in it. */
+/** Checks a graph recursively. */
 export function checkGraph(check: Check, graph: Graph, within: Within): void {
   const { keys, vars, outer, depth } = within
-  if (depth > DEEPEST) return check.notes.add(keys, `has more than ${DEEPEST} bodies within each other`)
-  const outputs = (name: string) => outputOf(check.ground, graph.nodes[name]?.type)
-  const place = placeOf(graph, { vars, outputOf: outputs, ...(outer ? { outer } : {}) })
+  if (depth > DEEPEST) return check.notes.add(keys, `has more than ${DEEPEST} nested bodies`)
+  const outputs = (name: string) => outputOf(check.context, graph.nodes[name]?.type)
+  const place = graphScope(graph, { vars, outputOf: outputs, ...(outer ? { outer } : {}) })
   if (!within.isNode) checkGraphWays(check, place, keys)
   for (const [name, node] of Object.entries(graph.nodes)) {
     const at = within.isNode ? keys : [...keys, 'nodes', name]
@@ -35,9 +35,9 @@ export function checkGraph(check: Check, graph: Graph, within: Within): void {
     checkTemplates(check, graph.result, [...keys, 'result'], namesAt(place, 'afterwards'))
 }
 
-function checkInGraph(check: Check, standing: Standing, depth: number): void {
+function checkInGraph(check: Check, standing: PlacedNode, depth: number): void {
   const { node } = standing
-  const type = typeof node.type === 'string' ? check.ground.typeOf(node.type) : undefined
+  const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   checkNode(check, standing)
   checkWays(check, type, standing)
   if (type) checkHasBodies(check, type, standing)
@@ -53,10 +53,10 @@ const bodiesIn = (node: NodeDefinition): (readonly [Keys, unknown])[] => [
   ...(isTree(node.bodies) ? Object.entries(node.bodies).map(([name, body]) => [['bodies', name], body] as const) : []),
 ]
 
-/** It runs after all of its graph: every output of it may be there. */
-function checkCompensation(check: Check, { place, node, keys }: Standing, depth: number): void {
-  const vars = new Map<string, Known>([...place.vars, ['output', outputOf(check.ground, node.type)], ['error', ERROR]])
-  const everything: Place = { ...place, flow: { ...place.flow, leads: () => undefined } }
+/** A compensation runs after its graph, so it can use every output. */
+function checkCompensation(check: Check, { place, node, keys }: PlacedNode, depth: number): void {
+  const vars = new Map<string, ValueSchema>([...place.vars, ['output', outputOf(check.context, node.type)], ['error', ERROR]])
+  const everything: GraphScope = { ...place, flow: { ...place.flow, leads: () => undefined } }
   checkBody(check, node.compensate, {
     keys: [...keys, 'compensate'],
     vars,
@@ -66,7 +66,7 @@ function checkCompensation(check: Check, { place, node, keys }: Standing, depth:
 }
 
 function checkBody(check: Check, body: unknown, within: Within): void {
-  // what is no object is told by the shape of its node
+  // the shape of the node reports values that are not objects
   if (!isTree(body)) return
   const isNode = !('nodes' in body)
   if (!isNode)
@@ -78,54 +78,54 @@ function checkBody(check: Check, body: unknown, within: Within): void {
   if (graph) checkGraph(check, graph, { ...within, isNode })
 }
 
-/** So that defaults are not written into what was given. */
+/** Copies the object, so that the check does not add defaults to it. */
 const shallow = (body: object) => ({ ...body })
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
-function checkHasBodies({ notes }: Check, { body }: WorkflowNode, { node, keys }: Standing): void {
+function checkHasBodies({ notes }: Check, { body }: WorkflowNode, { node, keys }: PlacedNode): void {
   if (body === 'do' && node.do === undefined)
-    notes.add([...keys, 'do'], `is missing: a ${node.type} has a body`, 'write do: with a node, or with a graph')
+    notes.add([...keys, 'do'], `is required: a ${node.type} has a body`, 'Write do: with a node or a graph')
   if (body === 'bodies' && node.bodies === undefined)
-    notes.add([...keys, 'bodies'], `is missing: a ${node.type} has bodies`, 'write bodies: with a node or a graph by each name')
+    notes.add([...keys, 'bodies'], `is required: a ${node.type} has bodies`, 'Write bodies: with a node or a graph for each name')
   if (body !== 'do' && node.do !== undefined)
-    notes.add([...keys, 'do'], `a ${node.type} has no such body`, body === 'bodies' ? 'write bodies: { <name>: … }' : undefined)
+    notes.add([...keys, 'do'], `is not a key of a ${node.type}`, body === 'bodies' ? 'Write bodies: { <name>: … }' : undefined)
   if (body !== 'bodies' && node.bodies !== undefined)
-    notes.add([...keys, 'bodies'], `a ${node.type} has no bodies`, body === 'do' ? 'write do' : undefined)
+    notes.add([...keys, 'bodies'], `is not a key of a ${node.type}`, body === 'do' ? 'Write do' : undefined)
   for (const name of isTree(node.bodies) ? Object.keys(node.bodies) : [])
     if (!NAME.test(name))
-      notes.add([...keys, 'bodies', name], `"${name}" is no name for a body`, 'write letters, digits, _ and -')
+      notes.add([...keys, 'bodies', name], `"${name}" is not a valid body name`, 'Use letters, digits, _ and -')
 }
 
 type Named = Graph & { readonly name: string }
 
-/** A workflow that a node names. */
+/** A reference from a node to a workflow. */
 interface Call {
   readonly name: string
   readonly keys: Keys
 }
 
-/** A workflow that contains itself, by whatever way, would never end. */
+/** Finds a workflow that contains itself, directly or indirectly, and would never end. */
 export function checkSelf(check: Check, definition: Named): void {
-  const told = new Set<string>()
+  const problemLines = new Set<string>()
   for (const call of callsIn(check, definition, [], 0)) {
-    if (told.has(call.name)) continue
-    told.add(call.name)
+    if (problemLines.has(call.name)) continue
+    problemLines.add(call.name)
     const way = call.name === definition.name ? [call.name] : wayBack(check, call.name, definition.name)
     if (way)
       check.notes.add(
         call.keys,
         `the workflow contains itself: ${[definition.name, ...way].join(' → ')}`,
-        'a cycle of nodes, or a loop, does a thing again'
+        'Use a cycle of nodes or a loop to repeat work'
       )
   }
 }
 
-/** The workflows from one to another that it contains. */
+/** The path from a workflow to a workflow that it contains. */
 function wayBack(check: Check, from: string, to: string): readonly string[] | undefined {
   const ways = new Map<string, readonly string[]>([[from, [from]]])
   for (const [name, way] of ways) {
-    const definition = check.ground.definitionOf?.(name)
+    const definition = check.context.definitionOf?.(name)
     for (const call of definition ? callsIn(check, definition, [], 0) : []) {
       if (call.name === to) return [...way, to]
       if (!ways.has(call.name)) ways.set(call.name, [...way, call.name])
@@ -140,7 +140,7 @@ function* callsIn(check: Check, graph: Graph, keys: Keys, depth: number): Genera
 }
 
 function* callsOf(check: Check, node: NodeDefinition, keys: Keys, depth: number): Generator<Call> {
-  const names = typeof node.type === 'string' ? (check.ground.typeOf(node.type)?.names ?? {}) : {}
+  const names = typeof node.type === 'string' ? (check.context.typeOf(node.type)?.names ?? {}) : {}
   for (const [key, kind] of Object.entries(names)) {
     const value = node[key]
     if (kind === 'workflow' && typeof value === 'string' && !value.includes('${{')) yield { name: value, keys: [...keys, key] }
@@ -160,32 +160,38 @@ function* callsWithin(check: Check, body: unknown, keys: Keys, depth: number): G
 
 const NAMES = new RegExp(NODE_NAME)
 
-/** Names of nodes, where the graph starts, and what no way leads to. */
-function checkGraphWays({ notes }: Check, place: Place, keys: Keys): void {
+/** Checks node names, the start of the graph, and unreachable nodes. */
+function checkGraphWays({ notes }: Check, place: GraphScope, keys: Keys): void {
   const { graph, flow } = place
   for (const name of Object.keys(graph.nodes)) {
     const at = [...keys, 'nodes', name]
     if (!NAMES.test(name))
       notes.add(
         at,
-        `"${name}" is no name for a node`,
-        'write letters, digits and _, no digit first, and no name that objects have: so that expressions can name it'
+        `"${name}" is not a valid node name`,
+        'Use letters, digits and _, not starting with a digit, and no name of an object property such as constructor'
       )
-    else if (name === END) notes.add(at, '"end" cannot be the name of a node', 'it is what ends a way')
+    else if (name === END) notes.add(at, '"end" cannot be the name of a node', 'Rename the node; "end" marks the end of a path')
     else if (!flow.reached.has(name) && flow.reached.size > 0)
-      notes.add(at, `no way leads to "${name}"`, 'name it in a next, a branch or a catch, or take it out')
+      notes.add(at, `"${name}" is unreachable`, 'Refer to it in a next, a branch or a catch, or remove it')
   }
   if (graph.start !== undefined) checkTarget({ notes }, place, graph.start, [...keys, 'start'], false)
 }
 
-function checkTarget({ notes }: Pick<Check, 'notes'>, { graph, names }: Place, to: unknown, keys: Keys, mayEnd = true): void {
+function checkTarget(
+  { notes }: Pick<Check, 'notes'>,
+  { graph, names }: GraphScope,
+  to: unknown,
+  keys: Keys,
+  mayEnd = true
+): void {
   if (typeof to !== 'string' || Object.hasOwn(graph.nodes, to) || (mayEnd && to === END)) return
   const near = nearest(to, mayEnd ? [...names, END] : names)
-  notes.add(keys, `there is no node "${to}" in this graph`, near ? `did you mean "${near}"?` : undefined)
+  notes.add(keys, `node "${to}" does not exist in this graph`, near ? `did you mean "${near}"?` : undefined)
 }
 
-/** Where the ways from a node lead. */
-function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, keys }: Standing): void {
+/** Checks the edges of a node. */
+function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, keys }: PlacedNode): void {
   checkTarget(check, place, node.next, [...keys, 'next'])
   checkTarget(check, place, node.catch, [...keys, 'catch'])
   const branches = isTree(node.branches) ? node.branches : undefined
@@ -194,27 +200,27 @@ function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, 
 }
 
 interface Branches {
-  readonly node: Standing['node']
+  readonly node: PlacedNode['node']
   readonly keys: Keys
   readonly branches: object | undefined
 }
 
 function checkBranches({ notes }: Check, type: WorkflowNode, { node, keys, branches }: Branches): void {
   const at = [...keys, 'branches']
-  if (type.branches === undefined && branches) return notes.add(at, `a ${node.type} answers no branch`, 'write next')
+  if (type.branches === undefined && branches) return notes.add(at, `a ${node.type} returns no branch`, 'Write next instead')
   const answered = answeredBy(type, node)
   if (!answered || (type.branches === 'any' && !branches)) return
   const { needed, all } = answered
   for (const branch of Object.keys(branches ?? {})) {
     if (all.includes(branch)) continue
     const near = nearest(branch, all)
-    const hint = all.length === 0 ? 'write next' : `it answers ${all.join(', ')}`
-    notes.add([...at, branch], `a ${node.type} never answers "${branch}"`, near ? `did you mean "${near}"?` : hint)
+    const hint = all.length === 0 ? 'Write next instead' : `Use one of: ${all.join(', ')}`
+    notes.add([...at, branch], `a ${node.type} never returns "${branch}"`, near ? `did you mean "${near}"?` : hint)
   }
   const missing = needed.filter(branch => !branches || !Object.hasOwn(branches, branch))
-  // an end that is written is meant, but only where there are no branches beside it
+  // an explicit `next: end` counts only without branches
   const goesOn = node.next !== undefined && (node.next !== END || !branches)
-  if (missing.length > 0 && !goesOn) notes.add(at, `leads nowhere for ${missing.join(', ')}`, hintOf(missing))
+  if (missing.length > 0 && !goesOn) notes.add(at, `has no target for ${missing.join(', ')}`, hintOf(missing))
 }
 
 interface Answered {
@@ -222,7 +228,7 @@ interface Answered {
   readonly all: readonly string[]
 }
 
-/** The branches that a node answers with its settings; undefined where only its run knows. */
+/** The branches that a node can return with its settings; undefined if only the run knows. */
 function answeredBy({ branches, answers = [] }: WorkflowNode, node: NodeDefinition): Answered | undefined {
   if (branches !== 'any') return branches && { needed: branches, all: branches }
   const decisive = answers.flatMap(({ having = {}, listed }) => [
@@ -241,4 +247,4 @@ function answeredBy({ branches, answers = [] }: WorkflowNode, node: NodeDefiniti
 }
 
 const hintOf = (missing: readonly string[]) =>
-  `write branches: { ${missing.map(branch => `${branch}: <node>`).join(', ')} }, with end where the way ends`
+  `Write branches: { ${missing.map(branch => `${branch}: <node>`).join(', ')} }, with end for the end of a path`

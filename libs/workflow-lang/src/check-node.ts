@@ -3,24 +3,24 @@ import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import { callFaults } from './check-call.ts'
 import type { Check, Keys, NameKind } from './check.ts'
 import { NODE_KEYS } from './graph.ts'
-import { namesAt, type Place } from './places.ts'
-import type { Known } from './schemas.ts'
+import { namesAt, type GraphScope } from './places.ts'
+import type { ValueSchema } from './schemas.ts'
 import { NODE_PROPERTIES, NODE_SHAPE, nodeShape, settingsOfType } from './shape.ts'
 import { expressionsIn, holdsExpression, templateFault } from './template.ts'
 import { type Expected, expressionFaults, type Names } from './typed.ts'
 
-/** A node where it stands. */
-export interface Standing {
-  readonly place: Place
+/** A node and its position. */
+export interface PlacedNode {
+  readonly place: GraphScope
   readonly name: string
   readonly node: NodeDefinition
   readonly keys: Keys
 }
 
-/** What a node says for itself; its ways and bodies are the graph's. */
-export function checkNode(check: Check, standing: Standing): void {
+/** Checks a node without its edges and bodies. */
+export function checkNode(check: Check, standing: PlacedNode): void {
   const { node, keys } = standing
-  const type = typeof node.type === 'string' ? check.ground.typeOf(node.type) : undefined
+  const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   if (typeof node.type === 'string' && !type) unknownType(check, node.type, keys)
   checkShape(check, type, node, keys)
   if (type) {
@@ -32,16 +32,16 @@ export function checkNode(check: Check, standing: Standing): void {
 
 const settingsIn = (node: NodeDefinition) => Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
 
-function unknownType({ ground, notes }: Check, type: string, keys: Keys): void {
-  const near = nearest(type, ground.types())
+function unknownType({ context, notes }: Check, type: string, keys: Keys): void {
+  const near = nearest(type, context.types())
   notes.add(
     [...keys, 'type'],
-    `there is no type of node "${type}"`,
-    near ? `did you mean "${near}"?` : `there are ${ground.types().join(', ')}`
+    `unknown node type "${type}"`,
+    near ? `did you mean "${near}"?` : `Use one of: ${context.types().join(', ')}`
   )
 }
 
-/** The parts of a setting that an expression makes when it runs are not held against its schema. */
+/** Checks the shape of a node. Parts of settings that come from expressions are not checked. */
 function checkShape({ notes }: Check, type: WorkflowNode | undefined, node: NodeDefinition, keys: Keys): void {
   const shape = type ? nodeShape(type) : NODE_SHAPE
   const settings = type ? settingsOfType(type) : {}
@@ -57,7 +57,7 @@ function checkShape({ notes }: Check, type: WorkflowNode | undefined, node: Node
 
 const unknownHint = ({ keyword, keys }: { readonly keyword: string; readonly keys: readonly string[] }, settings: object) =>
   keyword === 'unknown' && keys.length === 1 && Object.keys(settings).length > 0
-    ? { hint: `its own keys are ${Object.keys(settings).join(', ')}` }
+    ? { hint: `Use one of its settings: ${Object.keys(settings).join(', ')}` }
     : {}
 
 function isMade(
@@ -76,20 +76,20 @@ function isMade(
   return key !== undefined && holdsExpression(value)
 }
 
-/** How the schema of a setting says that it is an expression. */
+/** The keywords by which the schema of a setting marks an expression. */
 interface SettingSchema {
   readonly expression?: string
   readonly late?: boolean
 }
-const settingOf = (known: Known): SettingSchema => (typeof known === 'object' ? known : {})
-const isExpression = (known: Known) => settingOf(known).expression !== undefined
+const settingOf = (known: ValueSchema): SettingSchema => (typeof known === 'object' ? known : {})
+const isExpression = (known: ValueSchema) => settingOf(known).expression !== undefined
 
-const LATE: ReadonlyMap<string, Known> = new Map<string, Known>([
+const LATE: ReadonlyMap<string, ValueSchema> = new Map<string, ValueSchema>([
   ['results', { type: 'array' }],
   ['last', undefined],
 ])
 
-function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: Standing): void {
+function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: PlacedNode): void {
   const settings = settingsOfType(type)
   const early = namesAt(place, { node: name })
   const late = Object.values(settings).some(one => settingOf(one).late) ? namesAt(place, { node: name }, LATE) : early
@@ -104,7 +104,7 @@ function checkSettings(check: Check, type: WorkflowNode, { place, name, node, ke
 
 const expectedOf = (word: string): Expected => (word === 'bool' || word === 'list' ? word : 'any')
 
-/** What settings name must be there; what an expression names is known only when it runs. */
+/** Checks that names in settings exist. Names from expressions are only known at run time. */
 function checkNames(check: Check, { names = {} }: WorkflowNode, node: NodeDefinition, keys: Keys): void {
   for (const [key, word] of Object.entries(names)) {
     const kind = word === 'tools' ? 'tool' : word
@@ -116,34 +116,35 @@ function checkNames(check: Check, { names = {} }: WorkflowNode, node: NodeDefini
   }
 }
 
-function checkName({ ground, notes }: Check, kind: NameKind, name: string, keys: Keys): void {
-  if (ground.has(kind, name)) return
-  const known = ground.names?.(kind) ?? []
+function checkName({ context, notes }: Check, kind: NameKind, name: string, keys: Keys): void {
+  if (context.has(kind, name)) return
+  const known = context.names?.(kind) ?? []
   const near = nearest(name, known)
-  notes.add(keys, `there is no ${kind} "${name}"`, near ? `did you mean "${near}"?` : (LISTS[kind] ?? oneOf(known)))
+  notes.add(keys, `${kind} "${name}" does not exist`, near ? `did you mean "${near}"?` : (LISTS[kind] ?? oneOf(known)))
 }
 
-const oneOf = (names: readonly string[]) => (names.length > 0 ? `one of: ${names.slice(0, 20).join(', ')}` : 'there is none')
+const oneOf = (names: readonly string[]) =>
+  names.length > 0 ? `Use one of: ${names.slice(0, 20).join(', ')}` : `Define the name first; none exists`
 
-/** Commands that tell names; profiles and modes are few. */
+/** Commands that list names. Profiles and modes are few, so the hint lists them. */
 const LISTS: Readonly<Partial<Record<NameKind, string>>> = {
-  tool: '`svc tools list` tells which there are',
-  team: '`svc teams list` tells which there are',
-  workflow: '`svc workflows list` tells which there are',
+  tool: 'Run `svc tools list` to see the tools',
+  team: 'Run `svc teams list` to see the teams',
+  workflow: 'Run `svc workflows list` to see the workflows',
 }
 
 type Settings = Readonly<Record<string, unknown>>
 
 const own = (settings: Settings, key: string) => (Object.hasOwn(settings, key) ? settings[key] : undefined)
 
-/** What a setting calls a named thing with has to fit what that takes, as far as it is written. */
-function checkCalled({ ground, notes }: Check, type: WorkflowNode, node: Settings, keys: Keys): void {
+/** Checks constant arguments in a setting against the schema of the named thing. */
+function checkCalled({ context, notes }: Check, type: WorkflowNode, node: Settings, keys: Keys): void {
   for (const [setting, by] of Object.entries(type.calledWith ?? {})) {
     const [kind, name] = [type.names?.[by], own(node, by)]
     if (kind === undefined || kind === 'tools' || typeof name !== 'string' || name.includes('${{')) continue
-    const takes = ground.takes?.(kind, name, setting)
+    const takes = context.takes?.(kind, name, setting)
     const value = Object.hasOwn(node, setting) ? node[setting] : defaultOf(type, setting)
-    // what is no object is told by the shape of its node
+    // the shape of the node reports values that are not objects
     if (!isTree(takes) || !isTree(value)) continue
     for (const fault of callFaults(takes, value)) notes.note({ ...fault, keys: [...keys, setting, ...fault.keys] })
   }
@@ -154,7 +155,7 @@ function defaultOf(type: WorkflowNode, setting: string): unknown {
   return typeof schema === 'object' ? schema.default : undefined
 }
 
-/** Looks at every expression in a value. */
+/** Checks every expression in a value. */
 export function checkTemplates(check: Check, value: unknown, keys: Keys, names: Names): void {
   if (typeof value === 'string') return checkText(check, value, keys, names)
   if (typeof value !== 'object' || value === null) return
@@ -171,7 +172,7 @@ function checkExpression({ notes }: Check, text: string, keys: Keys, names: Name
   try {
     for (const fault of expressionFaults(text, names, expected)) notes.note({ keys, ...fault })
   } catch (error) {
-    // deeper than the stack
-    notes.add(keys, `"${text.slice(0, 200)}" is no expression: ${codeOf(error) ?? messageOf(error)}`)
+    // nested deeper than the stack
+    notes.add(keys, `"${text.slice(0, 200)}" is not a valid expression: ${codeOf(error) ?? messageOf(error)}`)
   }
 }

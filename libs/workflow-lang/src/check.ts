@@ -1,38 +1,38 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
-import type { Known, Wrong } from './schemas.ts'
+import type { ValueSchema, ValueProblem } from './schemas.ts'
 
-/** What definitions can name besides their own nodes. */
+/** Kinds of names that definitions can use besides their own nodes. */
 export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
 
-/** What definitions are held against. */
-export interface Ground {
+/** The environment that definitions are checked against. */
+export interface CheckContext {
   readonly typeOf: (name: string) => WorkflowNode | undefined
   readonly types: () => readonly string[]
-  /** What is not known yet counts as there. */
+  /** Whether a name exists. Returns true while that is unknown. */
   readonly has: (kind: NameKind, name: string) => boolean
   /** Names of the secrets that are configured. */
   readonly secrets: readonly string[]
-  /** Names that there are, for a hint. */
+  /** Existing names, for hints. */
   readonly names?: (kind: NameKind) => readonly string[]
-  /** What a thing is called with, where that is known: so that what cannot fit is found. */
+  /** The JSON Schema of a setting that a node passes to a named thing, if it is known. */
   readonly takes?: (kind: NameKind, name: string, setting: string) => JsonSchema | undefined
-  /** Another workflow, where it can be had at once: so that one which contains itself is found. */
+  /** A workflow that is already in memory, to find workflows that contain themselves. */
   readonly definitionOf?: (name: string) => WorkflowDefinition | undefined
 }
 
-/** One look at a definition. */
+/** A check of a definition. */
 export interface Check {
-  readonly ground: Ground
+  readonly context: CheckContext
   readonly notes: Notes
 }
 
 export type Keys = readonly string[]
 
-/** Levels of bodies within bodies. */
+/** Maximum nesting of bodies. */
 export const DEEPEST = 20
 
-/** A body as a graph, as far as it is one at all. */
+/** A body as a graph; undefined if it is not one. */
 export function graphIn(body: unknown): Graph | undefined {
   if (!isTree(body)) return undefined
   if (!('nodes' in body)) return { nodes: { do: body as NodeDefinition & typeof body } }
@@ -41,15 +41,15 @@ export function graphIn(body: unknown): Graph | undefined {
   return { ...body, nodes: Object.fromEntries(nodes) } as unknown as Graph
 }
 
-/** What is known of the output of a node of a type. */
-export const outputOf = (ground: Ground, type: unknown): Known =>
-  typeof type === 'string' ? ground.typeOf(type)?.output : undefined
+/** The schema of the output of a node type. */
+export const outputOf = (context: CheckContext, type: unknown): ValueSchema =>
+  typeof type === 'string' ? context.typeOf(type)?.output : undefined
 
-/** More are counted, but not told. */
+/** Maximum number of reported problems. The rest is counted. */
 const MAX_NOTES = 1_000
 const MAX_NOTE_LENGTH = 500
 
-/** Keeps what is wrong. */
+/** Collects problems. */
 export class Notes {
   readonly #lineOf: ((keys: readonly string[]) => number) | undefined
   readonly #problems: WorkflowProblem[] = []
@@ -63,16 +63,16 @@ export class Notes {
     this.note({ keys, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  note({ keys, message, hint, line = this.#lineOf?.(keys) }: Wrong & { readonly line?: number }): void {
+  note({ keys, message, hint, line = this.#lineOf?.(keys) }: ValueProblem & { readonly line?: number }): void {
     if (this.#problems.length >= MAX_NOTES) return void (this.#more += 1)
     const about = { ...(line === undefined ? {} : { line }), ...(hint === undefined ? {} : { hint: cut(hint) }) }
     this.#problems.push({ message: cut(message), path: pathOf(keys), ...about })
   }
 
-  /** All of them, as they stand in the text. */
+  /** The problems in the order of their lines. */
   get problems(): readonly WorkflowProblem[] {
     const sorted = this.#problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
-    return this.#more === 0 ? sorted : [...sorted, { message: `${this.#more} more problems are not told`, path: '' }]
+    return this.#more === 0 ? sorted : [...sorted, { message: `${this.#more} more problems are not listed`, path: '' }]
   }
 }
 

@@ -5,11 +5,11 @@ import { type DrawnNode, drawnNodes, type GraphState, STATES } from './drawing.t
 import { END } from './graph.ts'
 import { dagre } from './late.ts'
 
-/** The layout of more takes too long. */
+/** Maximum number of nodes, because the layout of larger graphs takes too long. */
 const MAX_NODES = 150
 const [HEIGHT, LETTER, PADDING, WIDEST] = [44, 7.6, 28, 40]
 
-/** A drawing has its own file of styles, texts are escaped, and it loads nothing. Throws GRAPH_TOO_LARGE. */
+/** Draws a workflow as SVG. The SVG contains its styles, escapes texts, and loads nothing. Throws GRAPH_TOO_LARGE. */
 export function drawSvg(definition: WorkflowDefinition, { state = new Map() }: { readonly state?: GraphState } = {}): string {
   const nodes = flat(drawnNodes(definition))
   if (nodes.length > MAX_NODES) throw tooLarge(nodes.length)
@@ -60,7 +60,7 @@ function place(graph: Graph, { id, name, type, bodies }: DrawnNode): void {
 
 function connect(graph: Graph, { id, ways, bodies }: DrawnNode): void {
   for (const [at, { to, label, kind }] of ways.entries()) {
-    // the end of a body is its own
+    // the end of a body is not drawn
     if (to === END && id.includes('/')) continue
     if (to === END && !graph.hasNode(END)) graph.setNode(END, { width: 56, height: 28 })
     const text = kind === 'catch' ? 'failure' : (label ?? '')
@@ -71,9 +71,9 @@ function connect(graph: Graph, { id, ways, bodies }: DrawnNode): void {
 }
 
 const tooLarge = (nodes: number) =>
-  svcError('GRAPH_TOO_LARGE', `a drawing of ${nodes} nodes cannot be made: at most ${MAX_NODES}`, {
+  svcError('GRAPH_TOO_LARGE', `a workflow with ${nodes} nodes cannot be drawn as SVG; the limit is ${MAX_NODES}`, {
     details: { nodes, limit: MAX_NODES },
-    hint: 'draw it in the terminal, or split it with subworkflows',
+    hint: 'Draw it in the terminal, or split it with subworkflows',
   })
 
 interface Placed {
@@ -86,7 +86,7 @@ interface Placed {
 const STYLE = `
 :root { --ground: #ffffff; --ink: #1b2330; --soft: #5b6675; --line: #7a8594; --box: #f4f6f9; --frame: #eaeef3; --done: #1a7f47; --run: #1f5fbf; --wait: #8a5a00; --fail: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ground: #14181f; --ink: #e8ecf1; --soft: #a5b0be; --line: #7d8998; --box: #222934; --frame: #1a2029; --done: #5fcf90; --run: #7fb2ff; --wait: #f0b95a; --fail: #ff8a80; } }
-.ground { fill: var(--ground) }
+.context { fill: var(--ground) }
 text { font: 13px ui-sans-serif, system-ui, sans-serif; fill: var(--ink); text-anchor: middle; dominant-baseline: central }
 .name { font-weight: 600 } .type, .label, .frame text, .legend text { font-size: 11px; fill: var(--soft) }
 .box rect { fill: var(--box); stroke: var(--line); stroke-width: 1.2 }
@@ -102,7 +102,7 @@ text { font: 13px ui-sans-serif, system-ui, sans-serif; fill: var(--ink); text-a
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 const MAX_LABEL = 40
 
-/** A text as SVG has it; what XML cannot hold is left out. */
+/** Escapes a text for SVG, and replaces characters that XML does not allow. */
 function escaped(text: string): string {
   const signs = Array.from(text)
   const short = signs.length > MAX_LABEL ? `${signs.slice(0, MAX_LABEL - 1).join('')}…` : text
@@ -154,7 +154,7 @@ function edgeText({ points, label = '', kind = 'next', x = 0, y = 0 }: DrawnEdge
   return `${path}${under}<text class="label" x="${round(x)}" y="${round(y)}">${escaped(label)}</text>`
 }
 
-/** Through the middles of the points' lines, so that it has no corners. */
+/** A smooth path through the middles of the lines between the points. */
 function curve(points: DrawnEdge['points']): string {
   const [first, ...rest] = points.map(({ x, y }) => [round(x), round(y)] as const)
   if (!first) return ''
@@ -165,7 +165,7 @@ function curve(points: DrawnEdge['points']): string {
   return [`M${first[0]},${first[1]}`, ...middles, ...(last ? [`L${last[0]},${last[1]}`] : [])].join(' ')
 }
 
-/** What the signs mean; empty where there are none. */
+/** The legend of the states; empty without states. */
 function legendText(states: readonly StepStatus[], top: number): string {
   if (states.length === 0) return ''
   const parts = states.map((status, at) => {

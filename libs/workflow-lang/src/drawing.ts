@@ -3,19 +3,19 @@ import type { Graph, NodeDefinition, RunStep, StepStatus, WorkflowDefinition } f
 import { graphIn } from './check.ts'
 import { END, startOf } from './graph.ts'
 
-/** How the steps of a run stand, by the ids of drawn nodes. */
+/** States of steps, by the ids of drawn nodes. */
 export type GraphState = ReadonlyMap<string, StepStatus>
 
-/** A way from one node to another; `label` is the branch. */
+/** An edge between nodes; `label` is the branch. */
 interface DrawnWay {
   readonly to: string
   readonly label?: string
   readonly kind: 'next' | 'catch'
 }
 
-/** A node as it is drawn. */
+/** A drawn node. */
 export interface DrawnNode {
-  /** Where it stands: `each/do/fetch`. */
+  /** Its path, such as `each/do/fetch`. */
   readonly id: string
   readonly name: string
   readonly type: string
@@ -23,10 +23,10 @@ export interface DrawnNode {
   readonly bodies: readonly { readonly name: string; readonly nodes: readonly DrawnNode[] }[]
 }
 
-/** Nodes drawn at most; a picture of more says nothing. */
+/** Maximum number of drawn nodes. */
 const MOST_DRAWN = 2_000
 
-/** The nodes of a graph in the order a reader meets them, with all that is within them. */
+/** The nodes of a graph in reading order, with nested nodes. */
 export function drawnNodes(graph: Graph, path = '', left = { nodes: MOST_DRAWN }): DrawnNode[] {
   const made: DrawnNode[] = []
   for (const name of orderOf(graph)) {
@@ -39,13 +39,13 @@ export function drawnNodes(graph: Graph, path = '', left = { nodes: MOST_DRAWN }
   return made
 }
 
-/** Drawn where a way leads to nothing: it is a fault, and does not end the way. */
+/** Drawn for an edge to a missing node. */
 const LOST: NodeDefinition = { type: 'no such node' }
 
 const nodeOf = ({ nodes }: Graph, name: string): NodeDefinition | undefined =>
   Object.hasOwn(nodes, name) ? nodes[name] : undefined
 
-/** In depth from the start, the next before the branches; then what no way leads to. */
+/** Depth-first order from the start, then unreachable nodes. */
 function orderOf(graph: Graph): Iterable<string> {
   const ordered = new Set<string>()
   const open = [...Object.keys(graph.nodes).toReversed(), startOf(graph)]
@@ -61,7 +61,7 @@ function orderOf(graph: Graph): Iterable<string> {
   return ordered
 }
 
-/** What a definition that was not checked has there may be no name at all. */
+/** An unchecked definition can contain any value here. */
 const isEnd = (to: unknown) => typeof to !== 'string' || to === END
 
 type Target = readonly [kind: 'next' | 'catch', to: string, label?: string]
@@ -94,7 +94,7 @@ function bodiesOf(node: NodeDefinition): (readonly [string, Graph])[] {
   })
 }
 
-/** How each node stands, by the steps of a run: of several visits and children the last that says something. */
+/** States of nodes from the steps of a run. The last step of a node wins. */
 export function stateOf(graph: Graph, steps: readonly Pick<RunStep, 'step' | 'status'>[]): GraphState {
   const ids = new Set(idsOf(drawnNodes(graph)))
   return new Map(
@@ -105,7 +105,7 @@ export function stateOf(graph: Graph, steps: readonly Pick<RunStep, 'step' | 'st
 const idsOf = (nodes: readonly DrawnNode[]): string[] =>
   nodes.flatMap(({ id, bodies }) => [id, ...bodies.flatMap(body => idsOf(body.nodes))])
 
-/** `each/3/fetch#2` is drawn as `each/do/fetch`; a child that has the name of a body is that body. */
+/** The node id of a step: `each/3/fetch#2` is drawn as `each/do/fetch`. A child with the name of a body belongs to that body. */
 function idOf(step: string, ids: ReadonlySet<string>): string | undefined {
   const [first = '', ...rest] = step.split('/').map(part => part.replace(/#\d+$/, ''))
   let id = first
@@ -117,7 +117,7 @@ function idOf(step: string, ids: ReadonlySet<string>): string | undefined {
   return ids.has(id) ? id : undefined
 }
 
-/** What a state is called, and its sign: told by more than a colour. */
+/** Name and sign of each state, so that states differ by more than a colour. */
 export const STATES: Readonly<Record<StepStatus, { readonly sign: string; readonly word: string }>> = {
   completed: { sign: '✓', word: 'done' },
   running: { sign: '▶', word: 'running' },
@@ -128,15 +128,15 @@ export const STATES: Readonly<Record<StepStatus, { readonly sign: string; readon
 
 interface TerminalOptions {
   readonly state?: GraphState
-  /** Columns that there are; default 80. */
+  /** Width in columns; default 80. */
   readonly width?: number
 }
 
-/** Draws a workflow as text: a line a node in the order of its ways, its branches and what it does inside below it. Lines are cut to the width. */
+/** Draws a workflow as text: a line for each node in reading order, with its branches and bodies below. Lines are cut to the width. */
 export function drawTerminal(definition: WorkflowDefinition, { state = new Map(), width = 80 }: TerminalOptions = {}): string {
   const nodes = drawnNodes(definition)
   const all = [plain(definition.name), ...linesOf(nodes, state)]
-  const shown = countOf(nodes) >= MOST_DRAWN ? [...all, `… only ${MOST_DRAWN} nodes are drawn`] : all
+  const shown = countOf(nodes) >= MOST_DRAWN ? [...all, `… only the first ${MOST_DRAWN} nodes are drawn`] : all
   return shown.map(line => cut(line, Math.max(20, width))).join('\n')
 }
 
@@ -146,7 +146,7 @@ const countOf = (nodes: readonly DrawnNode[]): number =>
 const linesOf = (nodes: readonly DrawnNode[], state: GraphState): string[] =>
   nodes.flatMap((node, at) => nodeLines(node, nodes.slice(0, at + 1), nodes[at + 1]?.id, state))
 
-/** The way to what stands right below is a line, others are told. */
+/** The edge to the node right below is a line; other edges are text. */
 function nodeLines(node: DrawnNode, above: readonly DrawnNode[], below: string | undefined, state: GraphState): string[] {
   const status = state.get(node.id)
   const mark = status ? `${STATES[status].sign} ` : state.size > 0 ? '  ' : ''
@@ -172,7 +172,7 @@ function wayText({ to, label, kind }: DrawnWay, above: readonly DrawnNode[]): st
   return above.some(({ id }) => id === to) ? `${word}↺ ${name}` : `${word}→ ${name}`
 }
 
-/** Names come from strangers, and a terminal does what it is told. */
+/** Replaces control characters, because names can be untrusted. */
 const plain = (text: string) => String(text).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 
 function cut(line: string, width: number): string {

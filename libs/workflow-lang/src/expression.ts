@@ -7,23 +7,23 @@ import { guarded } from './syntax.ts'
 import { kept } from './patterns.ts'
 import { cel } from './late.ts'
 
-/** What expressions can name. */
+/** Variables of expressions. */
 export type Scope = Readonly<Record<string, unknown>>
 
-/** An expression, ready to be evaluated. Throws EXPRESSION_FAILED. */
+/** A compiled expression. Throws EXPRESSION_FAILED. */
 export type Expression = (scope: Scope) => Json
 
 const LIMITS = { maxAstNodes: 2_000, maxDepth: 60, maxListElements: 1_000, maxMapEntries: 1_000, maxCallArguments: 16 }
-/** Guarded texts have calls and parentheses round what was written. */
+/** Limits of guarded expressions, which contain additional calls and parentheses. */
 export const GUARDED_LIMITS = { ...LIMITS, maxAstNodes: 20_000, maxDepth: 400 }
-/** A longer one is refused. */
+/** Maximum length of an expression. */
 const LONGEST = 20_000
-/** So many expressions are kept ready; a definition of any size still runs. */
+/** Maximum number of cached expressions. */
 const KEPT = 5_000
 
 const OPTIONS = { unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, enableOptionalTypes: true }
 
-/** The expression language (CEL) as workflows have it; `checked`: what is not told of is an error. */
+/** The CEL environment of workflows. With `checked`, unknown variables are errors. */
 export function environment({ checked = false, limits = LIMITS } = {}): Environment {
   const env = new (cel().Environment)({ ...OPTIONS, unlistedVariablesAreDyn: !checked, limits })
   for (const [signature, does] of NUMBERS) env.registerOperator(signature, does)
@@ -34,7 +34,7 @@ export function environment({ checked = false, limits = LIMITS } = {}): Environm
 let written: Environment | undefined
 let guards: Environment | undefined
 
-/** Makes an expression of its text. Throws EXPRESSION_INVALID for one that cannot be read. */
+/** Compiles an expression. Throws EXPRESSION_INVALID. */
 export const expression: (text: string) => Expression = kept(KEPT, compiledExpression)
 
 function compiledExpression(text: string): Expression {
@@ -49,7 +49,7 @@ function compiledExpression(text: string): Expression {
   }
 }
 
-/** Once more where it was the keys of the data that the engine stumbled over. Throws EXPRESSION_FAILED. */
+/** Evaluates again if odd keys in the data can have caused the error. Throws EXPRESSION_FAILED. */
 function again(text: string, scope: Scope, error: unknown, evaluate: Expression): Json {
   const fixed = withOddKeys(scope) as Scope
   if (fixed === scope) throw expressionFailed(text, error)
@@ -68,7 +68,7 @@ function guardedEnvironment(): Environment {
   return env
 }
 
-/** Reads an expression. Throws EXPRESSION_INVALID. */
+/** Parses an expression. Throws EXPRESSION_INVALID. */
 export function parsed(text: string): ParseResult {
   written ??= environment()
   try {
@@ -79,39 +79,39 @@ export function parsed(text: string): ParseResult {
   }
 }
 
-/** The first line: the others point at the place with a caret. */
+/** The first line of an error message. The others mark the position. */
 export const firstLine = (error: unknown) =>
   messageOf(error)
     .split('\n')[0]!
     .replaceAll(/\b_(?=[a-z]+\()/gi, '')
 
 const WORDS: readonly (readonly [RegExp, string])[] = [
-  [/\band\b/, 'write && for and'],
-  [/\bor\b/, 'write || for or'],
-  [/\bnot\b/, 'write ! for not'],
-  [/\$\{\{/, 'it is an expression already: write it without ${{ }}'],
-  [/[^=!<>]=[^=]/, 'write == to compare'],
+  [/\band\b/, 'Write && instead of and'],
+  [/\bor\b/, 'Write || instead of or'],
+  [/\bnot\b/, 'Write ! instead of not'],
+  [/\$\{\{/, 'Write it without ${{ }}, because the setting is already an expression'],
+  [/[^=!<>]=[^=]/, 'Write == to compare'],
 ]
 
-const HELP = 'it is CEL: a.b, a["b"], == != < <= > >= && || ! in, has(a.b), size(a), a ? b : c, list.map(x, …), list.filter(x, …)'
+const HELP = 'Write CEL: a.b, a["b"], == != < <= > >= && || ! in, has(a.b), size(a), a ? b : c, list.map(x, …), list.filter(x, …)'
 
-/** What may have been meant. */
+/** A hint for an invalid expression. */
 const hintOf = (text: string): string => WORDS.find(([wrong]) => wrong.test(text))?.[1] ?? HELP
 
 const shortOf = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
 const expressionInvalid = (text: string, error: unknown) =>
-  svcError('EXPRESSION_INVALID', `"${shortOf(text)}" is no expression: ${firstLine(error)}`, { hint: hintOf(text) })
+  svcError('EXPRESSION_INVALID', `"${shortOf(text)}" is not a valid expression: ${firstLine(error)}`, { hint: hintOf(text) })
 
-const MISSING = 'ask with has(a.b), or give a value of its own with a.?b.orValue(…), where a key may be missing'
+const MISSING = 'If a key can be missing, test it with has(a.b), or set a default with a.?b.orValue(…)'
 
 const expressionFailed = (text: string, error: unknown) =>
-  svcError('EXPRESSION_FAILED', `"${shortOf(text)}" has no value: ${firstLine(error)}`, {
+  svcError('EXPRESSION_FAILED', `"${shortOf(text)}" failed: ${firstLine(error)}`, {
     details: { expression: shortOf(text) },
-    hint: isTooLong(error) ? 'loop over less, or do it in a node of type compute' : MISSING,
+    hint: isTooLong(error) ? 'Loop over fewer items, or use a node of type compute' : MISSING,
   })
 
-/** The engine of expressions asks an object for its `constructor` to know what it is, and data may have a key of that name. Those are given to it as maps. */
+/** Converts objects with a key `constructor` to maps, because the expression engine reads `constructor` to find the type of an object. */
 function withOddKeys(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Map) return value
   if (Array.isArray(value)) return sameOr(value, value.map(withOddKeys))

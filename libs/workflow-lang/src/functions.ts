@@ -7,7 +7,7 @@ const both =
   (a, b) =>
     does(Number(a), Number(b))
 
-/** Numbers of JSON are doubles, those of an expression may be written as integers: they mix. */
+/** Operators that mix doubles, as in JSON, with integers, as written in expressions. */
 export const NUMBERS: readonly (readonly [string, Binary])[] = [
   ...(
     [
@@ -28,13 +28,17 @@ interface Function {
   readonly description: string
 }
 
-/** What expressions can call beside what CEL has. */
+/** Functions in addition to those of CEL. */
 export const FUNCTIONS: readonly Function[] = [
-  { signature: 'json(dyn): string', does: (value: unknown) => JSON.stringify(toJson(value)), description: 'a value as JSON' },
+  {
+    signature: 'json(dyn): string',
+    does: (value: unknown) => JSON.stringify(toJson(value)),
+    description: 'converts a value to JSON',
+  },
   {
     signature: 'parse_json(string): dyn',
     does: (text: string) => JSON.parse(text) as unknown,
-    description: 'the value of a JSON text',
+    description: 'parses JSON',
   },
 ]
 
@@ -43,56 +47,56 @@ const paid = (pay: (value: unknown) => void) => (value: unknown) => {
   return value
 }
 
-/** What guarded expressions call, see guarded.ts. */
+/** Functions that guarded expressions call; see syntax.ts. */
 export const GUARDS: readonly Function[] = [
-  { signature: '_flat(dyn): dyn', does: paid(payFlat), description: 'pays for a text, or for keys' },
-  { signature: '_deep(dyn): dyn', does: paid(payDeep), description: 'pays for all of a value' },
+  { signature: '_flat(dyn): dyn', does: paid(payFlat), description: 'adds the cost of a text, or of keys' },
+  { signature: '_deep(dyn): dyn', does: paid(payDeep), description: 'adds the cost of a whole value' },
   {
     signature: '_left(int): bool',
     does: (units: bigint) => go(Number(units)),
-    description: 'pays, and says whether there is something left',
+    description: 'adds a cost, and returns whether the limit is not exceeded',
   },
-  { signature: '_go(int): bool', does: asked, description: 'pays, and throws when nothing is left' },
-  { signature: '_index(dyn): dyn', does: indexOf, description: 'an index of a list, also where it is a number of JSON' },
+  { signature: '_go(int): bool', does: asked, description: 'adds a cost, and throws if the limit is exceeded' },
+  { signature: '_index(dyn): dyn', does: indexOf, description: 'converts an index of a list from a double' },
   { signature: 'string._matches(string): bool', does: matches, description: 'matches, in linear time' },
   {
     signature: 'string._contains(string): bool',
     does: (text: string, part: string) => searched(text, part).includes(part),
-    description: 'contains, paid',
+    description: 'contains, with its cost',
   },
   {
     signature: 'string._indexOf(string): int',
     does: (text: string, part: string) => BigInt(searched(text, part).indexOf(part)),
-    description: 'indexOf, paid',
+    description: 'indexOf, with its cost',
   },
   {
     signature: 'string._indexOf(string, int): int',
     does: (text: string, part: string, from: bigint) => BigInt(searched(text, part).indexOf(part, placeIn(text, from))),
-    description: 'indexOf, paid',
+    description: 'indexOf, with its cost',
   },
   {
     signature: 'string._lastIndexOf(string): int',
     does: (text: string, part: string) => BigInt(searched(text, part).lastIndexOf(part)),
-    description: 'lastIndexOf, paid',
+    description: 'lastIndexOf, with its cost',
   },
   {
     signature: 'string._lastIndexOf(string, int): int',
     does: (text: string, part: string, from: bigint) => BigInt(searched(text, part).lastIndexOf(part, placeIn(text, from))),
-    description: 'lastIndexOf, paid',
+    description: 'lastIndexOf, with its cost',
   },
-  { signature: 'string._split(string): list<string>', does: split, description: 'split, paid' },
-  { signature: 'string._split(string, int): list<string>', does: split, description: 'split, paid' },
-  { signature: 'list._join(): string', does: joined, description: 'join, paid' },
-  { signature: 'list._join(string): string', does: joined, description: 'join, paid' },
+  { signature: 'string._split(string): list<string>', does: split, description: 'split, with its cost' },
+  { signature: 'string._split(string, int): list<string>', does: split, description: 'split, with its cost' },
+  { signature: 'list._join(): string', does: joined, description: 'join, with its cost' },
+  { signature: 'list._join(string): string', does: joined, description: 'join, with its cost' },
 ]
 
-/** Methods whose work, or whose answer, is more than the sum of what they are given. */
+/** Methods whose cost or result can exceed the size of their arguments. */
 export const PRODUCTS: ReadonlySet<string> = new Set(['matches', 'contains', 'indexOf', 'lastIndexOf', 'split', 'join'])
 
-/** V8 looks for a short text character by character at worst, and skips 250 at once in a long one. */
+/** V8 searches a short text character by character at worst, and skips 250 characters at once for a long one. */
 const [SHORT, PER_SHORT, PER_LONG] = [256, 16, 256]
 
-/** A text in which a part may be looked for: that takes the product of their lengths at worst. */
+/** Adds the cost of a search, which is the product of both lengths at worst. */
 function searched(text: string, part: string): string {
   spend(textCost(text) * (1 + Math.min(part.length, SHORT) / PER_SHORT + part.length / PER_LONG))
   return text

@@ -1,11 +1,11 @@
 import type { Body, Graph, NodeDefinition } from '@svc/core/contracts'
 
-/** Where a way ends. */
+/** The target that ends a path. */
 export const END = 'end'
-/** The name of the only node of a body that is written as a node. */
+/** The name of the node in a body that is a single node. */
 export const ONLY = 'do'
 
-/** The keys that every node may have; all others are settings of its type. */
+/** Keys of every node. Other keys are settings of its type. */
 export const NODE_KEYS: ReadonlySet<string> = new Set([
   'type',
   'description',
@@ -23,7 +23,7 @@ export const NODE_KEYS: ReadonlySet<string> = new Set([
 
 export const isGraph = (body: Body): body is Graph => 'nodes' in body && typeof body.nodes === 'object'
 
-/** A body as a graph: a node alone is the graph of it. */
+/** A body as a graph. A single node becomes a graph with this node. */
 export const graphOf = (body: Body): Graph => (isGraph(body) ? body : { nodes: { [ONLY]: body } })
 
 export const startOf = (graph: Graph): string => graph.start ?? Object.keys(graph.nodes)[0] ?? END
@@ -34,11 +34,11 @@ export const bodiesOf = (node: NodeDefinition): Readonly<Record<string, Body>> =
   ...node.bodies,
 })
 
-/** The settings of a node that are its type's own. */
+/** The settings of a node that belong to its type. */
 export const settingsOf = (node: NodeDefinition): Record<string, unknown> =>
   Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
 
-/** Every node of a graph and of all within, with the keys that lead to it. */
+/** All nodes of a graph and of nested graphs, with their keys. */
 export function* nodesWithin(
   graph: Graph,
   keys: readonly string[] = []
@@ -56,7 +56,7 @@ function* within(body: Body, keys: readonly string[]): ReturnType<typeof nodesWi
   for (const [key, inner] of bodyEntries(body)) yield* within(inner, [...keys, ...key])
 }
 
-/** All that a node holds inside, by the keys that lead there from it. */
+/** The bodies of a node, with their keys. */
 const bodyEntries = (node: NodeDefinition): (readonly [readonly string[], Body])[] => [
   ...(node.do ? [[['do'], node.do] as const] : []),
   ...Object.entries(node.bodies ?? {}).map(([name, body]) => [['bodies', name], body] as const),
@@ -65,11 +65,11 @@ const bodyEntries = (node: NodeDefinition): (readonly [readonly string[], Body])
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** How lengths of time are written, as a pattern of JSON Schema. */
+/** The JSON Schema pattern of durations. */
 export const DURATION_PATTERN = String.raw`^\d+(\.\d+)?(ms|s|m|h|d)$`
 const DURATION = new RegExp(DURATION_PATTERN)
 
-/** Milliseconds of a length of time: `250ms`, `1.5s`, `5m`, `2h`, `7d`; undefined where it is none. */
+/** Parses a duration: `250ms`, `1.5s`, `5m`, `2h`, `7d`. Returns milliseconds, or undefined if it is invalid. */
 export function durationMs(text: string): number | undefined {
   const [, , unit] = DURATION.exec(text) ?? []
   return unit === undefined ? undefined : Number.parseFloat(text) * UNITS[unit]!

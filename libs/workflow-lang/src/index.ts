@@ -14,7 +14,7 @@ export {
 } from './graph.ts'
 export { expressionsIn, type Template, template } from './template.ts'
 export { toJson } from './budget.ts'
-export { type Definition, type Ground, type NameKind, plainDefinition, problemsOf, readDefinition } from './problems.ts'
+export { type Definition, type CheckContext, type NameKind, plainDefinition, problemsOf, readDefinition } from './problems.ts'
 export { workflowSchema } from './shape.ts'
 export { drawSvg } from './draw-svg.ts'
 export { drawTerminal, type GraphState, stateOf } from './drawing.ts'

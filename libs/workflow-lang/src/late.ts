@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type Dagre from '@dagrejs/dagre'
 
-// Loaded when they are first needed: a server whose workflows nobody asks for pays nothing for them.
+// Libraries that are loaded at their first use, so that a server without workflows does not pay for them.
 const require = createRequire(import.meta.url)
 const loaded = new Map<string, unknown>()
 

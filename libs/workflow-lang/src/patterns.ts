@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
 
-/** Makes a thing of a text once and keeps it ready; with so many kept all are made anew. What cannot be made is tried again. */
+/** Caches the results of `make` by text. Clears the cache when it is full. Failures are not cached. */
 export function kept<T>(most: number, make: (text: string) => T): (text: string) => T {
   const ready = new Map<string, T>()
   return text => {
@@ -14,22 +14,22 @@ export function kept<T>(most: number, make: (text: string) => T): (text: string)
   }
 }
 
-/** A longer pattern, and one that becomes a larger program, is refused: making it takes its time too. */
+/** Maximum length of a pattern, and of its compiled program, because compilation takes time, too. */
 const [MAX_PATTERN, LARGEST] = [1_000, 5_000]
-/** So many patterns are kept ready. */
+/** Maximum number of cached patterns. */
 const KEPT_PATTERNS = 200
 
-/** A regular expression that takes linear time, whatever it says. */
+/** A regular expression with linear running time. */
 export interface Pattern {
   test(text: string): boolean
-  /** What a character costs it at worst. */
+  /** Maximum cost of a character. */
   readonly size: number
 }
 
-// the engine takes 8 ms to load: for those who have a pattern
+// loaded at first use, because loading takes 8 ms
 let engine: typeof RE2JS | undefined
 
-/** Makes a pattern of what JavaScript calls a regular expression. Throws for one that is none, is too large, or cannot be linear (look-around, back-references). */
+/** Compiles a JavaScript regular expression. Throws if it is invalid, too large, or cannot run in linear time (look-around, back-references). */
 export const pattern: (text: string) => Pattern = kept(KEPT_PATTERNS, compiledPattern)
 
 function compiledPattern(text: string): Pattern {
@@ -41,7 +41,7 @@ function compiledPattern(text: string): Pattern {
   return { size, test: value => made.test(value) }
 }
 
-/** For `schema(…, { regExp })`; what cannot be linear is not checked here. */
+/** For `schema(…, { regExp })`. Does not check patterns that cannot run in linear time. */
 export const regExp = Object.assign((text: string) => ({ test: testOf(text), toString: () => text }), { code: 'linear' })
 
 function testOf(text: string): (value: string) => boolean {

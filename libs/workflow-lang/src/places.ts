@@ -1,43 +1,43 @@
 import { nearest } from '@svc/core'
 import type { Graph, NodeDefinition } from '@svc/core/contracts'
 import { startOf } from './graph.ts'
-import type { Known } from './schemas.ts'
+import type { ValueSchema } from './schemas.ts'
 import type { Named, Names } from './typed.ts'
 
-/** A graph within others, and what its expressions can name. */
-export interface Place {
+/** A graph in its outer graphs, with the variables of its expressions. */
+export interface GraphScope {
   readonly graph: Graph
   readonly flow: Flow
-  readonly vars: ReadonlyMap<string, Known>
-  /** The node of the graph round it that it is a body of. */
-  readonly outer?: { readonly place: Place; readonly node: string }
-  /** What is known of the output of a node of it. */
-  readonly outputOf: (node: string) => Known
-  /** Names that one which is not there may be meant for. */
+  readonly vars: ReadonlyMap<string, ValueSchema>
+  /** The node of the outer graph that contains it as a body. */
+  readonly outer?: { readonly place: GraphScope; readonly node: string }
+  /** The schema of the output of a node. */
+  readonly outputOf: (node: string) => ValueSchema
+  /** Names that are suggested for unknown names. */
   readonly names: readonly string[]
 }
 
-/** So many names are looked at for the nearest one. */
+/** Maximum number of names that are compared for suggestions. */
 const LOOKED_AT = 300
 
-export const placeOf = (graph: Graph, rest: Pick<Place, 'vars' | 'outer' | 'outputOf'>): Place => ({
+export const graphScope = (graph: Graph, rest: Pick<GraphScope, 'vars' | 'outer' | 'outputOf'>): GraphScope => ({
   graph,
   flow: flowOf(graph),
   names: Object.keys(graph.nodes).slice(0, LOOKED_AT),
   ...rest,
 })
 
-/** Where in a graph: at a node, or after all of them. */
+/** A position in a graph: at a node, or after all nodes. */
 export type At = { readonly node: string } | 'afterwards'
 
-/** What an expression can name there. */
-export function namesAt(place: Place, at: At, more: ReadonlyMap<string, Known> = new Map()): Names {
+/** The names that an expression can use at a position. */
+export function namesAt(place: GraphScope, at: At, more: ReadonlyMap<string, ValueSchema> = new Map()): Names {
   const hasError = at === 'afterwards' ? place.flow.afterCatch.size > 0 : place.flow.afterCatch.has(at.node)
   const vars = new Map([...place.vars, ...(hasError ? [['error', ERROR] as const] : []), ...more])
   return {
     vars,
     node: name => nodeNamed(place, at, name),
-    hintOf: name => HINTS[name] ?? `there are ${[...vars.keys(), 'nodes'].join(', ')}`,
+    hintOf: name => HINTS[name] ?? `Use one of: ${[...vars.keys(), 'nodes'].join(', ')}`,
   }
 }
 
@@ -48,14 +48,14 @@ export const ERROR = {
 } as const
 
 const HINTS: Readonly<Record<string, string>> = {
-  error: 'only nodes that come after a `catch` have it',
-  inputs: 'the input is called input',
-  params: 'they are called parameters',
-  env: 'there are no environment variables: name a secret, or a parameter',
+  error: 'Use error only in nodes after a `catch`',
+  inputs: 'Write input',
+  params: 'Write parameters',
+  env: 'Use a secret or a parameter; workflows have no environment variables',
 }
 
-/** Of two nodes with one name the inner one is meant, once it has run. */
-function nodeNamed(place: Place, at: At, name: string): Named {
+/** Resolves a node name. An inner node that has run hides an outer node. */
+function nodeNamed(place: GraphScope, at: At, name: string): Named {
   const isOwn = Object.hasOwn(place.graph.nodes, name)
   if (isOwn && mayHaveRun(place, at, name)) return { known: place.outputOf(name) }
   const { outer } = place
@@ -63,37 +63,37 @@ function nodeNamed(place: Place, at: At, name: string): Named {
   if (found && (!isOwn || 'known' in found)) return found
   if (isOwn)
     return {
-      message: `nodes.${name} has no output yet: no way leads from "${name}" to here`,
-      hint: 'name a node that comes before',
+      message: `nodes.${name} has no output here: no path leads from "${name}" to this node`,
+      hint: 'Use a node that runs before',
     }
   const near = nearest(name, namesOf(place))
-  return { message: `there is no node "${name}"`, ...(near ? { hint: `did you mean "${near}"?` } : {}) }
+  return { message: `node "${name}" does not exist`, ...(near ? { hint: `did you mean "${near}"?` } : {}) }
 }
 
-function mayHaveRun({ flow }: Place, at: At, name: string): boolean {
+function mayHaveRun({ flow }: GraphScope, at: At, name: string): boolean {
   if (at === 'afterwards') return flow.reached.has(name)
-  // what is not reached is a problem of its own
+  // an unreachable node is reported separately
   return !flow.reached.has(at.node) || flow.leads(name, at.node) !== false
 }
 
-const namesOf = ({ names, outer }: Place): readonly string[] => (outer ? [...names, ...namesOf(outer.place)] : names)
+const namesOf = ({ names, outer }: GraphScope): readonly string[] => (outer ? [...names, ...namesOf(outer.place)] : names)
 
-/** Which node can come after which. */
+/** The order of nodes. */
 interface Flow {
-  /** Nodes that some way leads to. */
+  /** Reachable nodes. */
   readonly reached: ReadonlySet<string>
-  /** Whether a way leads from one node to another; undefined where finding out would take too long. */
+  /** Whether a path leads from a node to another; undefined if the search takes too long. */
   leads(from: string, to: string): boolean | undefined
-  /** Nodes that may run after one that failed and was caught. */
+  /** Nodes that can run after a caught failure. */
   readonly afterCatch: ReadonlySet<string>
 }
 
-/** Steps that all questions to a graph may take together; most are answered without any. */
+/** Maximum number of search steps for a graph; most queries need none. */
 const STEPS = 5_000_000
 
 const isThere = (graph: Graph, name: unknown): name is string => typeof name === 'string' && Object.hasOwn(graph.nodes, name)
 
-/** Where the ways of a node lead, as it is written. */
+/** The unchecked targets of a node. */
 const targetsOf = ({ next, branches, catch: caught }: NodeDefinition): unknown[] => [
   next,
   ...(typeof branches === 'object' && branches !== null ? Object.values(branches) : []),
@@ -118,7 +118,7 @@ function flowOf(graph: Graph): Flow {
 }
 
 type Follow = (name: string) => readonly string[]
-/** When a search in depth came to a node, and when it left it. */
+/** Times at which a depth-first search entered and left a node. */
 interface Span {
   readonly came: number
   left: number
@@ -128,7 +128,7 @@ interface Order {
   readonly hasCycle: boolean
 }
 
-/** A search in depth, without recursion: a way may have any length. */
+/** A depth-first search without recursion, because paths can be long. */
 function orderOf(start: string, follow: Follow): Order {
   let [clock, hasCycle] = [0, false]
   const spans = new Map<string, Span>([[start, { came: clock++, left: Number.POSITIVE_INFINITY }]])
@@ -147,7 +147,7 @@ function orderOf(start: string, follow: Follow): Order {
   return { spans, hasCycle }
 }
 
-/** Most questions are answered by the order of the search: what was found within a node comes after it, and where nothing goes back, what was left later does not. */
+/** Answers most queries from the search order: a node found below another comes after it. Without cycles, a node that was left later does not. */
 function leading({ spans, hasCycle }: Order, follow: Follow): Flow['leads'] {
   const found = new Map<string, ReadonlySet<string>>()
   const steps = { left: STEPS }

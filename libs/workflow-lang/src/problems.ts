@@ -1,43 +1,44 @@
 import { basename, extname } from 'node:path'
 import { isTree } from '@svc/core'
 import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
-import { type Check, graphIn, type Ground, Notes } from './check.ts'
+import { type Check, graphIn, type CheckContext, Notes } from './check.ts'
 import { checkGraph, checkSelf } from './check-graph.ts'
-import { type Known, schemaFaults, typeOf, valueFaults } from './schemas.ts'
+import { type ValueSchema, schemaFaults, typeOf, valueFaults } from './schemas.ts'
 import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
 
-export type { Ground, NameKind } from './check.ts'
+export type { CheckContext, NameKind } from './check.ts'
 
-/** A definition with all that is wrong with it; where there is something, it may lack what its type says, all but its name and nodes. */
+/** A definition with its problems. An invalid definition has at least a name and nodes; other parts can be missing. */
 export interface Definition {
   readonly definition: WorkflowDefinition
   readonly problems: readonly WorkflowProblem[]
 }
 
 /**
- * Reads a definition, of YAML or JSON, and tells all that is wrong with it, each with its line. It is called as its file, where `file` is one: has an ending.
+ * Reads a definition in YAML or JSON and finds all problems with their lines. If `file` has an extension, the workflow must have
+ * the name of the file.
  */
-export function readDefinition(text: string, file: string, ground: Ground): Definition {
+export function readDefinition(text: string, file: string, context: CheckContext): Definition {
   const read = readYaml(text)
   const notes = new Notes(read.lineOf)
   for (const fault of read.faults) notes.note(fault)
-  if (read.faults.length === 0 || isTree(read.value)) check(read.value, ground, notes)
+  if (read.faults.length === 0 || isTree(read.value)) check(read.value, context, notes)
   if (read.faults.length === 0 && isTree(read.value)) checkName(read.value.name, file, notes)
   return { definition: definitionIn(read, file), problems: notes.problems }
 }
 
-/** The definition in a text, whatever is wrong with it. */
+/** Reads a definition without checking it. */
 export const plainDefinition = (text: string, file: string): WorkflowDefinition => definitionIn(readYaml(text), file)
 
 const NAMES = new RegExp(WORKFLOW_NAME)
 
-/** It is found by the name of its file. */
+/** A workflow must have the name of its file, which is used to find it. */
 function checkName(name: unknown, file: string, notes: Notes): void {
   const ending = extname(file)
   const called = basename(file, ending)
   if (ending !== '' && typeof name === 'string' && NAMES.test(name) && name !== called)
-    notes.add(['name'], `must be "${called}", as its file is called`, `or call the file ${name}${ending}`)
+    notes.add(['name'], `must be "${called}", the name of its file`, `Rename the workflow, or the file to ${name}${ending}`)
 }
 
 function definitionIn({ value }: Read, file: string): WorkflowDefinition {
@@ -46,33 +47,32 @@ function definitionIn({ value }: Read, file: string): WorkflowDefinition {
   return { ...found, name, nodes: isTree(found.nodes) ? found.nodes : {} } as WorkflowDefinition
 }
 
-/** All that is wrong with a definition. */
-export function problemsOf(definition: WorkflowDefinition, ground: Ground): readonly WorkflowProblem[] {
+/** All problems of a definition. */
+export function problemsOf(definition: WorkflowDefinition, context: CheckContext): readonly WorkflowProblem[] {
   const notes = new Notes()
-  check(definition, ground, notes)
+  check(definition, context, notes)
   return notes.problems
 }
 
-function check(value: unknown, ground: Ground, notes: Notes): void {
-  if (!isTree(value))
-    return notes.add([], 'has to be an object: a workflow has name and nodes', 'docs/guides/write-a-workflow.md shows one')
+function check(value: unknown, context: CheckContext, notes: Notes): void {
+  if (!isTree(value)) return notes.add([], 'must be an object with name and nodes', 'See docs/guides/write-a-workflow.md')
   if (isDeep(value))
-    return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'write bodies as workflows of their own')
+    return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'Move nested bodies to separate workflows')
   for (const { keys, message, keyword, nearest } of WORKFLOW_SHAPE.check({ ...value })) {
     notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { hint: `did you mean "${nearest}"?` } : {}) })
   }
   checkSchemas(value, notes)
-  checkSecrets(value.secrets, ground, notes)
+  checkSecrets(value.secrets, context, notes)
   const graph = graphIn({ ...value, nodes: value.nodes ?? {} })
-  const about: Check = { ground, notes }
+  const about: Check = { context, notes }
   if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })
   if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
 }
 
-/** Levels of lists and objects in a definition, whatever they are for. */
+/** Maximum nesting of lists and objects in a definition. */
 const LEVELS = 200
 
-/** Without recursion: what has no end has no place on the stack either. */
+/** Without recursion, because the value can be too deep for the stack. */
 function isDeep(value: object): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -88,11 +88,11 @@ const RUN = {
   additionalProperties: false,
 } as const
 
-/** What every expression of a definition can name. */
-function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, Known> {
+/** Variables of all expressions in a definition. */
+function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, ValueSchema> {
   const names = Array.isArray(secrets) ? secrets.filter(one => typeof one === 'string') : []
   const closed = (properties: object) => ({ type: 'object', properties, additionalProperties: false })
-  return new Map<string, Known>([
+  return new Map<string, ValueSchema>([
     ['input', isTree(inputs) ? { type: 'object', ...inputs } : undefined],
     ['parameters', closed(isTree(parameters) ? parameters : {})],
     ['run', RUN],
@@ -100,35 +100,35 @@ function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown
   ])
 }
 
-function checkSecrets(secrets: unknown, ground: Ground, notes: Notes): void {
+function checkSecrets(secrets: unknown, context: CheckContext, notes: Notes): void {
   if (!Array.isArray(secrets)) return
   for (const [at, name] of secrets.entries())
-    if (typeof name === 'string' && !ground.secrets.includes(name))
+    if (typeof name === 'string' && !context.secrets.includes(name))
       notes.add(
         ['secrets', String(at)],
         `the secret "${name}" is not configured`,
-        `set workflows.secrets.${name}, as { env: … } or { file: … }`
+        `Set workflows.secrets.${name} to { env: … } or { file: … }`
       )
 }
 
 function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, unknown>>, notes: Notes): void {
-  const told = (key: string, json: unknown) => {
+  const problemLines = (key: string, json: unknown) => {
     const faults = json === undefined ? [] : schemaFaults(json)
     for (const { keys, message, hint } of faults) notes.add([key, ...keys], message, hint)
     return faults.length === 0
   }
-  if (told('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
-    notes.add(['inputs', 'type'], 'must be object: an input is one', 'write type: object, and what there is under properties')
-  told('outputs', outputs)
+  if (problemLines('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
+    notes.add(['inputs', 'type'], 'must be object', 'Write type: object, and the fields under properties')
+  problemLines('outputs', outputs)
   for (const [name, json] of Object.entries(isTree(parameters) ? parameters : {})) checkParameter(name, json, notes)
 }
 
-/** A name that expressions can write after `parameters.`, and a default that its own schema takes. */
+/** Checks the schema and the default of a parameter. */
 function checkParameter(name: string, json: unknown, notes: Notes): void {
   const at = ['parameters', name]
   const faults = schemaFaults(json)
   for (const { keys, message, hint } of faults) notes.add([...at, ...keys], message, hint)
   if (faults.length > 0 || !isTree(json) || json.default === undefined) return
   for (const { keys, message } of valueFaults(json, json.default))
-    notes.add([...at, 'default', ...keys], message, 'its own schema does not take it')
+    notes.add([...at, 'default', ...keys], message, 'Change the default or its schema')
 }

@@ -1,41 +1,41 @@
 import { type SchemaProblem, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
 import { regExp } from './patterns.ts'
 
-/** What is known of a value: its schema; undefined: nothing. */
-export type Known = JsonSchema | undefined
+/** The JSON Schema of a value; undefined if it is unknown. */
+export type ValueSchema = JsonSchema | undefined
 
-/** Schemas that say what a value is in other words than these are not looked into: what is not surely wrong is right. */
+/** Schemas with these keywords are not analysed. Only certain violations are reported. */
 const VAGUE = ['$ref', '$dynamicRef', 'anyOf', 'oneOf', 'allOf', 'not', 'if'] as const
 
-/** The one type that a value has by its schema; undefined: several, or not known. */
-export function typeOf(known: Known): string | undefined {
+/** The type of a value by its schema; undefined if it is unknown or not unique. */
+export function typeOf(known: ValueSchema): string | undefined {
   if (typeof known !== 'object' || VAGUE.some(word => word in known)) return undefined
   if (typeof known.type === 'string') return known.type
   return known.type === undefined && isTree(known.properties) ? 'object' : undefined
 }
 
-/** What is known of a key of a value, or why there is none. */
-export type Field = { readonly known: Known } | { readonly message: string; readonly hint?: string }
+/** The schema of a key, or why the key does not exist. */
+export type Field = { readonly known: ValueSchema } | { readonly message: string; readonly hint?: string }
 
-/** `place` is how the value is called in the message: `input`. */
-export function fieldOf(known: Known, key: string, place: string): Field {
+/** `place` is the name of the value in messages: `input`. */
+export function fieldOf(known: ValueSchema, key: string, place: string): Field {
   const type = typeOf(known)
   if (type === undefined || typeof known !== 'object') return { known: undefined }
-  if (type !== 'object') return { message: `"${place}" has no keys: it is of type ${type}` }
+  if (type !== 'object') return { message: `"${place}" has no keys: its type is ${type}` }
   const properties = isTree(known.properties) ? known.properties : {}
-  if (Object.hasOwn(properties, key)) return { known: properties[key] as Known }
+  if (Object.hasOwn(properties, key)) return { known: properties[key] as ValueSchema }
   if (known.additionalProperties !== false || known.patternProperties !== undefined) return { known: undefined }
   const near = nearest(key, Object.keys(properties))
   const names = Object.keys(properties).slice(0, 20).join(', ')
-  const hint = near ? { hint: `did you mean "${near}"?` } : names ? { hint: `it has ${names}` } : {}
+  const hint = near ? { hint: `did you mean "${near}"?` } : names ? { hint: `Use one of: ${names}` } : {}
   return { message: `"${place}" has no "${key}"`, ...hint }
 }
 
-/** What is known of the items of a list, and of the keys of an object, which loops go over. */
-export function itemOf(known: Known): Known {
+/** The schema of list items, or of object keys, which loops iterate over. */
+export function itemOf(known: ValueSchema): ValueSchema {
   const type = typeOf(known)
   if (type === 'object') return { type: 'string' }
-  return type === 'array' && typeof known === 'object' ? (known.items as Known) : undefined
+  return type === 'array' && typeof known === 'object' ? (known.items as ValueSchema) : undefined
 }
 
 const WORDS = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']
@@ -46,7 +46,7 @@ const NUMBER = { type: 'number' }
 const TEXTS = { type: 'array', items: { type: 'string' } }
 const LIST = { type: 'array', items: ONE, minItems: 1 }
 
-/** What a JSON Schema is, as far as it can be wrong in what it says of the commonest words. */
+/** A meta-schema for common keywords of JSON Schema. */
 const META = schema({
   ...ONE,
   $defs: {
@@ -77,23 +77,23 @@ const META = schema({
   },
 })
 
-/** One thing that is wrong, with the keys that lead to it. */
-export interface Wrong {
+/** A problem with the keys that lead to it. */
+export interface ValueProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint?: string
 }
 
-/** Where one of several kinds fits none, each of them says so. */
+/** Keeps the first problem of each path, because every alternative of an `anyOf` reports its own. */
 const firstOfEach = (faults: readonly SchemaProblem[]) =>
   [...new Map(faults.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
 
-/** So many are remembered: making one takes milliseconds, and files are read again and again. */
+/** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
-const known = new Map<string, Wrong[]>()
+const known = new Map<string, ValueProblem[]>()
 
-/** What is wrong with somebody's idea of a JSON Schema. */
-export function schemaFaults(json: unknown): Wrong[] {
+/** Problems of a JSON Schema. */
+export function schemaFaults(json: unknown): ValueProblem[] {
   const text = JSON.stringify(json)
   const faults = known.get(text) ?? faultsIn(json)
   if (known.size >= KEPT) known.clear()
@@ -101,21 +101,21 @@ export function schemaFaults(json: unknown): Wrong[] {
   return faults
 }
 
-function faultsIn(json: unknown): Wrong[] {
+function faultsIn(json: unknown): ValueProblem[] {
   const faults = META.check(json)
   if (faults.length > 0)
-    return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'it has to be a JSON Schema' }))
+    return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
   try {
-    // compiles it: what refers to nothing is found
+    // the check compiles the schema, which finds dangling references
     schema(json as JsonSchema, { regExp }).check(Symbol.for('nothing'))
     return []
   } catch (error) {
-    return [{ keys: [], message: `is no JSON Schema: ${messageOf(error).split('\n')[0]}` }]
+    return [{ keys: [], message: `is not a valid JSON Schema: ${messageOf(error).split('\n')[0]}` }]
   }
 }
 
-/** What is wrong with a value, by a schema that somebody wrote. */
-export const valueFaults = (json: JsonSchema, value: unknown): Wrong[] =>
+/** Problems of a value by a schema of the definition. */
+export const valueFaults = (json: JsonSchema, value: unknown): ValueProblem[] =>
   schema(json, { regExp, faults: 'first' })
     .check(structuredClone(value))
     .map(({ keys, message }) => ({ keys, message }))

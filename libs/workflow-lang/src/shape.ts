@@ -4,14 +4,14 @@ import { DURATION_PATTERN } from './graph.ts'
 
 type Properties = Readonly<Record<string, JsonSchema>>
 
-/** Names that expressions can write after `nodes.`. */
+/** Node names that expressions can use after `nodes.`. */
 export const NODE_NAME = '^(?!(?:__proto__|constructor|prototype)$)[A-Za-z_][A-Za-z0-9_]{0,63}$'
 export const WORKFLOW_NAME = '^[a-z][a-z0-9_-]{0,63}$'
 
 const duration = (description: string): JsonSchema => ({
   type: 'string',
   pattern: DURATION_PATTERN,
-  patternHint: 'must be a length of time such as 30s, 5m, 2h, 7d',
+  patternHint: 'must be a duration such as 30s, 5m, 2h, 7d',
   description,
 })
 const text = (description: string): JsonSchema => ({ type: 'string', description })
@@ -25,22 +25,22 @@ const closed = (properties: Properties, rest: object = {}): JsonSchema & object 
 
 const RETRY = closed(
   {
-    attempts: { type: 'integer', minimum: 1, maximum: 100, description: 'Tries in all, the first among them' },
-    delay: duration('How long it waits before the second try; default 1s'),
-    factor: { type: 'number', minimum: 1, description: 'By what the wait grows each time; default 2' },
-    max_delay: duration('The longest wait; default 1m'),
+    attempts: { type: 'integer', minimum: 1, maximum: 100, description: 'Maximum number of attempts, including the first' },
+    delay: duration('Delay before the second attempt; default 1s'),
+    factor: { type: 'number', minimum: 1, description: 'Growth of the delay after each attempt; default 2' },
+    max_delay: duration('Maximum delay; default 1m'),
     on: {
       type: 'array',
       items: { type: 'string' },
-      description: 'Codes of errors that are worth another try; default: all but those of a broken definition or input',
+      description: 'Error codes to retry; default: all except those of an invalid definition or input',
     },
   },
-  { required: ['attempts'], description: 'What is done again after a failure' }
+  { required: ['attempts'], description: 'Retries after a failure' }
 )
 
 const BUDGET = closed(
-  { tool_calls: count(0, 'Calls of tools'), tokens: count(0, 'Tokens, of input and output together') },
-  { description: 'What all nodes of the graph may spend together; absent: without a limit' }
+  { tool_calls: count(0, 'Maximum tool calls'), tokens: count(0, 'Maximum tokens of input and output together') },
+  { description: 'Budget of all nodes of the graph together; default: no limit' }
 )
 
 const BODY = { type: 'object', description: 'A node, or a graph of nodes' } as const
@@ -51,43 +51,43 @@ const bodies = (description: string): JsonSchema => ({
   description,
 })
 
-/** Keys that every node may have. */
+/** Keys of every node. */
 export const NODE_PROPERTIES: Properties = {
-  type: text('What kind of node it is'),
-  description: text('What it is for'),
-  next: text('The node that follows; absent, or `end`: this way ends here'),
+  type: text('Node type'),
+  description: text('Purpose of the node'),
+  next: text('Next node; without it, or with `end`, the path ends here'),
   branches: {
     type: 'object',
     additionalProperties: { type: 'string' },
-    description: 'The node that follows, by the branch that this one answers; keys may be plain true and false',
+    description: 'Next node by branch; keys can be plain true and false',
   },
   retry: RETRY,
-  timeout: duration('How long one try may take'),
-  catch: text('The node that follows a failure; expressions from there on have `error`'),
+  timeout: duration('Time limit of an attempt'),
+  catch: text('Next node after a failure; expressions from there on have `error`'),
   compensate: {
     ...BODY,
-    description: 'A node or graph that undoes it when the run fails after it was done; its expressions have `output` and `error`',
+    description: 'A node or graph that undoes this node if the run fails later; its expressions have `output` and `error`',
   },
   repeatable: {
     type: 'boolean',
-    description: 'Whether it may be run again when nobody knows whether it ran to its end; default: as its type says',
+    description: 'Whether the node can run again after an interruption; default: as its type says',
   },
   max_visits: {
     type: 'integer',
     minimum: 1,
     maximum: 1_000_000,
-    description: 'How often a way may pass here in one graph; default 100',
+    description: 'Maximum number of visits in a graph; default 100',
   },
-  do: { ...BODY, description: 'What is done inside, by a node that has one body: a node, or a graph of nodes' },
-  bodies: bodies('The same, by name, of a node that has several'),
+  do: { ...BODY, description: 'The body of a node with a single body: a node, or a graph of nodes' },
+  bodies: bodies('The bodies of a node with several bodies, by name'),
 }
 
 /** Keys of a graph. */
 const GRAPH_PROPERTIES: Properties = {
-  description: text('What it is for'),
-  start: text('The first node; default: the one that is written first'),
-  nodes: { type: 'object', additionalProperties: { type: 'object' }, minProperties: 1, description: 'The nodes, by name' },
-  result: { description: 'What it answers, with expressions in it; absent: the output of its last node' },
+  description: text('Purpose of the graph'),
+  start: text('First node; default: the first in the file'),
+  nodes: { type: 'object', additionalProperties: { type: 'object' }, minProperties: 1, description: 'Nodes by name' },
+  result: { description: 'Result, which can contain expressions; default: the output of the last node' },
   budget: BUDGET,
 }
 
@@ -96,36 +96,36 @@ const WORKFLOW_PROPERTIES: Properties = {
   name: {
     type: 'string',
     pattern: WORKFLOW_NAME,
-    patternHint: 'must be small letters, digits, _ and -, at most 64',
-    description: 'What it is called',
+    patternHint: 'must be at most 64 lower-case letters, digits, _ and -, and start with a letter',
+    description: 'Name of the workflow',
   },
-  version: text('Its version, in words of its own'),
+  version: text('Version, in any format'),
   ...GRAPH_PROPERTIES,
-  inputs: { type: 'object', description: 'JSON Schema of the input: of an object' },
+  inputs: { type: 'object', description: 'JSON Schema of the input, which is an object' },
   parameters: {
     type: 'object',
     additionalProperties: { type: ['object', 'boolean'] },
-    description: 'JSON Schemas of parameters, by name; one without `default` has to be given',
+    description: 'JSON Schemas of parameters by name; a parameter without `default` is required',
   },
   outputs: { type: ['object', 'boolean'], description: 'JSON Schema of the result' },
   secrets: {
     type: 'array',
     items: { type: 'string' },
     uniqueItems: true,
-    description: 'Names of the secrets it uses, as `workflows.secrets` has them',
+    description: 'Names of used secrets, as in `workflows.secrets`',
   },
-  concurrency: count(1, 'So many runs of it work at a time; others wait'),
-  timeout: duration('How long a run may work, waiting for people, events and time aside'),
+  concurrency: count(1, 'Maximum number of concurrent runs; others wait'),
+  timeout: duration('Maximum working time of a run, without waits for people, events and time'),
 }
 
 export const WORKFLOW_SHAPE = schema(closed(WORKFLOW_PROPERTIES, { required: ['name', 'nodes'] }))
 export const GRAPH_SHAPE = schema(closed(GRAPH_PROPERTIES, { required: ['nodes'] }))
-/** Of a node whose type is not known: its settings are not either. */
+/** The shape of a node with an unknown type and settings. */
 export const NODE_SHAPE = schema({ type: 'object', properties: NODE_PROPERTIES, required: ['type'] })
 
 const shapes = new WeakMap<WorkflowNode, Schema>()
 
-/** What a node of a type looks like. */
+/** The compiled schema of a node of a type. */
 export function nodeShape(type: WorkflowNode): Schema {
   const made = shapes.get(type) ?? schema(nodeSchema(type))
   shapes.set(type, made)
@@ -154,7 +154,7 @@ const bodyAs = (key: 'compensate' | 'do') => ({
   description: (NODE_PROPERTIES[key] as JsonSchema & object).description,
 })
 
-/** A JSON Schema of whole definitions with these types of nodes, for editors. What only `svc workflows validate` sees is not in it: names, ways, expressions. */
+/** A JSON Schema of definitions with these node types, for editors. It does not check names, edges and expressions; `svc workflows validate` does. */
 export function workflowSchema(types: Iterable<readonly [string, WorkflowNode]>): JsonSchema {
   const nodes = [...types].map(([name, type]) => [name, nodeOf(name, type)] as const)
   return {

@@ -1,10 +1,10 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { PRODUCTS } from './functions.ts'
 
-/** A part of an expression, as the parser reads it. */
+/** A parsed part of an expression. */
 export type Part = ASTNode
 
-/** Loops over a list or an object; their first argument names what their other ones have besides. */
+/** Macros that loop over a list or object. Their first argument is the name of the loop variable. */
 const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map'])
 
 /** A loop: `list.map(name, …)`, `list.filter(name, …)`, … */
@@ -15,7 +15,7 @@ export interface Loop {
   readonly bodies: readonly Part[]
 }
 
-/** A part as a loop, where it is one. */
+/** A part as a loop; undefined if it is not one. */
 export function loopOf(part: Part): Loop | undefined {
   if (part.op !== 'rcall') return undefined
   const [word, over, [first, ...bodies]] = part.args
@@ -29,7 +29,7 @@ export function bindOf(part: Part): { readonly name: string; readonly value: Par
   return name?.op === 'id' && value && body ? { name: name.args, value, body } : undefined
 }
 
-/** The parts of a part, in the order they are written. */
+/** The direct parts of a part, in order. */
 function partsOf(part: Part): readonly Part[] {
   const { op } = part
   if (op === 'value' || op === 'id') return []
@@ -40,14 +40,14 @@ function partsOf(part: Part): readonly Part[] {
   return op === 'map' ? part.args.flat() : part.args
 }
 
-/** How many parts an expression has, it among them. */
+/** Number of parts of an expression, including itself. */
 const countOf = (part: Part): number => partsOf(part).reduce((sum, one) => sum + countOf(one), 1)
 
-/** Whether its value depends on more than what is written in it. */
+/** Whether its value depends on variables or calls. */
 export const isOpen = (part: Part): boolean =>
   part.op === 'id' || part.op === 'call' || part.op === 'rcall' || partsOf(part).some(isOpen)
 
-/** The text of a part, from the texts of its parts: as it is written but for spaces, with parentheses. */
+/** The text of a part, built from the texts of its parts, with parentheses. */
 export function written(part: Part, textOf: (part: Part) => string): string {
   const { op } = part
   const all = (parts: readonly Part[]) => parts.map(textOf).join(', ')
@@ -64,16 +64,16 @@ export function written(part: Part, textOf: (part: Part) => string): string {
   return `(${textOf(part.args[0])} ${op} ${textOf(part.args[1])})`
 }
 
-/** Operators whose work grows with their operands. */
+/** Operators whose cost grows with their operands. */
 const GROWING = new Set(['+', '==', '!=', '<', '<=', '>', '>=', 'in'])
-/** Functions that take the same time whatever they are given, and those that pay themselves. */
+/** Functions with constant cost, and those that add their own cost. */
 const STEADY = new Set(
   'has int uint double bool dyn type timestamp duration json startsWith endsWith bind hasValue value or orValue none of'.split(
     ' '
   )
 )
 
-/** Texts of expressions that pay for what they do, so that none runs for ever; what they answer is the same. */
+/** Rewrites an expression so that it adds its cost and cannot run forever. Its result stays the same. */
 export function guarded(part: Part): string {
   const loop = loopOf(part)
   if (loop) return loopText(loop)
@@ -83,7 +83,7 @@ export function guarded(part: Part): string {
   return GROWING.has(part.op) && !hasNumber(part) ? written(part, paying('_deep')) : written(part, guarded)
 }
 
-/** A sum with a number in it is one of numbers, and nothing is equal to a number but a number. */
+/** With a number as operand, sums and comparisons have constant cost. */
 const hasNumber = (part: Part) =>
   partsOf(part).some(one => one.op === 'value' && (typeof one.args === 'number' || typeof one.args === 'bigint'))
 
@@ -97,7 +97,7 @@ function methodText(part: Part & { readonly op: 'rcall' }): string {
   return STEADY.has(word) ? written(part, guarded) : written(part, paying(payOf(word)))
 }
 
-/** How a loop asks before each turn: all and exists swallow errors, so they are ended by their own word. */
+/** How a loop adds the cost of an iteration. `all` and `exists` swallow errors, so they end by their own result. */
 const ASKING: Readonly<Record<string, (cost: number, body: string) => string>> = {
   all: (cost, body) => `_left(${cost}) && ${body}`,
   exists: (cost, body) => `!_left(${cost}) || ${body}`,

@@ -2,10 +2,10 @@ import type { Json } from '@svc/core/contracts'
 import { boundedTogether } from './budget.ts'
 import { type Expression, expression, type Scope } from './expression.ts'
 
-/** A value as it is written, with expressions as `${{ … }}` in its texts; evaluated in a scope it is the value that is meant. */
+/** A value with expressions as `${{ … }}` in its texts. Evaluate it in a scope to get the final value. */
 export type Template = (scope: Scope) => Json
 
-/** A `${{ … }}` in a text, from its first sign to behind its last; `$${{ … }}` stands for `${{ … }}` itself. */
+/** A `${{ … }}` in a text, with its start and end; `$${{ … }}` is an escaped `${{ … }}`. */
 interface Hole {
   readonly from: number
   readonly to: number
@@ -14,10 +14,10 @@ interface Hole {
 }
 
 const OPENING = '${{'
-/** The end of a hole; quoted texts may hold anything. */
+/** The end of a placeholder, outside of quoted texts. */
 const CLOSING = /"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|["']|\}\}/g
 
-/** The holes of a text, in order. One that is not closed makes the rest plain text, so that each sign is looked at once. */
+/** The placeholders of a text, in order. An unclosed one makes the rest plain text, so that each character is visited once. */
 function* holesIn(text: string): Generator<Hole> {
   const closing = new RegExp(CLOSING)
   for (let end = 0, at = text.indexOf(OPENING); at !== -1; at = text.indexOf(OPENING, end)) {
@@ -35,14 +35,14 @@ function* holesIn(text: string): Generator<Hole> {
 export const expressionsIn = (text: string): string[] =>
   [...holesIn(text)].flatMap(({ inside, isEscaped }) => (isEscaped ? [] : [inside]))
 
-/** What is wrong with the holes of a text: one that is not closed would be taken for text. */
+/** Finds an unclosed placeholder, which would be taken as text. */
 export function templateFault(text: string): { readonly message: string; readonly hint: string } | undefined {
   const end = [...holesIn(text)].at(-1)?.to ?? 0
   if (!text.includes(OPENING, end)) return undefined
-  return { message: 'has ${{ without }} after it', hint: 'close it, with quotes in pairs; $${{ … }} stands for ${{ … }} itself' }
+  return { message: 'contains ${{ without }}', hint: 'Close it, and check its quotes; write $${{ … }} for a literal ${{ … }}' }
 }
 
-/** Makes a template of a value. Throws EXPRESSION_INVALID. */
+/** Compiles a template. Throws EXPRESSION_INVALID. */
 export function template(value: unknown): Template {
   const made = templateOf(value)
   return scope => boundedTogether(() => made(scope))
@@ -75,7 +75,7 @@ function piecesTemplate(text: string, holes: readonly Hole[]): Template {
   return scope => pieces.map(piece => (typeof piece === 'string' ? piece : shown(piece(scope)))).join('')
 }
 
-/** A value within a text. */
+/** Formats a value inside a text. */
 const shown = (value: Json) => (typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value))
 
 function listTemplate(list: readonly unknown[]): Template {
@@ -90,7 +90,7 @@ function objectTemplate(value: object): Template {
   return scope => Object.fromEntries(parts.map(([key, part]) => [key, part(scope)]))
 }
 
-/** Whether an expression makes a part of it. */
+/** Whether a value contains an expression. */
 export function holdsExpression(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('${{')
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsExpression)

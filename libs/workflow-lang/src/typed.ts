@@ -1,21 +1,21 @@
 import type { Environment } from '@marcbachmann/cel-js'
 import { codeOf, messageOf, nearest } from '@svc/core'
 import { environment, firstLine, GUARDED_LIMITS, parsed } from './expression.ts'
-import { fieldOf, itemOf, type Known, typeOf } from './schemas.ts'
+import { fieldOf, itemOf, type ValueSchema, typeOf } from './schemas.ts'
 import { bindOf, isOpen, type Loop, loopOf, type Part, written } from './syntax.ts'
 
-/** What an expression can name where it stands. */
+/** The names that an expression can use at its position. */
 export interface Names {
-  /** Variables: `input`, `item`, …, with what is known of their values. */
-  readonly vars: ReadonlyMap<string, Known>
-  /** What is known of the output of a node, or why it cannot be named. */
+  /** Variables: `input`, `item`, …, with the schemas of their values. */
+  readonly vars: ReadonlyMap<string, ValueSchema>
+  /** The schema of the output of a node, or why it is not available. */
   node(name: string): Named
-  /** What to do about a variable that there is not. */
+  /** A hint for an unknown variable. */
   hintOf(name: string): string | undefined
 }
-export type Named = { readonly known: Known } | { readonly message: string; readonly hint?: string }
+export type Named = { readonly known: ValueSchema } | { readonly message: string; readonly hint?: string }
 
-/** What an expression has to answer. */
+/** Required type of the result. */
 export type Expected = 'bool' | 'list' | 'any'
 
 export interface ExpressionFault {
@@ -23,7 +23,7 @@ export interface ExpressionFault {
   readonly hint?: string
 }
 
-/** A text is checked with its names replaced by these: an environment for all definitions there will ever be. */
+/** Stand-ins for variables by type. Expressions are checked with these names, so that all definitions share an environment. */
 const KINDS: Readonly<Record<string, string>> = {
   _dyn: 'dyn',
   _string: 'string',
@@ -41,7 +41,7 @@ const BY_TYPE: Readonly<Record<string, string>> = {
   object: '_map',
 }
 
-function kindOf(known: Known): string {
+function kindOf(known: ValueSchema): string {
   const type = typeOf(known)
   if (type === 'array') return typeOf(itemOf(known)) === 'string' ? '_strings' : '_list'
   return BY_TYPE[type ?? ''] ?? '_dyn'
@@ -56,7 +56,7 @@ function checkedEnvironment(): Environment {
   return env
 }
 
-/** All that is wrong with an expression where it stands. */
+/** All problems of an expression at its position. */
 export function expressionFaults(text: string, names: Names, expected: Expected): ExpressionFault[] {
   try {
     return new Typing(names).faultsOf(parsed(text).ast, expected)
@@ -67,20 +67,20 @@ export function expressionFaults(text: string, names: Names, expected: Expected)
   }
 }
 
-/** A name with what follows it. */
+/** A variable with the keys after it. */
 interface Path {
-  readonly known: Known
+  readonly known: ValueSchema
   readonly place: string
 }
 
-type Bound = ReadonlyMap<string, Known>
+type Bound = ReadonlyMap<string, ValueSchema>
 const NOTHING: Bound = new Map()
 
-/** Goes through an expression: what it names is looked up, and replaced by what is known of it. */
+/** Checks the names in an expression and replaces them with stand-ins of their type. */
 class Typing {
   readonly #names: Names
   readonly #faults: ExpressionFault[] = []
-  /** Texts to be checked besides. */
+  /** Additional texts to check. */
   readonly #texts: string[] = []
 
   constructor(names: Names) {
@@ -104,13 +104,13 @@ class Typing {
     return path ? kindOf(path.known) : written(part, one => this.#operand(part, one, bound))
   }
 
-  /** What may be this or that when it runs is not held to one type here. */
+  /** Operands of unknown type become dynamic. */
   #operand(part: Part, one: Part, bound: Bound): string {
     const text = this.#text(one, bound)
     return isOpen(one) && isLoose(part, one) ? `dyn(${text})` : text
   }
 
-  /** A name, with keys and indexes after it. */
+  /** Resolves a variable with keys and indexes. */
   #path(part: Part, bound: Bound): Path | undefined {
     if (part.op === 'id') return this.#variable(part.args, bound)
     if (part.op !== '.' && part.op !== '[]') return undefined
@@ -131,7 +131,7 @@ class Typing {
     if (name === 'nodes') return { known: undefined, place: name }
     if (checkedEnvironment().hasVariable(name) && !(name in KINDS)) return undefined
     const near = nearest(name, [...vars.keys(), 'nodes', ...bound.keys()])
-    this.#fault(`nothing is called "${name}" here`, near ? `did you mean "${near}"?` : this.#names.hintOf(name))
+    this.#fault(`unknown variable "${name}"`, near ? `did you mean "${near}"?` : this.#names.hintOf(name))
     return { known: undefined, place: name }
   }
 
@@ -157,12 +157,12 @@ class Typing {
     return `cel.bind(${name}, ${this.#text(value, bound)}, ${this.#text(body, inner)})`
   }
 
-  /** What is known of a part; what is wrong with it is told where it is written. */
-  #quietly(part: Part, bound: Bound): Known {
+  /** The schema of a part, without reporting its problems again. */
+  #quietly(part: Part, bound: Bound): ValueSchema {
     return new Typing(this.#names).#path(part, bound)?.known
   }
 
-  /** A key may be missing, but not one that can never be there. */
+  /** The argument of `has` can be missing, but it must be possible. */
   #has(asked: Part | undefined, bound: Bound): string {
     if (asked?.op !== '.') return 'has(_dyn)'
     this.#path(asked, bound)
@@ -187,7 +187,7 @@ function isLoose(part: Part, one: Part): boolean {
   return part.op === 'in' ? one === part.args[0] : part.op === '[]' && one === part.args[1]
 }
 
-/** So many are remembered: most expressions are alike once their names are gone. */
+/** Maximum number of cached checks. Most expressions are equal after their names are replaced. */
 const KEPT = 5_000
 const answers = new Map<string, { readonly type: string } | ExpressionFault>()
 
@@ -198,8 +198,8 @@ function typeFaults(text: string, expected: Expected): ExpressionFault[] {
   if ('message' in answer) return [answer]
   const { type } = answer
   if (expected === 'any' || type === 'dyn' || type.startsWith(expected)) return []
-  const what = expected === 'bool' ? 'true or false' : 'a list'
-  return [{ message: `has to answer ${what}, but answers ${type}` }]
+  const what = expected === 'bool' ? 'a boolean' : 'a list'
+  return [{ message: `must return ${what}, but returns ${type}` }]
 }
 
 function checked(text: string): { readonly type: string } | ExpressionFault {
@@ -215,11 +215,10 @@ const CALLED = /matching overload for '(?:[^'(]*\.)?(\w+)\(/
 
 function hintOf(message: string, env: Environment): string | undefined {
   const called = CALLED.exec(message)?.[1]
-  if (called === undefined)
-    return message.includes('overload') ? 'int(…), double(…) and string(…) make one of the other' : undefined
+  if (called === undefined) return message.includes('overload') ? 'Convert with int(…), double(…) or string(…)' : undefined
   const known = env.getDefinitions().functions.map(({ name }) => name)
   if (known.includes(called))
-    return message.includes('double') ? 'numbers of JSON are doubles: int(…) makes an integer' : undefined
+    return message.includes('double') ? 'Convert JSON numbers, which are doubles, with int(…)' : undefined
   const near = nearest(called, known)
-  return near ? `did you mean "${near}"?` : 'there is no such function'
+  return near ? `did you mean "${near}"?` : 'Use another function; this one does not exist'
 }

@@ -1,20 +1,20 @@
 import type { Alias, Node, YAMLMap } from 'yaml'
 import { yaml } from './late.ts'
-import type { Wrong } from './schemas.ts'
+import type { ValueProblem } from './schemas.ts'
 
-/** A text that was read: what it says, and where each part of it stands. */
+/** Parsed YAML, with the lines of its parts. */
 export interface Read {
-  /** Undefined where it cannot be read at all. */
+  /** Undefined if the text cannot be parsed. */
   readonly value: unknown
-  readonly faults: readonly (Wrong & { readonly line: number })[]
-  /** The line of what these keys lead to, or of the nearest thing round it; from 1. */
+  readonly faults: readonly (ValueProblem & { readonly line: number })[]
+  /** The line of a value, or of its nearest parent; counted from 1. */
   readonly lineOf: (keys: readonly string[]) => number
 }
 
-/** Bytes of the longest text, values of the largest, and levels of the deepest. */
+/** Limits: bytes of the text, number of values, and nesting. */
 const [LONGEST, MOST, DEEPEST] = [1_048_576, 200_000, 100]
 
-/** Reads YAML 1.2, and so JSON. */
+/** Parses YAML 1.2, which includes JSON. */
 export function readYaml(text: string): Read {
   const refused = refusal(text)
   if (refused) return { value: undefined, faults: [{ keys: [], line: 1, ...refused }], lineOf: () => 1 }
@@ -38,25 +38,25 @@ export function readYaml(text: string): Read {
   return { value, faults: [...syntax, ...reader.faults], lineOf: keys => lineAt(reader.offsetOf(value, keys)) }
 }
 
-/** The parser takes a time that grows with the square of the depth. */
+/** Detects deep nesting, because the parser takes quadratic time in the depth. */
 const NESTED = new RegExp(`^[ \\t]*(?:[-?:&!*][^\\s]*[ \\t]+){${DEEPEST},}`, 'm')
 
 function refusal(text: string): { readonly message: string; readonly hint: string } | undefined {
   if (text.length > LONGEST || Buffer.byteLength(text) > LONGEST)
-    return { message: `is longer than ${LONGEST} bytes`, hint: 'split it: a node of type subworkflow runs another workflow' }
+    return { message: `is longer than ${LONGEST} bytes`, hint: 'Split it with nodes of type subworkflow' }
   let depth = 0
   for (const [sign] of text.matchAll(/[[{\]}]/g)) {
     depth = Math.max(0, depth + (sign === '[' || sign === '{' ? 1 : -1))
     if (depth > 5 * DEEPEST) break
   }
   if (depth > 5 * DEEPEST || NESTED.test(text))
-    return { message: 'is nested too deeply', hint: `write at most ${DEEPEST} levels` }
+    return { message: 'is nested too deeply', hint: `Write at most ${DEEPEST} levels` }
   return undefined
 }
 
-/** Makes plain data of the parser's nodes. */
+/** Converts the nodes of the parser to plain data. */
 class Reader {
-  readonly faults: (Wrong & { readonly line: number })[] = []
+  readonly faults: (ValueProblem & { readonly line: number })[] = []
   readonly #lineAt: (offset: number) => number
   readonly #offsets = new WeakMap<object, ReadonlyMap<string, number>>()
   readonly #anchors = new Map<string, Node>()
@@ -83,7 +83,7 @@ class Reader {
   #alias(alias: Alias, keys: readonly string[], depth: number): unknown {
     const meant = this.#anchors.get(alias.source)
     if (meant) return this.read(meant, keys, depth + 1)
-    this.#fault(keys, alias, `*${alias.source} stands for nothing that is written before it`)
+    this.#fault(keys, alias, `*${alias.source} refers to an undefined anchor`)
     return null
   }
 
@@ -93,7 +93,7 @@ class Reader {
     for (const { key, value } of items) {
       const name = this.#key(key, keys)
       const at = [...keys, name]
-      if (offsets.has(name)) this.#fault(at, key, 'is there twice')
+      if (offsets.has(name)) this.#fault(at, key, 'is a duplicate key')
       offsets.set(name, offsetOf(key))
       Object.defineProperty(made, name, {
         value: this.read(value, at, depth + 1),
@@ -106,10 +106,10 @@ class Reader {
     return made
   }
 
-  /** Keys that are `true`, `false` or numbers are meant as they are written. */
+  /** Keys such as `true`, `false` and numbers become text as written. */
   #key(key: unknown, keys: readonly string[]): string {
     if (yaml().isScalar(key)) return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
-    this.#fault(keys, key, 'has a key that is no text')
+    this.#fault(keys, key, 'has a key that is not text')
     return ''
   }
 
@@ -122,7 +122,7 @@ class Reader {
   #scalar(value: unknown, keys: readonly string[], node: Node): unknown {
     if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
     if (typeof value === 'number' && Number.isFinite(value)) return value
-    this.#fault(keys, node, 'is nothing that JSON has')
+    this.#fault(keys, node, 'is not a JSON value')
     return null
   }
 

@@ -1,8 +1,8 @@
 import type { JsonSchema } from '@svc/core'
 import { expect } from 'chai'
-import { type Ground, readDefinition } from '../src/index.ts'
-import { graph } from './faults.ts'
-import { GROUND } from './ground.ts'
+import { type CheckContext, readDefinition } from '../src/index.ts'
+import { graph } from './invalid-definitions.ts'
+import { CONTEXT } from './context.ts'
 
 const WRITE: JsonSchema = {
   type: 'object',
@@ -40,36 +40,36 @@ const TAKES: Readonly<Record<string, JsonSchema>> = {
   all: true,
 }
 
-const CALLS: Ground = {
-  ...GROUND,
+const CALLS: CheckContext = {
+  ...CONTEXT,
   typeOf: name =>
     name === 'call'
       ? {
-          ...GROUND.typeOf('use')!,
+          ...CONTEXT.typeOf('use')!,
           settings: { type: 'object', properties: { tool: { type: 'string' }, with: { type: 'object', default: {} } } },
           names: { tool: 'tool' },
           calledWith: { with: 'tool' },
         }
-      : GROUND.typeOf(name),
+      : CONTEXT.typeOf(name),
   has: (kind, name) => kind === 'tool' && (name === 'unknown' || Object.hasOwn(TAKES, name)),
   takes: (kind, name) => (kind === 'tool' ? TAKES[name] : undefined),
 }
-const told = (text: string) =>
+const problemLines = (text: string) =>
   readDefinition(text, 'sample.yaml', CALLS).problems.map(({ line, path, message, hint }) =>
     [`${line} ${path}: ${message}`, ...(hint === undefined ? [] : [hint])].join(' | ')
   )
 /** What is said of one call, without the place of the node. */
 const call = (tool: string, args: string) =>
-  told(graph(`  a: { type: call, tool: ${tool}, with: ${args} }\n`)).map(one =>
+  problemLines(graph(`  a: { type: call, tool: ${tool}, with: ${args} }\n`)).map(one =>
     one.replace('3 nodes.a.with', '').replace(/^\./, '')
   )
 
 describe('what a node calls a thing with', () => {
-  it('is told with all that cannot fit at once, each with its line', () => {
+  it('is reported with all that cannot fit at once, each with its line', () => {
     const text = graph(
       '  a:\n    type: call\n    tool: write\n    with:\n      pth: x\n      content: 5\n    next: b\n  b: { type: call, tool: write }\n'
     )
-    expect(told(text)).to.deep.equal([
+    expect(problemLines(text)).to.deep.equal([
       '6 nodes.a.with.path: is required',
       '7 nodes.a.with.pth: is not a known key | did you mean "path"?',
       '8 nodes.a.with.content: must be string, was 5',
@@ -78,13 +78,13 @@ describe('what a node calls a thing with', () => {
     ])
   })
 
-  it('is told with a value that is not allowed, however deep, and the keys there are', () => {
+  it('is reported with a value that is not allowed, however deep, and the keys there are', () => {
     const args = '{ path: x, content: y, mode: old, tags: [a, 3], at: {}, owner: { name: n, id: 1, zzz: 1 } }'
     expect(call('write', args)).to.deep.equal([
       'mode: must be one of "new", "append", was text "old"',
       'tags[1]: must be string, was 3',
       'at.line: is required',
-      'owner.zzz: is not a known key | it has name, id, home',
+      'owner.zzz: is not a known key | Use one of: name, id, home',
     ])
   })
 
@@ -97,7 +97,7 @@ describe('what a node calls a thing with', () => {
       expect(call('write', args), args).to.deep.equal([])
   })
 
-  it('is told with what no expression beside it can fix', () => {
+  it('is reported with what no expression beside it can fix', () => {
     const args =
       "{ content: '${{ input.text }}', pth: x, tags: ['${{ input.tag }}', 3], owner: { name: '${{ input.who }}', home: { line: no } } }"
     expect(call('write', args)).to.deep.equal([
@@ -122,7 +122,7 @@ describe('what a node calls a thing with', () => {
     for (const tool of ['broken', 'all', 'unknown', "'${{ input.tool }}'"]) expect(call(tool, '{ n: x }'), tool).to.deep.equal([])
   })
 
-  it('is told once where it is no object', () => {
+  it('is reported once if it is not an object', () => {
     expect(call('write', '5')).to.deep.equal([': must be object, was 5'])
     expect(call('write', 'null')).to.deep.equal([': must be object, was null'])
   })

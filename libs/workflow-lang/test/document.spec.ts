@@ -8,7 +8,9 @@ import { pluginFolder } from '../../../test/support/plugin-folder.ts'
 const PAGES = ['tutorials/first-workflow.md', 'guides/write-a-workflow.md']
 const texts = PAGES.map(page => readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8'))
 const text = (await Promise.all(texts)).join('\n')
-const samples = new Map([...text.matchAll(/^```yaml\n# (?:workflows\/)?([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
+const samples = new Map(
+  [...text.matchAll(/^```yaml\n# (?:workflows\/)?([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!])
+)
 const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
 const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }
@@ -16,15 +18,15 @@ const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }
 async function ran(sample: string, input: Json) {
   await using host = await testHost(PLUGINS, { config: CONFIG })
   const types = host.slot(WorkflowNodes)
-  const ground = {
+  const context = {
     typeOf: (name: string) => types.get(name),
     types: () => types.names(),
     has: () => true,
     secrets: ['WEATHER_KEY'],
   }
-  const { definition, problems } = readDefinition(samples.get(sample) ?? '', sample, ground)
+  const { definition, problems } = readDefinition(samples.get(sample) ?? '', sample, context)
   expect(problems).to.deep.equal([])
-  expect(problemsOf(definition, ground)).to.deep.equal([])
+  expect(problemsOf(definition, context)).to.deep.equal([])
   const service = host.service(Workflows)
   const run = await service.start({ workflow: definition as WorkflowDefinition, input }, testContext())
   return await service.settled(run.id, 10_000, testContext())

@@ -128,7 +128,7 @@ describe('a drawing', () => {
 
   it('of more than can be drawn says so', () => {
     const nodes = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`n${i}`, { type: 'give', next: `n${i + 1}` }]))
-    expect(drawTerminal({ name: 'large', nodes })).to.match(/n1999 [^]*… only 2000 nodes are drawn$/)
+    expect(drawTerminal({ name: 'large', nodes })).to.match(/n1999 [^]*… only the first 2000 nodes are drawn$/)
     expect(() => drawSvg({ name: 'large', nodes }))
       .to.throw()
       .with.property('code', 'GRAPH_TOO_LARGE')

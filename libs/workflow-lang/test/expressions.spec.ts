@@ -2,7 +2,7 @@ import { Environment } from '@marcbachmann/cel-js'
 import { expect } from 'chai'
 import type { Json } from '@svc/core/contracts'
 import { expression, expressionsIn, problemsOf, template } from '../src/index.ts'
-import { GROUND } from './ground.ts'
+import { CONTEXT } from './context.ts'
 
 const SCOPE = {
   input: {
@@ -39,7 +39,7 @@ const INPUTS = {
 
 const value = (text: string, scope: object = SCOPE) => expression(text)({ ...scope })
 const problems = (text: string) =>
-  problemsOf({ name: 'x', inputs: INPUTS, nodes: { a: { type: 'give', value: `\${{ ${text} }}` } } }, GROUND)
+  problemsOf({ name: 'x', inputs: INPUTS, nodes: { a: { type: 'give', value: `\${{ ${text} }}` } } }, CONTEXT)
 
 /** Numbers by chance that are the same every time. */
 function chances(seed: number) {
@@ -129,7 +129,7 @@ function plainly(text: string): Json | undefined {
 }
 
 describe('an expression', () => {
-  it('answers what the language says, and is told as wrong only when it is, whatever it is made of', () => {
+  it('answers what the language says, and is rejected only if it is wrong, whatever it is made of', () => {
     const [chance, KINDS] = [chances(7), Object.keys(FORMS) as Kind[]]
     let compared = 0
     for (let i = 0; i < 600; i++) {
@@ -169,10 +169,10 @@ describe('an expression', () => {
 
   it('that fails says where it stands, and what to do', () => {
     const failed = (text: string) => () => value(text)
-    expect(failed('input.nothing')).to.throw('has no value: No such key: nothing').with.property('code', 'EXPRESSION_FAILED')
-    expect(failed('input.n and true')).to.throw('is no expression').with.property('hint', 'write && for and')
+    expect(failed('input.nothing')).to.throw('failed: No such key: nothing').with.property('code', 'EXPRESSION_FAILED')
+    expect(failed('input.n and true')).to.throw('is not a valid expression').with.property('hint', 'Write && instead of and')
     expect(failed('input.who.matches(input.n)')).to.throw('string.matches(double)')
-    expect(failed('"x".matches("(?=a)")')).to.throw('has no value')
+    expect(failed('"x".matches("(?=a)")')).to.throw('failed: ')
     expect(failed(`1${' + 1'.repeat(10_000)}`)).to.throw('has more than 20000 characters')
   })
 
@@ -206,7 +206,7 @@ describe('an expression', () => {
       const before = process.cpuUsage()
       expect(() => value(own, { i: scope }))
         .to.throw('it takes too long')
-        .with.property('hint', 'loop over less, or do it in a node of type compute')
+        .with.property('hint', 'Loop over fewer items, or use a node of type compute')
       const { user, system } = process.cpuUsage(before)
       expect((user + system) / 1_000_000).to.be.below(8)
       expect(value('i.n + 1', { i: { n: 1 } })).to.equal(2)

@@ -1,25 +1,25 @@
 import { expect } from 'chai'
 import type { WorkflowDefinition } from '@svc/core/contracts'
 import { problemsOf, readDefinition } from '../src/index.ts'
-import { FAULTS, graph, node } from './faults.ts'
-import { GROUND } from './ground.ts'
+import { INVALID_DEFINITIONS, graph, node } from './invalid-definitions.ts'
+import { CONTEXT } from './context.ts'
 
-const told = (text: string, ground = GROUND) =>
-  readDefinition(text, 'flows/sample.yaml', ground).problems.map(({ line, path, message, hint }) =>
+const problemLines = (text: string, context = CONTEXT) =>
+  readDefinition(text, 'flows/sample.yaml', context).problems.map(({ line, path, message, hint }) =>
     [`${line} ${path}: ${message}`, ...(hint === undefined ? [] : [hint])].join(' | ')
   )
 describe('a definition', () => {
-  for (const [fault, text, ...expected] of FAULTS)
+  for (const [fault, text, ...expected] of INVALID_DEFINITIONS)
     it(`is refused with ${fault}`, () => {
-      const found = told(text)
+      const found = problemLines(text)
       for (const [at, one] of expected.entries())
         if (typeof one === 'string') expect(found[at]).to.equal(one)
         else expect(found[at]).to.match(one)
       expect(found).to.have.lengthOf(expected.length)
     })
 
-  it('tells all of its faults at once, in the order of its lines', () => {
-    const found = told(graph("  a: { type: giev, next: c }\n  b: { type: ask, if: 'x y' , timeout: long }\n", 'foo: 1\n'))
+  it('reports all problems at once, in the order of their lines', () => {
+    const found = problemLines(graph("  a: { type: giev, next: c }\n  b: { type: ask, if: 'x y' , timeout: long }\n", 'foo: 1\n'))
     expect(found.map(one => one.split(':')[0])).to.deep.equal([
       '2 foo',
       '4 nodes.a.type',
@@ -46,26 +46,26 @@ nodes:
   oh: { type: give, value: '\${{ error.message }} $\${{ not.me }}' }
 result: '\${{ nodes.?f.orValue(1) == 1 ? "a" : "b" }}'
 `.replace('*a2', '{ type: give, value: 1 }')
-    expect(told(text)).to.deep.equal([])
-    expect(readDefinition(text, 'x', GROUND).definition.nodes.d!.branches).to.deep.equal({ 1: 'e', 2: 'a' })
+    expect(problemLines(text)).to.deep.equal([])
+    expect(readDefinition(text, 'x', CONTEXT).definition.nodes.d!.branches).to.deep.equal({ 1: 'e', 2: 'a' })
   })
 
   it('is taken with any branches of a node whose settings an expression makes', () => {
     const branches = 'branches: { red: end, blue: end }'
     for (const made of ["kind: '${{ input.kind }}'", "kind: choice, choices: ['${{ input.first }}']"])
-      expect(told(node(`type: choose, ${made}, ${branches}`))).to.deep.equal([])
+      expect(problemLines(node(`type: choose, ${made}, ${branches}`))).to.deep.equal([])
   })
 
-  it('is told the same as data, without lines, and is not changed', () => {
+  it('has the same problems as data, without lines, and is not changed', () => {
     const definition = Object.freeze({ name: 'x', nodes: { a: { type: 'give' } } }) as unknown as WorkflowDefinition
-    expect(problemsOf(definition, GROUND)).to.deep.equal([{ message: 'is required', path: 'nodes.a.value' }])
+    expect(problemsOf(definition, CONTEXT)).to.deep.equal([{ message: 'is required', path: 'nodes.a.value' }])
     expect(definition).to.deep.equal({ name: 'x', nodes: { a: { type: 'give' } } })
   })
 
   it('contains itself by way of others', () => {
     const other = (workflow: string) => ({ name: 'other', nodes: { b: { type: 'part', workflow } } })
-    const ground = { ...GROUND, definitionOf: (name: string) => (name === 'other' ? other('third') : other('sample')) }
-    expect(told(node('type: part, workflow: other'), ground)).to.have.lengthOf(1)
-    expect(told(node('type: part, workflow: other'), ground)[0]).to.contain('sample → other → third → sample')
+    const context = { ...CONTEXT, definitionOf: (name: string) => (name === 'other' ? other('third') : other('sample')) }
+    expect(problemLines(node('type: part, workflow: other'), context)).to.have.lengthOf(1)
+    expect(problemLines(node('type: part, workflow: other'), context)[0]).to.contain('sample → other → third → sample')
   })
 })

@@ -80,7 +80,9 @@ describe('workflows', () => {
     expect(one).to.include({ status: 'failed', error: 'it broke' })
     expect(one.workflow_id).to.equal(again.workflow_id).and.to.not.equal(workflow_id)
     expect((await retry('other')).workflow_id).to.not.equal(one.workflow_id)
-    expect((await retry('k', one.workflow_id as string)).details).to.deep.include({ reason: 'was used for another request' })
+    expect((await retry('k', one.workflow_id as string)).details).to.deep.include({
+      reason: 'was already used for another request',
+    })
   })
 
   it('that fail within the wait are 200 and say why', async () => {

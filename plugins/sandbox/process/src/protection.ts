@@ -5,10 +5,10 @@ import { codeOf } from '@svc/core'
 import {
   GIT_NAMES,
   isGitFolder,
-  placesOfAll,
+  resolveProtectedPaths,
   PROTECTED_NAMES,
-  type ProtectedPlace,
-  protectedPlaces,
+  type ProtectedEntry,
+  protectedEntries,
   type ProtectedView,
 } from '@svc/safe-fs'
 import { linkOfProtected, ofMissing, ofProtected, ofTooMany } from './errors.ts'
@@ -39,7 +39,7 @@ export interface ProtectOptions {
 export async function protect(write: readonly string[], options: ProtectOptions): Promise<Protection> {
   const found = { read: new Set<string>(), anchors: new Set<string>(), absent: new Set<string>() }
   if (write.length > 0) {
-    const own = await protectedPlaces(options.view)
+    const own = await protectedEntries(options.view)
     const named = await placesByName(write, options.lasting)
     for (const folder of write) {
       for (const place of own) await keep(folder, place, options, found, () => refuseLasting(folder, place))
@@ -56,19 +56,19 @@ export async function protect(write: readonly string[], options: ProtectOptions)
   }
 }
 
-function refuseLasting(folder: string, { owner }: ProtectedPlace): never {
+function refuseLasting(folder: string, { owner }: ProtectedEntry): never {
   throw ofMissing(folder, owner)
 }
 
 /** Of git a lasting process may write nothing: a person's `git config` puts another file in the place of the one that is mounted over, and so takes the mount away. */
-async function placesByName(allowed: readonly string[], lasting: boolean): Promise<readonly ProtectedPlace[]> {
+async function placesByName(allowed: readonly string[], lasting: boolean): Promise<readonly ProtectedEntry[]> {
   const kinds = await Promise.all(allowed.map(path => lstat(path)))
   const write = allowed.filter((_, at) => kinds[at]!.isDirectory())
   const within = await Promise.all(write.map(folder => gitFoldersIn(folder)))
   const folders = [...write.map(folder => join(folder, '.git')), ...within.flat()]
   const git = [...new Set(folders)].flatMap(folder => (lasting ? [folder] : GIT_NAMES.map(name => join(folder, name))))
   const own = write.flatMap(folder => PROTECTED_NAMES.map(name => join(folder, name)))
-  return placesOfAll([
+  return resolveProtectedPaths([
     { paths: own, owner: 'the configuration of svc' },
     { paths: git, owner: 'git itself' },
   ])
@@ -112,7 +112,7 @@ type Found = { readonly [Key in keyof Protection]: Set<string> }
 
 async function keep(
   folder: string,
-  { place, owner, isLink }: ProtectedPlace,
+  { place, owner, isLink }: ProtectedEntry,
   options: ProtectOptions,
   found: Found,
   refuse: () => void

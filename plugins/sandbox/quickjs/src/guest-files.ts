@@ -1,6 +1,6 @@
 import { lstat, opendir } from 'node:fs/promises'
 import {
-  inWords,
+  withPathErrors,
   isDirectory,
   isSpecial,
   openFolder,
@@ -38,14 +38,14 @@ export async function openGuestFiles(paths: readonly string[], protectedPaths?: 
 async function readText(roots: Roots, path: string, signal: AbortSignal): Promise<string> {
   const place = await roots.find(path)
   await using opened = await openPlace(roots, place, 'file')
-  const bytes = await inWords(place.shown, signal, () => readWhole(opened, MOST_CHARACTERS, signal))
+  const bytes = await withPathErrors(place.shown, signal, () => readWhole(opened, MOST_CHARACTERS, signal))
   if (!bytes) throw refused(`"${place.shown}" has more than ${MOST_CHARACTERS} bytes`)
   return new TextDecoder().decode(bytes)
 }
 
 async function writeText(roots: Roots, path: string, content: string, signal: AbortSignal): Promise<null> {
   const target = await roots.target(path)
-  return inWords(target.shown, signal, async () => {
+  return withPathErrors(target.shown, signal, async () => {
     await using folder = await openForTarget(roots, target, signal)
     const there = await lstat(folder.at(target.name)).catch(() => undefined)
     if (there?.isDirectory()) throw isDirectory(target.shown)
@@ -59,7 +59,7 @@ async function listEntries(roots: Roots, path: string, signal: AbortSignal) {
   if (roots.isAll(path)) return roots.labels.map(name => ({ name, type: 'directory' }))
   const place = await roots.find(path)
   await using folder = await openFolder(roots, place)
-  return await inWords(place.shown, signal, async () => {
+  return await withPathErrors(place.shown, signal, async () => {
     const found: { name: string; type: string }[] = []
     for await (const entry of await opendir(folder.at('.'))) {
       signal.throwIfAborted()

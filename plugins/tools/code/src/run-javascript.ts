@@ -9,10 +9,10 @@ interface Arguments {
 }
 
 const MOST_CODE = 200_000
-/** Milliseconds beyond the sandbox's own limit, in which it says itself what happened. */
+/** Additional milliseconds, so that the sandbox reports its own time-out first. */
 const GRACE_MS = 2_000
 
-/** Makes `run_javascript`: the value of the last expression, as JSON. */
+/** Creates `run_javascript`, which returns the value of the last expression as JSON. */
 export function createRunJavascript(sandbox: ScriptSandbox, limits: ScriptLimits): Tool {
   return toolOf<Arguments>({
     description: descriptionOf(limits),
@@ -24,13 +24,13 @@ export function createRunJavascript(sandbox: ScriptSandbox, limits: ScriptLimits
           type: 'string',
           minLength: 1,
           maxLength: MOST_CODE,
-          description: 'the script; its last expression is the answer, `await` is allowed, `import` is not',
+          description: 'the script; its last expression is the result; `await` is allowed, `import` is not',
         },
-        input: { description: 'JSON that the script sees as `input`' },
+        input: { description: 'JSON that the script receives as `input`' },
       },
       ['input']
     ),
-    result: objectOf({ value: { description: 'the value of the last expression; undefined is null' } }),
+    result: objectOf({ value: { description: 'the value of the last expression; undefined becomes null' } }),
     timeoutMs: Math.ceil(limits.timeoutMs ?? 0) + GRACE_MS,
     async call({ code, input }, ctx) {
       const script = { code, limits, ...(input === undefined ? {} : { input }) }
@@ -55,7 +55,7 @@ function descriptionOf({ network = [], paths = [] }: ScriptLimits): string {
     ...(paths.length > 0 ? ['await files.read(path), files.write(path, text), files.list(path)'] : []),
   ]
   const rest = has.length > 0 ? `It also has ${has.join(' and ')}.` : 'It has no network and no files.'
-  return `Runs JavaScript in a sandbox and answers the value of its last expression as JSON. The script has the language, \`input\` and console, but neither Node nor timers nor import. ${rest}`
+  return `Runs JavaScript in a sandbox and returns the value of its last expression as JSON. The script has the language, \`input\` and console, but not Node, timers or import. ${rest}`
 }
 
 const consoleOf = (lines: readonly ConsoleLine[]) =>

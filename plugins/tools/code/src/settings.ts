@@ -3,15 +3,15 @@ import { schema, type SvcError } from '@svc/core'
 import type { ScriptLimits } from '@svc/core/contracts'
 import { configInvalid } from './errors.ts'
 
-/** The section `tools.code`: the five settings of a sandbox. */
+/** The section `tools.code`: settings of the sandbox. */
 export interface CodeConfig {
-  /** Seconds that a call may take. */
+  /** Time limit of a call in seconds. */
   timeout: number
-  /** Memory of a call: `512M`. */
+  /** Memory limit of a call, such as `512M`. */
   memory_limit: string
   network_access: boolean
   filesystem_readonly: boolean
-  /** Folders that the code may read and write. */
+  /** Folders that the code can read and write. */
   allowed_paths: string[]
 }
 
@@ -23,25 +23,25 @@ export const codeConfig = schema<CodeConfig>({
       exclusiveMinimum: 0,
       maximum: 3600,
       default: 30,
-      description: 'Seconds that run_javascript may take; sandbox.quickjs.timeout is the most.',
+      description: 'Time limit of run_javascript in seconds, at most sandbox.quickjs.timeout.',
     },
     memory_limit: {
       type: 'string',
       pattern: '^[0-9]+[KMG]?$',
       default: '512M',
-      description: 'Memory that it may have, the engine included: from 32M; sandbox.quickjs.memory_limit is the most.',
+      description: 'Memory limit, including the engine: from 32M to sandbox.quickjs.memory_limit.',
     },
-    network_access: { type: 'boolean', default: false, description: 'Whether the code has fetch, for public addresses.' },
+    network_access: { type: 'boolean', default: false, description: 'Give the code fetch, for public addresses.' },
     filesystem_readonly: {
       type: 'boolean',
       default: true,
-      description: 'Must be true: the code sees no file system but allowed_paths.',
+      description: 'Must be true: the code has no file access except to allowed_paths.',
     },
     allowed_paths: {
       type: 'array',
       items: { type: 'string', minLength: 1 },
       default: [],
-      description: 'Folders that the code may read and write, through files.',
+      description: 'Folders that the code can read and write through `files`.',
     },
   },
   additionalProperties: false,
@@ -55,7 +55,7 @@ function bytesOf(amount: string): number {
   return Number(digits) * UNITS[unit]!
 }
 
-/** What the sandbox is told. */
+/** The limits for the sandbox. */
 export const limitsOf = (config: CodeConfig): ScriptLimits => ({
   timeoutMs: config.timeout * 1000,
   memoryBytes: bytesOf(config.memory_limit),
@@ -63,7 +63,7 @@ export const limitsOf = (config: CodeConfig): ScriptLimits => ({
   paths: config.allowed_paths,
 })
 
-/** What cannot be held, or is not there: told before anything runs. */
+/** Finds invalid settings before anything runs. */
 export async function problemsOf(config: CodeConfig): Promise<SvcError[]> {
   const folders = await Promise.all(config.allowed_paths.map(async path => (await isFolder(path)) || path))
   return [
@@ -72,15 +72,23 @@ export async function problemsOf(config: CodeConfig): Promise<SvcError[]> {
       : [
           configInvalid(
             'filesystem_readonly',
-            'must be true: the whole file system is never shown',
-            'list the folders in allowed_paths'
+            'must be true: the code never has access to the whole file system',
+            'List the folders in allowed_paths'
           ),
         ]),
     ...(bytesOf(config.memory_limit) >= LEAST_BYTES
       ? []
-      : [configInvalid('memory_limit', `must be 32M or more, was "${config.memory_limit}"`, 'write 512M')]),
+      : [configInvalid('memory_limit', `must be 32M or more, was "${config.memory_limit}"`, 'Write 512M')]),
     ...folders.flatMap(path =>
-      path === true ? [] : [configInvalid('allowed_paths', `names "${path}", which is no folder`, 'create it, or take it out')]
+      path === true
+        ? []
+        : [
+            configInvalid(
+              'allowed_paths',
+              `contains "${path}", which is not a folder`,
+              'Create the folder, or remove it from the list'
+            ),
+          ]
     ),
   ]
 }

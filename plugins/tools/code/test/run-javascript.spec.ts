@@ -120,6 +120,6 @@ describe('run_javascript', () => {
     expect(await says({ filesystem_readonly: false })).to.match(/filesystem_readonly must be true/)
     expect(await says({ memory_limit: '1M' })).to.match(/memory_limit must be 32M or more/)
     expect(await says({ memory_limit: '1.5G' })).to.match(/memory_limit/)
-    expect(await says({ allowed_paths: ['./not-there'] })).to.match(/names "\.\/not-there", which is no folder/)
+    expect(await says({ allowed_paths: ['./not-there'] })).to.match(/contains "\.\/not-there", which is not a folder/)
   })
 })

@@ -5,7 +5,7 @@ import type { Tool } from '@svc/core/contracts'
 import {
   realOf,
   type Folder,
-  inWords,
+  withPathErrors,
   missing,
   isGitFolder,
   isProtected,
@@ -18,17 +18,17 @@ import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { notEmpty, tooMany } from './errors.ts'
 import { counted, pathOf, refuseRoots } from './paths.ts'
 
-/** Makes `delete_file`: a file, a link or a folder within the roots; with all that is in it only when asked, and at most `most` things. */
+/** Creates `delete_file`. It deletes a file, a link or a folder within the roots; folder contents only if asked, and at most `most` entries. */
 export function createDeleteFile(roots: Roots, most: number): Tool {
   return toolOf<{ readonly path: string; readonly recursive?: boolean }>({
-    description: `Deletes a file, a link (never what it leads to) or an empty folder; with recursive: true a folder and all that is in it. ${roots.words}`,
+    description: `Deletes a file, a link (never its target) or an empty folder. With recursive: true, deletes a folder and its contents. ${roots.words}`,
     category: 'files',
     effects: ['write'],
     parameters: {
       type: 'object',
       properties: {
-        path: pathOf('what to delete'),
-        recursive: { type: 'boolean', description: 'whether to delete what is in a folder, too; default false' },
+        path: pathOf('path to delete'),
+        recursive: { type: 'boolean', description: 'whether to delete the contents of a folder, too; default false' },
       },
       required: ['path'],
       additionalProperties: false,
@@ -36,17 +36,17 @@ export function createDeleteFile(roots: Roots, most: number): Tool {
     result: objectOf({
       path: { type: 'string' },
       type: { enum: ['file', 'directory', 'link', 'other'] },
-      deleted: { type: 'integer', description: 'how many things are gone' },
+      deleted: { type: 'integer', description: 'number of deleted entries' },
     }),
     async call({ path, recursive = false }, { signal }) {
       const target = await roots.target(path)
       if (target.steps.length > 0) throw missing(target.shown)
       refuseRoots(roots, realOf(target), target.shown)
-      return inWords(target.shown, signal, async () => {
+      return withPathErrors(target.shown, signal, async () => {
         await using folder = await openToChange(roots, { ...target.folder, shown: target.shown }, target.name)
         const { type, deleted } = await remove({ folder, name: target.name, shown: target.shown }, recursive ? most : 1, signal)
         await folder.handle.sync()
-        const words = `Deleted ${target.shown}${deleted > 1 ? `: ${counted(deleted, 'thing')}` : ''}.`
+        const words = `Deleted ${target.shown}${deleted > 1 ? `: ${counted(deleted, 'entry', 'entries')}` : ''}.`
         return answerOf(words, { path: target.shown, type, deleted })
       })
     },
@@ -67,7 +67,7 @@ async function remove(entry: Entry, most: number, signal: AbortSignal) {
     return { type, deleted: 1 }
   }
   const recursive = most > 1
-  // Looked through before anything goes: too many things, or a repository, and all stays.
+  // Count first, so that nothing is deleted if there are too many entries or a repository.
   const found = recursive ? await count(entry, most, signal) : 1
   if (found > most) throw tooMany(entry.shown, most)
   const deleted = recursive ? await clear(entry, signal) : 0
@@ -77,24 +77,23 @@ async function remove(entry: Entry, most: number, signal: AbortSignal) {
   return { type: 'directory', deleted: deleted + 1 }
 }
 
-/** How many things there are, the folder itself among them; stops counting beyond `most`. */
+/** Counts the entries of a folder, including itself. Stops beyond `most`. */
 async function count(entry: Entry, most: number, signal: AbortSignal): Promise<number> {
   await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
   let found = 1
-  if (isGitFolder(await readdir(folder.at('.'))))
-    throw isProtected(entry.shown, 'belongs to git itself: it may be read, not changed')
+  if (isGitFolder(await readdir(folder.at('.')))) throw isProtected(entry.shown, 'belongs to git and is read-only')
   for await (const one of await opendir(folder.at('.'))) {
     signal.throwIfAborted()
     const shown = `${entry.shown}/${one.name}`
     refuseName(shown, shown)
-    // before it goes deeper: each folder on the way is held open
+    // check before going deeper, because each folder on the path stays open
     if (found >= most) return most + 1
     found += one.isDirectory() ? await count({ folder, name: one.name, shown }, most - found, signal) : 1
   }
   return found
 }
 
-/** Deletes all that is in a folder, from within: links are deleted, not followed. */
+/** Deletes the contents of a folder through its descriptor. Links are deleted, not followed. */
 async function clear(entry: Entry, signal: AbortSignal): Promise<number> {
   await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
   const entries: Dirent[] = []

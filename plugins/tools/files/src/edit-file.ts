@@ -6,13 +6,13 @@ import { createYielder, type Yielder } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import {
-  type Alone,
+  type KeyedLock,
   type Folder,
-  inWords,
+  withPathErrors,
   type Opened,
   openFileIn,
   openToChange,
-  type Place,
+  type ResolvedPath,
   putFile,
   readWhole,
   type Roots,
@@ -20,7 +20,7 @@ import {
 import { changedMeanwhile, halfCharacter, isBinary, isNotUtf8, manyMatches, noMatch, sameText, tooLarge } from './errors.ts'
 import { counted, pathOf } from './paths.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly path: string
   readonly old_text: string
@@ -28,19 +28,19 @@ interface Arguments {
   readonly all?: boolean
 }
 
-/** Makes `edit_file`: replaces text that is told exactly in a file within the roots, of at most `maxBytes`. */
-export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
+/** Creates `edit_file`, which replaces an exact text in a file within the roots, of at most `maxBytes`. */
+export function createEditFile(roots: Roots, maxBytes: number, alone: KeyedLock): Tool {
   return toolOf<Arguments>({
-    description: `Replaces a piece of a text file. old_text must be in the file exactly once, blanks and line ends included; with all: true every occurrence is replaced. ${roots.words}`,
+    description: `Replaces text in a text file. The file must contain old_text exactly once, including blanks and line ends. With all: true, replaces every occurrence. ${roots.words}`,
     category: 'files',
     effects: ['read', 'write'],
     parameters: {
       type: 'object',
       properties: {
-        path: pathOf('the file to edit'),
+        path: pathOf('file to edit'),
         old_text: { type: 'string', minLength: 1, description: 'the text to replace, as read_file shows it' },
-        new_text: { type: 'string', description: 'what stands there afterwards; empty to take it out' },
-        all: { type: 'boolean', description: 'whether to replace it wherever it is; default false' },
+        new_text: { type: 'string', description: 'the new text; empty to remove old_text' },
+        all: { type: 'boolean', description: 'whether to replace every occurrence; default false' },
       },
       required: ['path', 'old_text', 'new_text'],
       additionalProperties: false,
@@ -48,15 +48,15 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
     result: objectOf({
       path: { type: 'string' },
       replacements: { type: 'integer' },
-      line: { type: 'integer', description: 'the line of the first one' },
-      bytes: { type: 'integer', description: 'of the whole file now' },
+      line: { type: 'integer', description: 'line of the first replacement' },
+      bytes: { type: 'integer', description: 'new size of the file' },
     }),
     async call({ path, old_text, new_text, all = false }, { signal }) {
       if (old_text === '' || old_text === new_text) throw sameText(path)
       if (!old_text.isWellFormed() || !new_text.isWellFormed()) throw halfCharacter(path)
       const place = await roots.find(path)
       return alone(place.real, () =>
-        inWords(place.shown, signal, async () => {
+        withPathErrors(place.shown, signal, async () => {
           const edit = { path: place.shown, oldText: old_text, newText: new_text, all }
           const { replacements, line, bytes } = await replace(roots, place, edit, maxBytes, signal)
           const words = `Edited ${place.shown}: ${counted(replacements, 'replacement')}, the first in line ${line}.`
@@ -67,7 +67,7 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
   })
 }
 
-async function replace(roots: Roots, place: Place, edit: Edit, most: number, signal: AbortSignal) {
+async function replace(roots: Roots, place: ResolvedPath, edit: Edit, most: number, signal: AbortSignal) {
   await using folder = await openToChange(roots, { real: dirname(place.real), shown: place.shown }, basename(place.real))
   const name = basename(place.real)
   await using opened = await openFileIn(folder, name, place.shown)
@@ -78,7 +78,7 @@ async function replace(roots: Roots, place: Place, edit: Edit, most: number, sig
   return edited
 }
 
-/** The text of a file, as bytes; a byte order mark stays in it. */
+/** The bytes of a text file, including a byte order mark. */
 async function textOf(opened: Opened, shown: string, most: number, signal: AbortSignal): Promise<Buffer> {
   const bytes = await readWhole(opened, most, signal)
   if (!bytes) throw tooLarge(shown, (await opened.handle.stat()).size, most)
@@ -87,24 +87,24 @@ async function textOf(opened: Opened, shown: string, most: number, signal: Abort
   return bytes
 }
 
-/** Somebody else may have written the file while the edit was made: theirs must not be lost. */
+/** Throws FILE_CHANGED if another program changed the file during the edit. */
 async function unchanged(folder: Folder, name: string, before: BigIntStats, shown: string): Promise<void> {
   const now = await lstat(folder.at(name), { bigint: true })
   const same = (['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'] as const).every(key => now[key] === before[key])
   if (!same) throw changedMeanwhile(shown)
 }
 
-/** What to put where; both texts hold whole characters only. */
+/** An edit. Both texts contain only complete characters. */
 interface Edit {
-  /** The file, as it is told. */
+  /** The reported path of the file. */
   readonly path: string
   readonly oldText: string
   readonly newText: string
-  /** Every time it is there, not the only time. */
+  /** Whether to replace every occurrence. */
   readonly all: boolean
 }
 
-/** What an edit did. */
+/** The result of an edit. */
 interface Edited {
   readonly bytes: Buffer
   readonly replacements: number
@@ -115,35 +115,35 @@ interface Edited {
 const LINES = 10
 
 /**
- * Replaces a piece of text in the bytes of a file in UTF-8. Nothing is built that has more than `most` bytes, and others work in between. Throws EDIT_NO_MATCH,
+ * Replaces text in the bytes of a UTF-8 file. Allocates at most `most` bytes, and yields to other work. Throws EDIT_NO_MATCH,
  * EDIT_MANY_MATCHES, FILE_TOO_LARGE.
  */
 export async function editBytes(bytes: Buffer, edit: Edit, most: number, signal: AbortSignal): Promise<Edited> {
   const { path, oldText, all } = edit
-  const breath = createYielder(signal)
+  const yielder = createYielder(signal)
   const pieces = { text: bytes.toString('latin1'), old: Buffer.from(oldText).toString('latin1'), by: Buffer.from(edit.newText) }
-  const { count, lines } = await countPlaces(pieces, breath)
-  if (count === 0) throw noMatch(path, await nearby(bytes, oldText, breath))
+  const { count, lines } = await countPlaces(pieces, yielder)
+  if (count === 0) throw noMatch(path, await nearby(bytes, oldText, yielder))
   if (count > 1 && !all) throw manyMatches(path, count, wordsOf(lines, count))
   const size = bytes.length + count * (pieces.by.length - pieces.old.length)
   if (size > most) throw tooLarge(path, size, most)
-  return { bytes: await replaced(bytes, pieces, size, breath), replacements: count, line: lines[0]! }
+  return { bytes: await replaced(bytes, pieces, size, yielder), replacements: count, line: lines[0]! }
 }
 
-/** A file and what is sought in it as one character for each byte, by which places are found fast; and what takes the place. */
+/** The file and the search text as Latin-1, with a character for each byte, which makes searching fast; and the replacement. */
 interface Pieces {
   readonly text: string
   readonly old: string
   readonly by: Buffer
 }
 
-/** How often it is there, and in which lines the first ones are. */
-async function countPlaces({ text, old }: Pieces, breath: Yielder): Promise<{ count: number; lines: number[] }> {
+/** The number of occurrences, and the lines of the first ones. */
+async function countPlaces({ text, old }: Pieces, yielder: Yielder): Promise<{ count: number; lines: number[] }> {
   const lines: number[] = []
   let [count, line, seen] = [0, 1, 0]
   const find = finder(text, old)
   for (let at = find(0); at !== -1; at = find(at + old.length)) {
-    if (breath.isDue()) await breath.take()
+    if (yielder.isDue()) await yielder.take()
     if (++count > LINES) continue
     for (; seen < at; seen++) if (text.charCodeAt(seen) === NEWLINE) line++
     lines.push(line)
@@ -153,12 +153,12 @@ async function countPlaces({ text, old }: Pieces, breath: Yielder): Promise<{ co
 
 const NEWLINE = 10
 
-async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, breath: Yielder): Promise<Buffer> {
+async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, yielder: Yielder): Promise<Buffer> {
   const room = Buffer.allocUnsafe(size)
   let [from, to] = [0, 0]
   const find = finder(text, old)
   for (let at = find(0); at !== -1; at = find(from)) {
-    if (breath.isDue()) await breath.take()
+    if (yielder.isDue()) await yielder.take()
     to += bytes.copy(room, to, from, at)
     to += by.copy(room, to)
     from = at + old.length
@@ -170,12 +170,12 @@ async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, 
 const wordsOf = (lines: readonly number[], count: number) =>
   `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`
 
-/** Up to here what the engine does is fastest, and never slow. */
+/** For shorter texts, `indexOf` is fastest and never slow. */
 const SHORT = 32
 
 /**
- * Finds the places of a part in a text, from any place on: in linear time (Knuth, Morris, Pratt), where `indexOf` takes the product of both lengths for texts that
- * are made for it. Answers -1 where there is none.
+ * Finds occurrences of a part in linear time (Knuth, Morris, Pratt). `indexOf` takes the product of both lengths for hostile
+ * texts. Returns -1 if there is none.
  */
 function finder(text: string, part: string): (from: number) => number {
   if (part.length <= SHORT) return from => text.indexOf(part, from)
@@ -191,7 +191,7 @@ function finder(text: string, part: string): (from: number) => number {
   }
 }
 
-/** Of each beginning of a part, how long the longest piece is that both begins and ends it. */
+/** For each prefix of a part, the length of its longest proper border. */
 function bordersOf(part: string): Int32Array {
   const borders = new Int32Array(part.length)
   for (let at = 1, fit = 0; at < part.length; at++) {
@@ -204,20 +204,20 @@ function bordersOf(part: string): Int32Array {
 
 const NEAR = 3
 const SHOWN = 160
-/** Characters of a line, and of what is sought, that are compared. */
+/** Number of compared characters of a line and of the search text. */
 const COMPARED = 2000
-/** Lines that are not empty and are looked at. */
+/** Maximum number of non-empty lines to compare. */
 const LOOKED_AT = 200_000
 
-/** Where a text nearly is: what differs in blanks only, or else the lines that begin it. Bounded, and others work in between. */
-async function nearby(bytes: Buffer, oldText: string, breath: Yielder): Promise<string> {
+/** Lines that nearly match a text: they differ only in blanks, or contain its first line. Bounded, and yields to other work. */
+async function nearby(bytes: Buffer, oldText: string, yielder: Yielder): Promise<string> {
   const wanted = oldText.slice(0, COMPARED).split('\n').map(plain).find(Boolean)
   if (wanted === undefined) return ''
   const ends = bytes.includes('\r\n') && !oldText.includes('\r\n') ? ' Lines of this file end with \\r\\n.' : ''
   const found: string[] = []
   let [line, looked] = [0, 0]
   for (let at = 0; at < bytes.length && found.length < NEAR && looked < LOOKED_AT; ) {
-    if (breath.isDue()) await breath.take()
+    if (yielder.isDue()) await yielder.take()
     line++
     const newline = bytes[at] === NEWLINE ? at : bytes.indexOf(NEWLINE, at)
     const end = newline === -1 ? bytes.length : newline
@@ -228,7 +228,7 @@ async function nearby(bytes: Buffer, oldText: string, breath: Yielder): Promise<
     }
     at = end + 1
   }
-  return found.length === 0 ? ends : `${ends} Near it, by line number:\n${found.join('\n')}`
+  return found.length === 0 ? ends : `${ends} Similar lines, by line number:\n${found.join('\n')}`
 }
 
 const plain = (line: string) => line.replace(/\s+/g, ' ').trim()

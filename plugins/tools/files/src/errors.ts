@@ -2,33 +2,33 @@ import type { SvcError } from '@svc/core'
 import { pathError } from '@svc/safe-fs'
 
 export const isBinary = (path: string, size: number): SvcError =>
-  pathError('FILE_BINARY', path, `is a binary file of ${size} bytes: only text can be read or edited`)
+  pathError('FILE_BINARY', path, `is a binary file of ${size} bytes; only text files can be read or edited`)
 export const isNotUtf8 = (path: string): SvcError =>
-  pathError('FILE_BINARY', path, 'is not in UTF-8: to edit it here would change bytes that were not meant')
+  pathError('FILE_BINARY', path, 'is not valid UTF-8, so an edit would change other bytes')
 export const tooLarge = (path: string, size: number, most: number): SvcError =>
-  pathError('FILE_TOO_LARGE', path, `has or would have ${size} bytes; ${most} are the most that one call writes`)
+  pathError('FILE_TOO_LARGE', path, `has or would have ${size} bytes; a call writes at most ${most}`)
 export const changedMeanwhile = (path: string): SvcError =>
-  pathError('FILE_CHANGED', path, 'was changed by somebody else meanwhile: read it again, then edit')
+  pathError('FILE_CHANGED', path, 'was changed by another program during the edit; read it again, then edit it')
 export const noMatch = (path: string, near: string): SvcError =>
-  pathError('EDIT_NO_MATCH', path, `does not hold old_text as it is written, blanks and line ends included.${near}`)
+  pathError('EDIT_NO_MATCH', path, `does not contain old_text exactly, including blanks and line ends.${near}`)
 export const manyMatches = (path: string, count: number, lines: string): SvcError =>
   pathError(
     'EDIT_MANY_MATCHES',
     path,
-    `holds old_text ${count} times (${lines}): add lines around it that make it the only one, or set all to true`
+    `contains old_text ${count} times (${lines}); add surrounding lines to make it unique, or set all to true`
   )
 export const sameText = (path: string): SvcError =>
-  pathError('EDIT_NO_CHANGE', path, 'would stay as it is: old_text and new_text are the same')
+  pathError('EDIT_NO_CHANGE', path, 'would not change: old_text and new_text are equal')
 export const halfCharacter = (path: string): SvcError =>
   pathError(
     'TEXT_INVALID',
     path,
-    'cannot be edited so: old_text or new_text holds half of a character (a surrogate without its other half)'
+    'cannot be edited: old_text or new_text contains an unpaired surrogate, which is half a character'
   )
 export const tooMany = (path: string, most: number): SvcError =>
-  pathError('PATH_TOO_MANY', path, `holds more than ${most} things: delete what is in it part by part`)
+  pathError('PATH_TOO_MANY', path, `contains more than ${most} entries; delete its contents in parts`)
 export const notEmpty = (path: string): SvcError =>
-  pathError('PATH_NOT_EMPTY', path, 'is a directory that is not empty: set recursive to true to delete all that is in it')
+  pathError('PATH_NOT_EMPTY', path, 'is a directory that is not empty; set recursive to true to delete its contents')
 export const intoItself = (path: string): SvcError => pathError('PATH_INVALID', path, 'cannot be moved into itself')
 export const elsewhere = (path: string): SvcError =>
-  pathError('PATH_UNUSABLE', path, 'lies on another file system: write the file there and delete it here')
+  pathError('PATH_UNUSABLE', path, 'is on another file system; write the file there and delete it here')

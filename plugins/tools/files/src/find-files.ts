@@ -1,33 +1,33 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/safe-fs'
+import { compileGlob, withPathErrors, newWalkStats, type Roots, type Visit, walk, type WalkStats } from '@svc/safe-fs'
 import { objectOf, toolOf } from '@svc/plugin-kit'
 import { pathOf } from './paths.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly pattern: string
   readonly path?: string
   readonly type?: 'file' | 'directory' | 'any'
   readonly ignored?: boolean
 }
-interface Found {
+interface FoundFile {
   readonly path: string
   readonly type: 'file' | 'directory' | 'link' | 'other'
 }
 
-/** Makes `find_files`: by a glob pattern within the roots; at most `most` answers, after looking at `entries` things at most. */
+/** Creates `find_files`, which finds files by a glob pattern within the roots: at most `most` results, from at most `entries` entries. */
 export function createFindFiles(roots: Roots, most: number, entries: number): Tool {
   return toolOf<Arguments>({
-    description: `Finds files by a pattern of their path: * for a part of a name, ** for any folders, ?, [a-z], {a,b}. A pattern without a slash is about the name, in whatever folder. What .gitignore and .ignore leave out is left out. ${roots.words}`,
+    description: `Finds files by a pattern of their path: * for a part of a name, ** for any folders, ?, [a-z], {a,b}. A pattern without a slash matches names in any folder. Skips files that .gitignore and .ignore exclude. ${roots.words}`,
     category: 'files',
     effects: ['read'],
     parameters: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', minLength: 1, maxLength: 1024, description: 'the pattern, seen from path' },
-        path: pathOf('the directory to look in; default "."'),
-        type: { type: 'string', enum: ['file', 'directory', 'any'], description: 'what to find; default file' },
-        ignored: { type: 'boolean', description: 'whether to find what ignore files leave out, too; default false' },
+        pattern: { type: 'string', minLength: 1, maxLength: 1024, description: 'the pattern, relative to path' },
+        path: pathOf('directory to search; default "."'),
+        type: { type: 'string', enum: ['file', 'directory', 'any'], description: 'type of entries to find; default file' },
+        ignored: { type: 'boolean', description: 'whether to include ignored files; default false' },
       },
       required: ['pattern'],
       additionalProperties: false,
@@ -49,34 +49,39 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
       const starts = roots.isAll(path)
         ? await Promise.all(roots.labels.map(label => roots.find(label)))
         : [await roots.find(path)]
-      const tally = newTally()
-      const found: Found[] = []
+      const tally = newWalkStats()
+      const found: FoundFile[] = []
       for (const start of starts)
-        await inWords(start.shown, signal, async () => {
+        await withPathErrors(start.shown, signal, async () => {
           const inner = starts.length > 1 ? `${start.shown}/` : ''
           const fits = (one: Visit) => (type === 'any' || one.type === type) && matches(inner + one.path)
           await collect(walk(roots, start, { signal, ignored, entries }, tally), fits, found, most + 1)
         })
-      return told(path, found, most, tally)
+      return toResult(path, found, most, tally)
     },
   })
 }
 
-async function collect(visits: AsyncIterable<Visit>, fits: (one: Visit) => boolean, found: Found[], most: number): Promise<void> {
+async function collect(
+  visits: AsyncIterable<Visit>,
+  fits: (one: Visit) => boolean,
+  found: FoundFile[],
+  most: number
+): Promise<void> {
   for await (const one of visits) {
     if (found.length >= most) return
     if (fits(one)) found.push({ path: one.shown, type: one.type })
   }
 }
 
-function told(path: string, all: readonly Found[], most: number, tally: WalkTally): ToolResult {
+function toResult(path: string, all: readonly FoundFile[], most: number, tally: WalkStats): ToolResult {
   const found = all.slice(0, most)
   const more = all.length > most
   const notes = [
-    ...(more ? [`There are more: these are the first ${most}.`] : []),
-    ...(tally.cut ? [`Not everything was looked at: the search ended after ${tally.entries} entries.`] : []),
-    ...(tally.unreadable > 0 ? [`Folders that could not be read: ${tally.unreadable}.`] : []),
-    ...(found.length === 0 ? ['Nothing fits the pattern.'] : []),
+    ...(more ? [`More files match; these are the first ${most}.`] : []),
+    ...(tally.cut ? [`The search is incomplete: it ended after ${tally.entries} entries.`] : []),
+    ...(tally.unreadable > 0 ? [`Unreadable folders: ${tally.unreadable}.`] : []),
+    ...(found.length === 0 ? ['No file matches the pattern.'] : []),
   ]
   const lines = found.map(one => `${JSON.stringify(one.path).slice(1, -1)}${one.type === 'directory' ? '/' : ''}`)
   const note = notes.join(' ')

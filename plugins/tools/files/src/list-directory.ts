@@ -2,17 +2,17 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { inWords, openFolder, type Roots } from '@svc/safe-fs'
+import { withPathErrors, openFolder, type Roots } from '@svc/safe-fs'
 import { toolOf } from '@svc/plugin-kit'
 
 interface Entry {
   readonly name: string
   readonly type: 'file' | 'directory' | 'link' | 'other'
-  /** Bytes of a file. */
+  /** Size of a file in bytes. */
   readonly size?: number
 }
 
-/** Makes `list_directory`: the entries of a directory within the roots, at most `maxEntries` a call. */
+/** Creates `list_directory`, which lists a directory within the roots, at most `maxEntries` entries a call. */
 export function createListDirectory(roots: Roots, maxEntries: number): Tool {
   return toolOf<{ readonly path?: string }>({
     description: `Lists the entries of a directory with their types and sizes. ${roots.words}`,
@@ -20,7 +20,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
     effects: ['read'],
     parameters: {
       type: 'object',
-      properties: { path: { type: 'string', minLength: 1, maxLength: 4096, description: 'the directory to list; default "."' } },
+      properties: { path: { type: 'string', minLength: 1, maxLength: 4096, description: 'directory to list; default "."' } },
       additionalProperties: false,
     },
     result: {
@@ -47,15 +47,15 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
     },
     async call({ path = '.' }, { signal }) {
       if (roots.isAll(path))
-        return told(
+        return toResult(
           '.',
           roots.labels.map(name => ({ name, type: 'directory' })),
           false
         )
       const place = await roots.find(path)
       await using folder = await openFolder(roots, place)
-      const { found, more } = await inWords(place.shown, signal, () => readEntries(folder.at('.'), maxEntries, signal))
-      return told(place.shown, found, more)
+      const { found, more } = await withPathErrors(place.shown, signal, () => readEntries(folder.at('.'), maxEntries, signal))
+      return toResult(place.shown, found, more)
     },
   })
 }
@@ -63,7 +63,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
 async function readEntries(folder: string, most: number, signal: AbortSignal): Promise<{ found: Entry[]; more: boolean }> {
   const names: Dirent[] = []
   let more = false
-  // Not readdir: a directory may have millions of entries.
+  // not readdir, because a directory can have millions of entries
   for await (const entry of await opendir(folder)) {
     signal.throwIfAborted()
     more = names.length === most
@@ -80,17 +80,17 @@ async function describe(folder: string, entry: Dirent): Promise<Entry> {
   if (entry.isDirectory()) return { name, type: 'directory' }
   if (entry.isSymbolicLink()) return { name, type: 'link' }
   if (!entry.isFile()) return { name, type: 'other' }
-  // It may be gone by now, or have a name that is no UTF-8.
+  // the file can be gone by now, or have a name that is not valid UTF-8
   const stats = await lstat(join(folder, name)).catch(() => undefined)
   return { name, type: 'file', ...(stats?.isFile() ? { size: stats.size } : {}) }
 }
 
-function told(path: string, entries: readonly Entry[], truncated: boolean): ToolResult {
+function toResult(path: string, entries: readonly Entry[], truncated: boolean): ToolResult {
   const lines = entries.map(
     ({ name, type, size }) => `${JSON.stringify(name).slice(1, -1)}${MARKS[type]}${size === undefined ? '' : `  ${size} bytes`}`
   )
   const note = truncated
-    ? [`[There are more entries: these are ${entries.length} of them, in no certain choice.]`]
+    ? [`[The directory has more entries; these are ${entries.length} arbitrary ones.]`]
     : entries.length === 0
       ? ['[The directory is empty.]']
       : []

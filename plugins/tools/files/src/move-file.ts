@@ -6,7 +6,7 @@ import {
   claim,
   exists,
   type Folder,
-  inWords,
+  withPathErrors,
   isSpecial,
   missing,
   openForTarget,
@@ -19,25 +19,25 @@ import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { elsewhere, intoItself } from './errors.ts'
 import { pathOf, refuseRoots } from './paths.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly from: string
   readonly to: string
   readonly overwrite?: boolean
 }
 
-/** Makes `move_file`: gives a file, folder or link within the roots another name or place. */
+/** Creates `move_file`, which moves or renames a file, folder or link within the roots. */
 export function createMoveFile(roots: Roots): Tool {
   return toolOf<Arguments>({
-    description: `Moves or renames a file or folder; missing folders on the way are made. A link is moved itself. Replaces a file only with overwrite: true, a folder never. ${roots.words}`,
+    description: `Moves or renames a file or folder, and creates missing folders. Moves links themselves. Replaces a file only with overwrite: true, and never a folder. ${roots.words}`,
     category: 'files',
     effects: ['write'],
     parameters: {
       type: 'object',
       properties: {
-        from: pathOf('what to move'),
-        to: pathOf('its new path, the name included'),
-        overwrite: { type: 'boolean', description: 'whether it may take the place of a file that is there; default false' },
+        from: pathOf('path to move'),
+        to: pathOf('new path, including the name'),
+        overwrite: { type: 'boolean', description: 'whether to replace an existing file; default false' },
       },
       required: ['from', 'to'],
       additionalProperties: false,
@@ -51,14 +51,14 @@ export function createMoveFile(roots: Roots): Tool {
     async call({ from, to, overwrite = false }, { signal }) {
       const [source, target] = [await roots.target(from), await roots.target(to)]
       check(roots, source, target)
-      return inWords(source.shown, signal, async () => {
+      return withPathErrors(source.shown, signal, async () => {
         await using here = await openToChange(roots, { ...source.folder, shown: source.shown }, source.name)
         const type = await typeAt(here, source)
         if (type === 'directory') await refuseMoveOf(here.at(source.name), source.shown, target.shown, signal)
         await using there = await openForTarget(roots, target, signal)
         signal.throwIfAborted()
         const replaced = await move({ ...source, folder: here }, { ...target, folder: there }, type, overwrite)
-        const words = `Moved ${source.shown} to ${target.shown}${replaced ? ', in the place of the file that was there' : ''}.`
+        const words = `Moved ${source.shown} to ${target.shown}${replaced ? ', replacing an existing file' : ''}.`
         return answerOf(words, { from: source.shown, to: target.shown, type, replaced })
       })
     },
@@ -85,13 +85,13 @@ type End = Omit<Target, 'folder'> & { readonly folder: Folder }
 async function move(from: End, to: End, type: 'file' | 'directory' | 'link', overwrite: boolean): Promise<boolean> {
   const [here, there] = [from.folder.at(from.name), to.folder.at(to.name)]
   const old = await lstat(there).catch(() => undefined)
-  if (old?.isDirectory()) throw exists(to.shown, 'it is a directory: name the file in it')
+  if (old?.isDirectory()) throw exists(to.shown, 'as a directory; name the file in it')
   if (old && (!overwrite || type === 'directory')) throw exists(to.shown, 'set overwrite to true to replace a file')
   if (old && !old.isFile() && !old.isSymbolicLink()) throw isSpecial(to.shown)
   try {
-    // A folder cannot take the place of a file, nor of a folder with something in it: the system sees to that.
+    // the system refuses to replace a file or a non-empty folder with a folder
     await (old || type === 'directory' ? rename(here, there) : claim(here, there))
-    // Two names of one file: the system leaves both.
+    // rename keeps both names if they are links to the same file
     if (old) await unlink(here).catch(() => {})
   } catch (error) {
     throw inTheirWords(error, from.shown, to.shown)

@@ -2,34 +2,34 @@ import { isUtf8 } from 'node:buffer'
 import type { FileHandle } from 'node:fs/promises'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
-import { inWords, openPlace, type Roots } from '@svc/safe-fs'
+import { withPathErrors, openPlace, type Roots } from '@svc/safe-fs'
 import { isBinary } from './errors.ts'
 
 const LINES = 2000
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly path: string
   readonly offset?: number
   readonly limit?: number
 }
 
-/** Makes `read_file`: text from a file within the roots, at most `maxBytes` a call. */
+/** Creates `read_file`, which reads text from a file within the roots, at most `maxBytes` a call. */
 export function createReadFile(roots: Roots, maxBytes: number): Tool {
   return toolOf<Arguments>({
-    description: `Reads a text file, whole or some of its lines. ${roots.words}`,
+    description: `Reads a text file, or a range of its lines. ${roots.words}`,
     category: 'files',
     effects: ['read'],
     parameters: {
       type: 'object',
       properties: {
-        path: { type: 'string', minLength: 1, maxLength: 4096, description: 'the file to read' },
+        path: { type: 'string', minLength: 1, maxLength: 4096, description: 'file to read' },
         offset: {
           type: 'integer',
           minimum: 1,
-          description: 'the first line to read; 1 is the first of the file, and the default',
+          description: 'first line to read, counted from 1; default 1',
         },
-        limit: { type: 'integer', minimum: 1, maximum: 100_000, description: `how many lines to read at most; default ${LINES}` },
+        limit: { type: 'integer', minimum: 1, maximum: 100_000, description: `maximum number of lines; default ${LINES}` },
       },
       required: ['path'],
       additionalProperties: false,
@@ -39,11 +39,11 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
       properties: {
         path: { type: 'string' },
         content: { type: 'string' },
-        size: { type: 'integer', description: 'bytes of the whole file' },
+        size: { type: 'integer', description: 'size of the whole file in bytes' },
         first_line: { type: 'integer' },
-        lines: { type: 'integer', description: 'how many lines are in content' },
-        truncated: { type: 'boolean', description: 'whether more follows' },
-        next_offset: { type: 'integer', description: 'the offset that goes on' },
+        lines: { type: 'integer', description: 'number of lines in content' },
+        truncated: { type: 'boolean', description: 'whether the file continues' },
+        next_offset: { type: 'integer', description: 'offset of the next lines' },
         note: { type: 'string' },
       },
       required: ['path', 'content', 'size', 'first_line', 'lines', 'truncated'],
@@ -57,16 +57,16 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
         if (bytes.includes(0)) throw isBinary(place.shown, size)
       }
       const wanted = { first, lines, bytes: maxBytes, size }
-      const window = await inWords(place.shown, signal, () => readLines(opened.handle, wanted, signal, look))
+      const window = await withPathErrors(place.shown, signal, () => readLines(opened.handle, wanted, signal, look))
       look(window.bytes)
-      return told(place.shown, size, first, window)
+      return toResult(place.shown, size, first, window)
     },
   })
 }
 
 const decoder = new TextDecoder()
 
-function told(path: string, size: number, first: number, window: LineWindow): ToolResult {
+function toResult(path: string, size: number, first: number, window: LineWindow): ToolResult {
   const bytes = window.ends === 'bytes' ? wholeCharacters(window.bytes) : window.bytes
   const content = decoder.decode(bytes)
   const truncated = window.ends !== 'file'
@@ -90,45 +90,45 @@ function told(path: string, size: number, first: number, window: LineWindow): To
   }
 }
 
-/** What the reader must know of where the text ends. */
+/** Notes on where the text ends. */
 function endOf(first: number, next: number, { lines, passed, ends }: LineWindow): string[] {
-  const more = `read on with offset ${next}.`
+  const more = `continue with offset ${next}.`
   if (ends === 'lines') return [`Lines ${first} to ${first + lines - 1}; ${more}`]
   if (ends === 'bytes')
     return [
       next > first
-        ? `Cut in line ${next}: that is as much as one call returns; ${more}`
-        : `Line ${first} is cut: it is longer than one call returns.`,
+        ? `Truncated in line ${next}, because a call returns no more; ${more}`
+        : `Line ${first} is truncated, because a call returns no more.`,
     ]
   if (lines > 0) return []
-  return [first === 1 ? 'The file is empty.' : `The file ends before line ${first}: it has ${passed} line ends.`]
+  return [first === 1 ? 'The file is empty.' : `The file ends before line ${first}; it has ${passed} line ends.`]
 }
 
-/** Some lines of a file. */
+/** A range of lines of a file. */
 interface LineWindow {
-  /** The bytes of the lines, with their ends. */
+  /** The bytes of the lines, including line ends. */
   readonly bytes: Buffer
-  /** How many lines there are in it; the last may be cut. */
+  /** Number of lines; the last can be incomplete. */
   readonly lines: number
-  /** Lines before it that were passed over. */
+  /** Number of skipped lines before it. */
   readonly passed: number
-  /** Why it ends: at the end of the file, or because there were enough lines or bytes. */
+  /** The reason it ends: the end of the file, or the limit of lines or bytes. */
   readonly ends: 'file' | 'lines' | 'bytes'
 }
 
-/** Which lines are wanted: from line `first` (1 is the first) at most `lines` lines and `bytes` bytes. */
+/** The requested range: from line `first` (counted from 1), at most `lines` lines and `bytes` bytes. */
 interface Wanted {
   readonly first: number
   readonly lines: number
   readonly bytes: number
-  /** Bytes of the file when it was opened: what is written to it meanwhile is left out, or reading a growing file might never end. */
+  /** Size of the file when it was opened. Later data is ignored, because a growing file would never end. */
   readonly size: number
 }
 
 const CHUNK = 65_536
 const NEWLINE = 10
 
-/** Reads lines from an open file, never holding more than what is wanted. `look` sees the first chunk. */
+/** Reads lines from an open file, with bounded memory. `look` receives the first chunk. */
 async function readLines(
   handle: FileHandle,
   wanted: Wanted,
@@ -137,12 +137,12 @@ async function readLines(
 ): Promise<LineWindow> {
   const kept: Buffer[] = []
   let [passed, lines, size, position] = [0, 0, 0, 0]
-  // Whether the next byte begins a line.
+  // whether the next byte starts a line
   let fresh = true
   const done = (ends: LineWindow['ends']): LineWindow => ({ bytes: Buffer.concat(kept), lines, passed, ends })
   for (;;) {
     signal.throwIfAborted()
-    // Files of the system (/proc) say that they are empty, and are not.
+    // files in /proc report a size of 0
     const most = wanted.size === 0 ? CHUNK : Math.min(CHUNK, wanted.size - position)
     const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(CHUNK), 0, most, position)
     const chunk = buffer.subarray(0, bytesRead)
@@ -169,7 +169,7 @@ async function readLines(
   }
 }
 
-/** Cuts before a character that is not whole at the end. */
+/** Removes an incomplete character at the end. */
 function wholeCharacters(bytes: Buffer): Buffer {
   let end = bytes.length
   for (let back = 1; back <= Math.min(4, bytes.length); back++) {

@@ -2,10 +2,10 @@ import { lstat } from 'node:fs/promises'
 import type { Tool } from '@svc/core/contracts'
 import {
   realOf,
-  type Alone,
+  type KeyedLock,
   exists,
   type Folder,
-  inWords,
+  withPathErrors,
   invalidPath,
   isDirectory,
   isSpecial,
@@ -19,25 +19,25 @@ import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { tooLarge } from './errors.ts'
 import { counted, pathOf } from './paths.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly path: string
   readonly content: string
   readonly overwrite?: boolean
 }
 
-/** Makes `write_file`: a text file within the roots, of at most `maxBytes`. */
-export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
+/** Creates `write_file`, which writes a text file within the roots, of at most `maxBytes`. */
+export function createWriteFile(roots: Roots, maxBytes: number, alone: KeyedLock): Tool {
   return toolOf<Arguments>({
-    description: `Writes a text file; missing folders on the way are made. Takes the place of an existing file only with overwrite: true. ${roots.words}`,
+    description: `Writes a text file, and creates missing folders. Replaces an existing file only with overwrite: true. ${roots.words}`,
     category: 'files',
     effects: ['write'],
     parameters: {
       type: 'object',
       properties: {
-        path: pathOf('the file to write'),
-        content: { type: 'string', description: 'all that shall be in it' },
-        overwrite: { type: 'boolean', description: 'whether it may take the place of a file that is there; default false' },
+        path: pathOf('file to write'),
+        content: { type: 'string', description: 'complete content of the file' },
+        overwrite: { type: 'boolean', description: 'whether to replace an existing file; default false' },
       },
       required: ['path', 'content'],
       additionalProperties: false,
@@ -48,7 +48,7 @@ export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): T
       if (bytes.length > maxBytes) throw tooLarge(path, bytes.length, maxBytes)
       const target = await whereTo(roots, path)
       return alone(target.real, () =>
-        inWords(target.shown, signal, async () => {
+        withPathErrors(target.shown, signal, async () => {
           await using folder = await openForTarget(roots, target, signal)
           const instead = await whatIsThere(folder, target)
           if (instead && !overwrite) throw alreadyThere(target.shown)
@@ -65,9 +65,9 @@ export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): T
 
 const alreadyThere = (shown: string) => exists(shown, 'set overwrite to true to replace it, or use edit_file')
 
-/** Where a file goes: a link within the roots leads to the file that it means. */
+/** The target of a write. A link within the roots is followed to its file. */
 async function whereTo(roots: Roots, path: string): Promise<Target & { readonly real: string }> {
-  if (/[/\\]$/.test(path)) throw invalidPath(path, 'it ends like a folder')
+  if (/[/\\]$/.test(path)) throw invalidPath(path, 'it ends with a slash, like a folder')
   const target = await targetOf(roots, path)
   return { ...target, real: realOf(target) }
 }

@@ -22,7 +22,7 @@ const TOOLS: Record<string, ToolSamples> = {
     good: [{ args: { path: 'ab.txt', old_text: 'a', new_text: 'Aa' } }],
     bad: [
       ...withArguments({ old_text: 'a', new_text: 'b' }),
-      { args: { path: 'a.txt', old_text: 'four', new_text: '4' }, message: /does not hold/ },
+      { args: { path: 'a.txt', old_text: 'four', new_text: '4' }, message: /does not contain/ },
       { args: { path: 'a.txt', old_text: 'o', new_text: '0' }, message: /2 times/ },
       { args: { path: 'a.txt', old_text: '', new_text: '0' } },
       { args: { path: 'picture.png', old_text: 'a', new_text: '0' }, message: /binary/ },
@@ -30,7 +30,7 @@ const TOOLS: Record<string, ToolSamples> = {
   },
   find_files: {
     good: [{ args: { pattern: '*.txt' } }, { args: { pattern: '**', type: 'any', path: 'notes' } }],
-    bad: [...withArguments({ pattern: '*' }), { args: { pattern: '{' }, message: /no pattern/ }, { args: {} }],
+    bad: [...withArguments({ pattern: '*' }), { args: { pattern: '{' }, message: /not a valid pattern/ }, { args: {} }],
   },
   move_file: {
     good: [{ args: { from: 'a.txt', to: 'new.txt' } }],

@@ -35,7 +35,7 @@ describe('edit_file', () => {
     await using files = await openFiles()
     await writeFile(files.at('root', 'a.ts'), 'function a() {\n\treturn  1\n}\n')
     const { message } = await refusal(files.edit({ path: 'a.ts', old_text: '  return 1', new_text: '' }))
-    expect(message).to.include('Near it, by line number:\n2: \treturn  1')
+    expect(message).to.include('Similar lines, by line number:\n2: \treturn  1')
     await writeFile(files.at('root', 'dos.txt'), 'a\r\nb\r\n')
     expect((await refusal(files.edit({ path: 'dos.txt', old_text: 'a\nb', new_text: '' }))).message).to.include('\\r\\n')
   })
@@ -57,14 +57,14 @@ describe('edit_file', () => {
     await promisify(execFile)('mkfifo', [files.at('root', 'pipe')])
     const faults = {
       binary: /binary file/,
-      latin: /not in UTF-8/,
+      latin: /not valid UTF-8/,
       huge: /2000 bytes/,
       pipe: /neither a file/,
       none: /does not exist/,
     }
     for (const [path, words] of Object.entries(faults))
       expect((await refusal(files.edit({ path, old_text: 'A', new_text: 'B' }))).message).to.match(words)
-    expect((await refusal(files.edit({ path: 'latin', old_text: 'A', new_text: 'A' }))).message).to.match(/are the same/)
+    expect((await refusal(files.edit({ path: 'latin', old_text: 'A', new_text: 'A' }))).message).to.match(/are equal/)
   })
 
   it('refuses an edit that would make too large a file before it builds it', async () => {

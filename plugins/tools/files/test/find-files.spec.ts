@@ -69,12 +69,12 @@ describe('find_files', () => {
   it('says where its limits ended it', async () => {
     await using few = await tree({ max_entries: 2 })
     const answer = (await few.find({ pattern: '*.ts' })).structured as { found: object[]; truncated: boolean; note: string }
-    expect(answer).to.include({ truncated: true, note: 'There are more: these are the first 2.' })
+    expect(answer).to.include({ truncated: true, note: 'More files match; these are the first 2.' })
     expect(answer.found).to.have.lengthOf(2)
     await using short = await tree({ max_search_entries: 3 })
     expect((await short.find({ pattern: 'nothing' })).structured).to.deep.include({
       truncated: true,
-      note: 'Not everything was looked at: the search ended after 3 entries. Nothing fits the pattern.',
+      note: 'The search is incomplete: it ended after 3 entries. No file matches the pattern.',
     })
   })
 
@@ -104,6 +104,6 @@ describe('find_files', () => {
   it('refuses patterns that are none, in words', async () => {
     await using files = await openFiles()
     for (const pattern of ['a{b', '{{{{{{a}}}}}}', '/', 'x'.repeat(2000), '[z-a]'])
-      expect((await refusal(files.find({ pattern }))).message, pattern).to.include('is no pattern')
+      expect((await refusal(files.find({ pattern }))).message, pattern).to.include('is not a valid pattern')
   })
 })

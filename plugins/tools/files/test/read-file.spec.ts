@@ -29,7 +29,7 @@ describe('read_file', () => {
       lines: 1,
       truncated: true,
       next_offset: 3,
-      note: 'Lines 2 to 2; read on with offset 3.',
+      note: 'Lines 2 to 2; continue with offset 3.',
     })
     expect(await read(files.read({ path: 'a.txt', offset: 3 }))).to.include({ content: 'three\n', truncated: false })
     expect((await read(files.read({ path: 'a.txt', offset: 9 }))).note).to.include('ends before line 9')
@@ -41,7 +41,7 @@ describe('read_file', () => {
     const first = await read(files.read({ path: 'long.txt' }))
     expect(first).to.include({ truncated: true, next_offset: 2, lines: 2 })
     expect(first.content).to.not.include('\ufffd')
-    expect(first.note).to.match(/^Cut in line 2/)
+    expect(first.note).to.match(/^Truncated in line 2/)
     expect((await read(files.read({ path: 'long.txt', offset: 2 }))).content).to.equal(`${'ä€𝕏'.repeat(60)}\nend`)
   })
 
@@ -50,7 +50,7 @@ describe('read_file', () => {
     await writeFile(files.at('root', 'line.txt'), 'x'.repeat(200_000))
     const cut = await read(files.read({ path: 'line.txt' }))
     expect(cut.content).to.have.lengthOf(1024)
-    expect(cut.note).to.equal('Line 1 is cut: it is longer than one call returns.')
+    expect(cut.note).to.equal('Line 1 is truncated, because a call returns no more.')
   })
 
   it('finds lines far behind its limit without holding what is before them', async () => {

@@ -26,7 +26,7 @@ describe('tools-files', () => {
     ]
     for (const path of ways) {
       const error = await refusal(files.read({ path }))
-      expect(error.message, path).to.equal(`"${path}" is, or leads, outside the folders that tools may use`)
+      expect(error.message, path).to.equal(`"${path}" is or leads outside the folders that tools can use`)
     }
   })
 
@@ -92,7 +92,7 @@ describe('tools-files', () => {
     await Promise.all(Array.from({ length: 11 }, (_, at) => writeFile(files.at('root', `file ${at}`), '')))
     const { entries, truncated } = await list(files.list({}))
     expect([entries.length, truncated]).to.deep.equal([10, true])
-    expect(JSON.stringify((await files.list({})).content)).to.include('There are more entries')
+    expect(JSON.stringify((await files.list({})).content)).to.include('The directory has more entries')
   })
 
   it('names several roots, and lists them', async () => {

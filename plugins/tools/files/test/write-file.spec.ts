@@ -77,13 +77,13 @@ describe('write_file', () => {
     await once(server, 'listening')
     const faults: [string, RegExp][] = [
       ['a\0b', /zero byte/],
-      ['half\ud800', /half a character/],
+      ['half\ud800', /unpaired surrogate/],
       ['x'.repeat(300), /too long/],
-      [`${'x/'.repeat(2040)}x`, /too long|folders on the way/],
-      ['new/', /ends like a folder/],
+      [`${'x/'.repeat(2040)}x`, /too long|folders on the path/],
+      ['new/', /ends with a slash/],
       ['.', /a root of the tools/],
       ['notes', /directory/],
-      ['a.txt/new', /no directory/],
+      ['a.txt/new', /not a directory/],
       ['pipe', /neither a file/],
       ['socket', /neither a file/],
       ['.git/hooks/pre-commit', /belongs to git/],

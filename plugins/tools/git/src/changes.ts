@@ -2,7 +2,7 @@ import { objectOf } from '@svc/plugin-kit'
 import type { Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, TEXT } from './shapes.ts'
 
-/** How much of a file a difference touches. */
+/** Changed lines of a file. */
 export interface Change {
   readonly path: string
   readonly oldPath?: string
@@ -11,23 +11,23 @@ export interface Change {
   readonly binary: boolean
 }
 
-/** JSON Schema of a change as it is told. */
+/** JSON Schema of changed files. */
 export const CHANGES = listOf(objectOf({ path: TEXT, old_path: TEXT, added: COUNT, deleted: COUNT, binary: FLAG }, ['old_path']))
 
-/** Flags of every command that shows a difference: no program of the repository is run, and it looks the same everywhere. */
+/** Flags of every command that shows a diff: they run no program of the repository, and make the output independent of its settings. */
 const SHOWN = ['--no-ext-diff', '--no-textconv', '--no-color', '--ignore-submodules=dirty', '--submodule=short', '-M']
 const PREFIXES = ['--src-prefix=a/', '--dst-prefix=b/']
 
-/** A difference: the files, and the patch, cut where it is too long. */
+/** A diff: its files, and its patch, which can be truncated. */
 export interface Difference {
   readonly files: Change[]
   readonly patch: string
   readonly truncated: boolean
-  /** There are more files than are told. */
+  /** Whether there are more files than reported. */
   readonly more: boolean
 }
 
-/** Has `git <command>` show a difference; `rest` are hashes and paths behind `--`. */
+/** Runs `git <command>` to produce a diff. `rest` contains hashes and paths after `--`. */
 export async function differenceOf(
   repository: Repository,
   command: readonly string[],
@@ -45,7 +45,7 @@ export async function differenceOf(
   }
 }
 
-/** Reads what `--numstat -z` writes; an entry that was cut off at the end is left out. */
+/** Parses the output of `--numstat -z`. Skips a truncated entry at the end. */
 function parseNumstat(text: string): Change[] {
   const entries = text.split('\0').slice(0, -1)
   const files: Change[] = []
@@ -60,23 +60,23 @@ function parseNumstat(text: string): Change[] {
   return files
 }
 
-/** Changes as they are told. */
-export const tellChanges = (repository: Repository, files: readonly Change[]) =>
+/** Describes changed files with displayed paths. */
+export const describeChanges = (repository: Repository, files: readonly Change[]) =>
   files.map(({ path, oldPath, ...counts }) => ({
-    path: repository.tell(path),
-    ...(oldPath === undefined ? {} : { old_path: repository.tell(oldPath) }),
+    path: repository.displayPath(path),
+    ...(oldPath === undefined ? {} : { old_path: repository.displayPath(oldPath) }),
     ...counts,
   }))
 
-/** What was left out, in words. */
+/** Notes on omitted parts. */
 export const notesOf = ({ truncated, more, files }: Difference): string[] => [
-  ...(truncated ? ['[The difference is cut here: name some of the files in paths to see theirs.]'] : []),
-  ...(more ? [`[There are more changed files: these are ${files.length} of them.]`] : []),
+  ...(truncated ? ['[The diff is truncated; set paths to see the diff of single files.]'] : []),
+  ...(more ? [`[More files changed; these are the first ${files.length}.]`] : []),
 ]
 
 const decoder = new TextDecoder()
 
-/** Bytes as text; where they were cut, without the line that is not whole. */
+/** Decodes bytes. Truncated text ends before its incomplete line. */
 export function wholeText(bytes: Buffer, cut: boolean): string {
   const end = cut ? bytes.lastIndexOf(10) + 1 || bytes.length : bytes.length
   return decoder.decode(bytes.subarray(0, end))

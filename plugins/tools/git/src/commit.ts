@@ -1,12 +1,12 @@
 import type { SvcError } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Alone, isProtected } from '@svc/safe-fs'
+import { type KeyedLock, isProtected } from '@svc/safe-fs'
 import { gitFailed, hasFilters, noMessage, nothingToCommit, tooManyChanges } from './errors.ts'
-import { type Ground, openRepository, type Repository } from './repository.ts'
+import { type GitContext, openRepository, type Repository } from './repository.ts'
 import { COUNT, parameters, paths, TEXT } from './shapes.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly repository?: string
   readonly message: string
@@ -14,38 +14,38 @@ interface Arguments {
   readonly all?: boolean
 }
 
-/** Makes `git_commit`. Hooks and filters of the repository run only where the configuration trusts it; commits are not signed. */
-export function createGitCommit(ground: Ground, alone: Alone): Tool {
-  const { roots, config } = ground
+/** Creates `git_commit`. Hooks and filters of the repository run only if the configuration trusts it. Commits are not signed. */
+export function createGitCommit(gitContext: GitContext, alone: KeyedLock): Tool {
+  const { roots, config } = gitContext
   return toolOf<Arguments>({
-    description: `Commits to a git repository: what is staged; or with paths these files as they are now, new and deleted ones too; or with all every change of files that git knows. ${roots.words}`,
+    description: `Commits to a git repository: the staged changes; with paths, these files as they are now, including new and deleted ones; with all, every change of tracked files. ${roots.words}`,
     category: 'git',
     effects: config.trust_repositories ? ['write', 'execute'] : ['write'],
     parameters: parameters(
       {
-        message: { type: 'string', minLength: 1, maxLength: 20_000, description: 'what the commit says of itself' },
-        paths: paths('the files or folders to commit, as they are now'),
-        all: { type: 'boolean', description: 'whether to commit all changes of files that git knows; default false' },
+        message: { type: 'string', minLength: 1, maxLength: 20_000, description: 'commit message' },
+        paths: paths('files or folders to commit, as they are now'),
+        all: { type: 'boolean', description: 'whether to commit all changes of tracked files; default false' },
       },
       ['message']
     ),
     result: objectOf({
       repository: TEXT,
       commit: TEXT,
-      branch: { type: ['string', 'null'], description: 'null where no branch is checked out' },
+      branch: { type: ['string', 'null'], description: 'null without a checked-out branch' },
       subject: TEXT,
-      files: { ...COUNT, description: 'how many it changes' },
+      files: { ...COUNT, description: 'number of changed files' },
     }),
     async call(wanted, ctx) {
       if (wanted.message.trim() === '') throw noMessage()
-      await using repository = await openRepository(ground, wanted.repository ?? '.', ctx, config.trust_repositories)
+      await using repository = await openRepository(gitContext, wanted.repository ?? '.', ctx, config.trust_repositories)
       const owner = await roots.ownerOf(repository.key)
-      if (owner !== undefined) throw isProtected(repository.shown, `belongs to ${owner}: tools may read it, not change it`)
+      if (owner !== undefined) throw isProtected(repository.shown, `belongs to ${owner}, and is read-only for tools`)
       if (repository.filters.length > 0 && !config.trust_repositories) throw hasFilters()
-      // Two commits at once would find each other's lock.
+      // concurrent commits would fail at the lock of git
       return await alone(repository.key, async () => {
         await commit(repository, wanted, config.trust_repositories)
-        return told(repository)
+        return describeCommit(repository)
       })
     },
   })
@@ -57,7 +57,7 @@ async function commit(repository: Repository, { message, paths: given = [], all 
   try {
     await commitStaged(repository, message, only, trusted)
   } catch (error) {
-    // where that fails too, or the turn was aborted, why there is no commit says more
+    // if unstaging fails, too, the first error is more useful
     await unstage?.().catch(() => {})
     throw error
   }
@@ -70,11 +70,11 @@ async function commitStaged(repository: Repository, message: string, only: reado
     '--file=-',
     '--cleanup=whitespace',
     '--no-status',
-    // Where it finds nothing to commit it would say why, and look into the repositories within this one.
+    // without this, an empty commit makes git describe the state, which looks into nested repositories
     '--allow-empty',
     ...(trusted ? [] : ['--no-verify', '--no-gpg-sign']),
   ]
-  // All is staged where the whole folder is named; git stumbles over a folder in the place of a file when it is asked for parts.
+  // the whole folder is already staged; with parts, git fails if a folder has replaced a file
   const which = only.length > 0 && !only.includes('.') ? ['--only', '--', ...only] : ['--']
   const { code, stderr } = await repository.run(['commit', ...options, ...which], { input: message, anyCode: true })
   if (code !== 0) throw gitFailed(stderr)
@@ -89,10 +89,10 @@ async function nothingIn(repository: Repository, only: readonly string[]): Promi
   return known.code === 1 ? gitFailed(known.stderr) : nothingToCommit()
 }
 
-/** Bytes of a list that nobody reads. */
+/** Maximum bytes of a list whose content is not used. */
 const MAX_LIST_BYTES = 16_777_216
 
-async function told(repository: Repository) {
+async function describeCommit(repository: Repository) {
   const hash = await repository.commit('HEAD')
   const branch = await repository.run(['symbolic-ref', '--quiet', '--short', 'HEAD'], { anyCode: true })
   const subject = await repository.run(['log', '--format=%s', '--max-count=1', hash, '--'])
@@ -117,20 +117,20 @@ async function told(repository: Repository) {
   return answerOf([`Committed ${hash.slice(0, 12)} to ${facts.branch ?? 'no branch'}: ${facts.subject}`], facts)
 }
 
-// `git add` and `git commit --all` start `git status` in each repository within this one, with its settings: its filters would be run, and no setting of ours
-// forbids it for good (`submodule.<name>.ignore` lies in the repository). So what is staged is told by commands that never look into them.
+// `git add` and `git commit --all` start `git status` in each nested repository, which runs its filters. No setting prevents that for certain
+// (`submodule.<name>.ignore` is in the repository). So staging uses commands that never look into nested repositories.
 
-/** Bytes of the paths that one commit stages. */
+/** Maximum bytes of the paths that a commit stages. */
 const MAX_PATH_BYTES = 16_777_216
 
 /**
- * Stages what has changed in files that git knows, in all or in some of them; and, with `others`, those it does not know yet. What it returns takes that back:
- * these paths are staged as they were before.
+ * Stages changes of tracked files, of all or of some paths; with `others`, also untracked files. Returns a function that restores
+ * the previous index entries of these paths.
  */
 async function stage(repository: Repository, only: readonly string[], others: boolean): Promise<() => Promise<void>> {
   const changed = await pathsOf(repository, ['--modified', '--deleted'], only)
   const added = others ? await pathsOf(repository, ['--others', '--exclude-standard'], only) : []
-  // Those that are gone first: a folder may have taken the place of a file.
+  // deleted paths first, because a folder can have replaced a file
   const paths = [...new Set([...changed, ...added])]
   if (paths.length === 0) return async () => {}
   const before = await stagedAs(repository, only, new Set(paths))
@@ -141,12 +141,12 @@ async function stage(repository: Repository, only: readonly string[], others: bo
   }
 }
 
-/** The hash that stands for nothing, as long as hashes mostly are: git takes it for a path that goes. */
+/** A null hash, which removes a path from the index. */
 const NO_OBJECT = '0'.repeat(40)
 
 const lines = (texts: readonly string[]) => Buffer.from(texts.map(text => `${text}\0`).join(''), 'latin1')
 
-/** What the index has for these paths, as `update-index --index-info` takes it. */
+/** The index entries of these paths, in the format of `update-index --index-info`. */
 async function stagedAs(repository: Repository, only: readonly string[], paths: ReadonlySet<string>): Promise<string[]> {
   const { stdout } = await repository.run(['ls-files', '-z', '--stage', '--', ...only], { most: MAX_PATH_BYTES })
   return stdout
@@ -155,18 +155,18 @@ async function stagedAs(repository: Repository, only: readonly string[], paths: 
     .filter(entry => paths.has(entry.slice(entry.indexOf('\t') + 1)))
 }
 
-/** Paths as git writes them, a character for each byte: they need not be UTF-8. */
+/** Paths in Latin-1, with a character for each byte, because they need not be UTF-8. */
 async function pathsOf(repository: Repository, which: readonly string[], only: readonly string[]): Promise<string[]> {
   const { stdout, truncated } = await repository.run(['ls-files', '-z', ...which, '--', ...only], { most: MAX_PATH_BYTES })
   if (truncated) throw tooManyChanges()
-  // What ends like a folder is a repository of its own that this one does not know: it stays so.
+  // skip untracked nested repositories, whose paths end with a slash
   return stdout
     .toString('latin1')
     .split('\0')
     .filter(path => path !== '' && !path.endsWith('/'))
 }
 
-/** Whether what is staged differs from the last commit, in all files or in some; also where a merge is to be concluded. */
+/** Whether the index differs from the last commit, in all or some paths, or a merge must be concluded. */
 async function hasStaged(repository: Repository, only: readonly string[]): Promise<boolean> {
   const merge = await repository.run(['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'], { anyCode: true })
   if (merge.code === 0) return true

@@ -1,9 +1,9 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository } from './repository.ts'
+import { type GitContext, inRepository } from './repository.ts'
 import { FLAG, listOf, parameters, paths, ref, TEXT } from './shapes.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly repository?: string
   readonly from?: string
@@ -15,25 +15,25 @@ interface Arguments {
 const LIMIT = 20
 const MOST = 4_194_304
 
-/** Makes `git_log`: the commits that led to one. */
-export function createGitLog(ground: Ground): Tool {
+/** Creates `git_log`, which lists the ancestors of a commit. */
+export function createGitLog(gitContext: GitContext): Tool {
   return toolOf<Arguments>({
-    description: `Lists the commits of a git repository, the newest first. ${ground.roots.words}`,
+    description: `Lists the commits of a git repository, newest first. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
-      from: ref('the commit to begin with: a branch, a tag, a hash; default HEAD'),
+      from: ref('first commit: a branch, a tag, a hash; default HEAD'),
       paths: paths('only commits that change these files or folders'),
-      limit: { type: 'integer', minimum: 1, maximum: 200, description: `how many at most; default ${LIMIT}` },
-      skip: { type: 'integer', minimum: 0, maximum: 1_000_000, description: 'how many to pass over; default 0' },
+      limit: { type: 'integer', minimum: 1, maximum: 200, description: `maximum number of commits; default ${LIMIT}` },
+      skip: { type: 'integer', minimum: 0, maximum: 1_000_000, description: 'number of commits to skip; default 0' },
     }),
     result: objectOf({ repository: TEXT, commits: COMMITS, truncated: FLAG }),
     async call({ repository: path, from, paths: only = [], limit = LIMIT, skip = 0 }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const start = from === undefined ? await repository.head() : await repository.commit(from)
         if (start === undefined)
-          return answerOf(['There is no commit yet.'], { repository: repository.shown, commits: [], truncated: false })
-        // One more than asked for tells whether there are more.
+          return answerOf(['The repository has no commits.'], { repository: repository.shown, commits: [], truncated: false })
+        // read another commit to find out whether there are more
         const options = ['-z', FORMAT, '--no-mailmap', '--no-show-signature', `--max-count=${limit + 1}`, `--skip=${skip}`]
         const { stdout, truncated } = await repository.run(['log', ...options, start, '--', ...(await repository.paths(only))], {
           most: MOST,
@@ -41,8 +41,8 @@ export function createGitLog(ground: Ground): Tool {
         const all = parseCommits(stdout.toString())
         const commits = all.slice(0, limit)
         const more = truncated || all.length > limit
-        const note = more ? [`[There are more: go on with skip ${skip + commits.length}.]`] : []
-        const lines = commits.length === 0 ? ['No commit fits.'] : commits.map(lineOf)
+        const note = more ? [`[More commits exist; continue with skip ${skip + commits.length}.]`] : []
+        const lines = commits.length === 0 ? ['No commit matches.'] : commits.map(lineOf)
         return answerOf([...lines, ...note], {
           repository: repository.shown,
           commits: commits.map(commit => ({ ...commit })),
@@ -55,7 +55,7 @@ export function createGitLog(ground: Ground): Tool {
 
 const lineOf = ({ commit, date, author, subject }: Commit) => `${commit.slice(0, 12)} ${date.slice(0, 10)} ${author}: ${subject}`
 
-/** A commit, as it is told. */
+/** A reported commit. */
 interface Commit {
   readonly commit: string
   readonly parents: string[]
@@ -67,7 +67,7 @@ interface Commit {
   readonly body: string
 }
 
-/** Properties of the JSON Schema of a commit. */
+/** Properties of a commit, for JSON Schemas. */
 export const COMMIT = {
   commit: TEXT,
   parents: listOf(TEXT),
@@ -77,19 +77,19 @@ export const COMMIT = {
   subject: TEXT,
   body: TEXT,
 } as const
-const COMMITS = { type: 'array', items: objectOf(COMMIT), description: 'the newest first' } as const
+const COMMITS = { type: 'array', items: objectOf(COMMIT), description: 'newest first' } as const
 
-/** Fields with a zero between: no field can hold one. */
+/** Fields are separated by zero bytes, which no field contains. */
 export const FORMAT = '--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%s%x00%b%x00'
 const FIELDS = 7
-/** Characters of a message that are shown. */
+/** Maximum length of a displayed message. */
 const BODY = 4000
 
-/** Reads what `git log -z` writes in that format; a commit that was cut off at the end is left out. */
+/** Parses the output of `git log -z` in that format. Skips a truncated commit at the end. */
 export function parseCommits(text: string): Commit[] {
   const fields = text.split('\0')
   const commits: Commit[] = []
-  // With -z each commit ends with a zero more.
+  // with -z, each commit ends with another zero byte
   for (let at = 0; at + FIELDS < fields.length; at += FIELDS + 1) {
     const [commit, parents, author, email, date, subject, body] = fields.slice(at, at + FIELDS) as [
       string,
@@ -106,7 +106,7 @@ export function parseCommits(text: string): Commit[] {
   return commits
 }
 
-/** A commit as text. */
+/** Formats a commit. */
 export const shownCommit = ({ commit, author, email, date, subject, body }: Commit): string[] => [
   `commit ${commit}`,
   `Author: ${author} <${email}>`,

@@ -1,50 +1,50 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf, type CallContext } from '@svc/core'
-import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
+import { type Folder, openFolder, type ResolvedPath, realOf, type Roots } from '@svc/safe-fs'
 import type { FairSemaphore } from '@svc/worker-pool'
 import { environment, type GitAnswer, runGit, type Setting, withoutFilter } from './run-git.ts'
 import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
 import type { GitConfig } from './settings.ts'
 
-/** Where the tools work, and how. */
-export interface Ground {
+/** Roots, settings and process limit of the tools. */
+export interface GitContext {
   readonly roots: Roots
   readonly config: GitConfig
-  /** For the processes of git that run at the same time. */
-  readonly seats: FairSemaphore
+  /** Limits concurrent git processes. */
+  readonly semaphore: FairSemaphore
 }
 
-/** What a command may say besides its arguments. */
+/** Options of a git command. */
 interface Options {
   readonly most?: number
   readonly input?: string | Buffer
-  /** Takes whatever it answers: git tells by its exit code, too. */
+  /** Accepts any exit code. */
   readonly anyCode?: boolean
 }
 
-/** A repository that lies within the roots, with its working tree. */
+/** A repository with its working tree, within the roots. */
 export interface Repository extends AsyncDisposable {
-  /** Its working tree, as the other tools for files name it. */
+  /** The displayed path of its working tree. */
   readonly shown: string
-  /** A path of git in the same way. */
-  tell(path: string): string
-  /** Its own folder, by which works in it are told apart. */
+  /** The displayed path of a file in the repository. */
+  displayPath(path: string): string
+  /** Its git folder, used as the key of locks. */
   readonly key: string
-  /** Names of filters that the repository itself brings. */
+  /** Names of filters in the settings of the repository. */
   readonly filters: readonly string[]
   run(args: readonly string[], options?: Options): Promise<GitAnswer>
   /** The hash of a commit. Throws GIT_UNKNOWN_REVISION. */
   commit(ref: string): Promise<string>
-  /** The hash of the commit that is checked out; `undefined` before the first one. */
+  /** The hash of the checked-out commit; `undefined` before the first commit. */
   head(): Promise<string | undefined>
-  /** Paths as git writes them, seen from the working tree. */
+  /** Paths relative to the working tree. */
   paths(paths: readonly string[]): Promise<string[]>
 }
 
-/** Opens the repository that a folder lies in. Throws GIT_NO_REPOSITORY, GIT_OUTSIDE, GIT_UNSAFE, GIT_BARE, PATH_OUTSIDE, …. */
+/** Opens the repository that contains a folder. Throws GIT_NO_REPOSITORY, GIT_OUTSIDE, GIT_UNSAFE, GIT_BARE, PATH_OUTSIDE, …. */
 export async function openRepository(
-  { roots, config, seats }: Ground,
+  { roots, config, semaphore }: GitContext,
   path: string,
   ctx: CallContext,
   trusted = false
@@ -62,7 +62,7 @@ export async function openRepository(
       const { most = config.max_bytes, input, anyCode } = options
       const env = environment(ceilings, settings, trusted)
       const limits = { signal: ctx.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
-      using _seat = await seats.take(ctx)
+      using _seat = await semaphore.take(ctx)
       const answer = await runGit(['--no-pager', ...args], { cwd: cwdOf(folder), env, ...limits })
       if (answer.code !== 0 && !answer.truncated && !anyCode) throw gitFailed(answer.stderr)
       return answer
@@ -74,7 +74,7 @@ export async function openRepository(
     const run = start(folder, trusted ? own : [...own, ...filters.flatMap(withoutFilter)])
     return {
       shown: top.shown,
-      tell: path => (top.shown === '.' ? path : `${top.shown}/${path}`),
+      displayPath: path => (top.shown === '.' ? path : `${top.shown}/${path}`),
       key,
       filters,
       run,
@@ -89,26 +89,26 @@ export async function openRepository(
   }
 }
 
-/** Does something in the repository that a call names, and closes it again. */
+/** Runs a function with the repository of a call, then closes it. */
 export async function inRepository<T>(
-  ground: Ground,
+  gitContext: GitContext,
   path: string | undefined,
   ctx: CallContext,
   work: (repository: Repository) => Promise<T>
 ): Promise<T> {
   ctx.signal.throwIfAborted()
-  await using repository = await openRepository(ground, path ?? '.', ctx)
+  await using repository = await openRepository(gitContext, path ?? '.', ctx)
   return await work(repository)
 }
 
 type Run = Repository['run']
 type Start = (folder: Folder, settings: readonly Setting[]) => Run
 
-// By the descriptor: the folder that was checked, whatever is put in its place. It is ours, not the child's, so by our number.
+// Through the descriptor, so that it is the folder that was checked. The descriptor belongs to this process, not to the child, so use our process id.
 const cwdOf = (folder: Folder) => folder.at('.').replace('/proc/self/', `/proc/${process.pid}/`)
 
-/** Finds working tree and folder of the repository, and that both, and its objects, lie within the roots. */
-async function locate(roots: Roots, path: string, start: Start): Promise<{ top: Place; key: string }> {
+/** Finds the working tree and the git folder of a repository, and checks that they and the objects are within the roots. */
+async function locate(roots: Roots, path: string, start: Start): Promise<{ top: ResolvedPath; key: string }> {
   if (roots.isAll(path)) throw noRepository(path)
   await using folder = await openFolder(roots, await roots.find(path))
   const question = ['rev-parse', '--path-format=absolute', '--show-toplevel', '--git-common-dir', '--absolute-git-dir']
@@ -124,7 +124,7 @@ async function locate(roots: Roots, path: string, start: Start): Promise<{ top: 
   return { top: await roots.find(reals[0]!), key: reals[2]! }
 }
 
-/** Names of filters in the settings of the repository; those of the person who runs svc are trusted. */
+/** Names of filters in the settings of the repository. Filters of the user who runs svc are trusted. */
 async function filtersOf(run: Run): Promise<string[]> {
   const { stdout, code, stderr } = await run(['config', '-z', '--show-scope', '--get-regexp', '^filter\\.'], { anyCode: true })
   if (code !== 0 && code !== 1) throw gitFailed(stderr)
@@ -137,7 +137,7 @@ async function filtersOf(run: Run): Promise<string[]> {
   return [...names]
 }
 
-// oxlint-disable-next-line no-control-regex -- what no name of a commit holds
+// oxlint-disable-next-line no-control-regex -- characters that no commit name contains
 const REF = /^[^-\u0000-\u001f\u007f][^\u0000-\u001f\u007f]{0,299}$/
 
 async function commitOf(run: Run, ref: string): Promise<string> {
@@ -148,7 +148,7 @@ async function commitOf(run: Run, ref: string): Promise<string> {
   return hash
 }
 
-/** A path as git writes it. It need not exist: git knows files that are gone. */
+/** A path relative to the working tree. It need not exist, because git knows deleted files. */
 async function pathIn(roots: Roots, top: string, path: string): Promise<string> {
   const real = await roots.target(path).then(realOf, async (error: unknown) => {
     if (codeOf(error) === 'PATH_PROTECTED') return (await roots.find(path)).real
@@ -159,26 +159,26 @@ async function pathIn(roots: Roots, top: string, path: string): Promise<string> 
   return inner || '.'
 }
 
-/** A path without links, where it lies within the roots. Throws GIT_OUTSIDE; `what` is the word for what leads out. */
+/** Resolves links of a path within the roots. Throws GIT_OUTSIDE; `what` describes the path. */
 async function within(roots: Roots, path: string, what: string): Promise<string> {
   const real = await realpath(path).catch(() => '')
   if (!isAbsolute(real) || !roots.holds(real)) throw leadsOut(what)
   return real
 }
 
-/** Checks that nothing which git reads of a repository leads out of the roots: of one outside it would show what is in that. Throws GIT_OUTSIDE. */
+/** Checks that no file that git reads in a repository leads out of the roots. Throws GIT_OUTSIDE. */
 async function checkGitFolder(roots: Roots, folder: string): Promise<void> {
   await checkLinks(roots, folder, { what: 'git folder', recursive: false })
 }
 
-/** The same for its objects, and for those that it borrows, which may borrow in turn. */
-async function checkObjects(roots: Roots, objects: string, what = 'store of objects', stores = new Set<string>()) {
+/** The same for its objects, and recursively for borrowed object stores. */
+async function checkObjects(roots: Roots, objects: string, what = 'object store', stores = new Set<string>()) {
   const real = await within(roots, objects, what)
   if (stores.has(real)) return
   stores.add(real)
   await checkLinks(roots, real, { what, recursive: true })
   for (const line of (await borrowed(real)).split('\n'))
-    if (line !== '' && !line.startsWith('#')) await checkObjects(roots, resolve(real, line), 'borrowed store of objects', stores)
+    if (line !== '' && !line.startsWith('#')) await checkObjects(roots, resolve(real, line), 'borrowed object store', stores)
 }
 
 interface How {
@@ -186,7 +186,7 @@ interface How {
   readonly recursive: boolean
 }
 
-/** A folder that a link leads to may have links of its own. */
+/** Checks links in a folder, and in folders that they lead to. */
 async function checkLinks(roots: Roots, folder: string, how: How, seen = new Set<string>()) {
   const real = await within(roots, folder, how.what)
   if (seen.has(real)) return
@@ -198,17 +198,17 @@ async function checkLinks(roots: Roots, folder: string, how: How, seen = new Set
     const path = join(entry.parentPath, entry.name)
     const target = await stat(path).catch(() => undefined)
     if (target?.isDirectory() && how.recursive) await checkLinks(roots, path, how, seen)
-    // one that leads to nothing shows nothing: editors make such
+    // a dangling link reveals nothing; editors create such links
     else if (target !== undefined) await within(roots, path, how.what)
   }
 }
 
-/** What a store of objects says of where more are. */
+/** The alternates file of an object store. */
 async function borrowed(objects: string): Promise<string> {
   const file = join(objects, 'info', 'alternates')
   const stats = await stat(file).catch(() => undefined)
   if (stats === undefined) return ''
-  // to read a pipe would hold a thread of ours for ever
-  if (!stats.isFile()) throw leadsOut('store of objects')
-  return readFile(file, 'utf8').catch(() => Promise.reject(leadsOut('store of objects')))
+  // reading a pipe would block a thread
+  if (!stats.isFile()) throw leadsOut('object store')
+  return readFile(file, 'utf8').catch(() => Promise.reject(leadsOut('object store')))
 }

@@ -2,15 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { codeOf } from '@svc/core'
 import { gitFailed, gitMissing, gitTimeout } from './errors.ts'
 
-/** How a git command is run. */
+/** Options of a git process. */
 export interface GitRun {
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
   readonly signal: AbortSignal
   readonly timeoutMs: number
-  /** The most bytes of its answer; what comes after them is left out, and git is ended. */
+  /** Maximum bytes of output. Beyond that, git is terminated. */
   readonly most: number
-  /** What it reads. */
+  /** Standard input. */
   readonly input?: string | Buffer
 }
 
@@ -18,15 +18,15 @@ export interface GitAnswer {
   readonly stdout: Buffer
   readonly stderr: string
   readonly truncated: boolean
-  /** Absent when it was ended. */
+  /** Absent if it was terminated. */
   readonly code?: number
 }
 
 const WORDS_BYTES = 8192
-/** How long git has to take its lock files away. */
+/** Time for git to remove its lock files. */
 const GRACE_MS = 1000
 
-/** Runs git and all that it starts as one group of processes; ends the group when the signal says so, the time is up, or there is enough output. */
+/** Runs git and its children as a process group. Terminates the group if the signal aborts, the time is over, or there is enough output. */
 export async function runGit(args: readonly string[], run: GitRun): Promise<GitAnswer> {
   run.signal.throwIfAborted()
   const child = spawn('git', [...args], {
@@ -43,7 +43,7 @@ export async function runGit(args: readonly string[], run: GitRun): Promise<GitA
   try {
     const out = gather(child.stdout!, run.most, end.now)
     const words = gather(child.stderr!, WORDS_BYTES, () => {})
-    // Who ends without reading must not end us.
+    // a process that exits without reading must not crash svc
     child.stdin?.on('error', () => {}).end(run.input)
     const code = await ended
     run.signal.throwIfAborted()
@@ -59,22 +59,20 @@ export async function runGit(args: readonly string[], run: GitRun): Promise<GitA
 function endOf(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve, reject) => {
     child.on('error', error =>
-      reject(
-        /^(ENOENT|EACCES)$/.test(codeOf(error) ?? '') ? gitMissing() : gitFailed(`it could not be started (${codeOf(error)})`)
-      )
+      reject(/^(ENOENT|EACCES)$/.test(codeOf(error) ?? '') ? gitMissing() : gitFailed(`cannot start git (${codeOf(error)})`))
     )
     child.on('close', resolve)
   })
 }
 
-/** Ends the group: kindly first, so that lock files go; then for good. */
+/** Terminates the group with SIGTERM, so that git removes its lock files, then with SIGKILL. */
 function ender(child: ChildProcess) {
   let timer: NodeJS.Timeout | undefined
   const kill = (signal: NodeJS.Signals) => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, signal)
     } catch {
-      // It is gone already.
+      // the process has already exited
     }
   }
   return {
@@ -87,7 +85,7 @@ function ender(child: ChildProcess) {
   }
 }
 
-/** Gathers at most so many bytes of a stream; `full` is called when there are more. */
+/** Collects at most `most` bytes of a stream. Calls `full` if there are more. */
 function gather(stream: NodeJS.ReadableStream, most: number, full: () => void) {
   const kept: Buffer[] = []
   let size = 0
@@ -99,11 +97,11 @@ function gather(stream: NodeJS.ReadableStream, most: number, full: () => void) {
   return () => ({ bytes: Buffer.concat(kept), truncated: size > most })
 }
 
-/** A setting of git by its full name. */
+/** A git setting by its full name. */
 export type Setting = readonly [name: string, value: string]
 
-// A repository may come from anywhere, and its settings can name programs: git would run them as us. Each key that can is overruled here; flags of
-// the commands do the same once more where there are any (`--no-ext-diff`, `--no-textconv`).
+// A repository can be untrusted, and its settings can name programs that git would run with our permissions. These values override each such key.
+// Where a command has flags for the same purpose (`--no-ext-diff`, `--no-textconv`), they are set, too.
 const SAFE: readonly Setting[] = [
   ['core.fsmonitor', 'false'],
   ['core.hooksPath', '/dev/null'],
@@ -124,12 +122,12 @@ const SAFE: readonly Setting[] = [
   ['gc.auto', '0'],
   ['maintenance.auto', 'false'],
   ['safe.bareRepository', 'explicit'],
-  // A repository within this one has settings of its own.
+  // nested repositories have their own settings
   ['submodule.recurse', 'false'],
   ['diff.ignoreSubmodules', 'dirty'],
   ['diff.submodule', 'short'],
   ['status.submoduleSummary', 'false'],
-  // What is read by program looks the same everywhere.
+  // parsed output must not depend on settings
   ['core.quotePath', 'false'],
   ['color.ui', 'false'],
   ['diff.noprefix', 'false'],
@@ -138,7 +136,7 @@ const SAFE: readonly Setting[] = [
   ['i18n.logOutputEncoding', 'UTF-8'],
 ]
 
-/** The settings of filters that take their programs away; told by any of their settings. */
+/** Settings that disable a filter. Each of its keys identifies a filter. */
 export const withoutFilter = (name: string): Setting[] => [
   [`filter.${name}.clean`, ''],
   [`filter.${name}.smudge`, ''],
@@ -146,7 +144,7 @@ export const withoutFilter = (name: string): Setting[] => [
   [`filter.${name}.required`, 'false'],
 ]
 
-/** The whole environment of a git command: nothing else of ours reaches it. */
+/** The complete environment of a git command. It inherits nothing else. */
 export function environment(ceilings: readonly string[], own: readonly Setting[], trusted: boolean): NodeJS.ProcessEnv {
   const settings = [...SAFE.filter(([name]) => !(trusted && name === 'core.hooksPath')), ...own]
   const { PATH, HOME, XDG_CONFIG_HOME } = process.env
@@ -161,7 +159,7 @@ export function environment(ceilings: readonly string[], own: readonly Setting[]
     GIT_OPTIONAL_LOCKS: '0',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_NO_LAZY_FETCH: '1',
-    // A name that no protocol has: not one is allowed.
+    // no protocol has this name, so all protocols are disabled
     GIT_ALLOW_PROTOCOL: 'none',
     GIT_PAGER: 'cat',
     GIT_EDITOR: 'false',

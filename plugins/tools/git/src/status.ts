@@ -1,23 +1,23 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository, type Repository } from './repository.ts'
+import { type GitContext, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, parameters, TEXT } from './shapes.ts'
 
 const WORD = { enum: ['added', 'modified', 'deleted', 'renamed', 'copied', 'type_changed', 'unmerged', 'untracked'] }
 
-/** Makes `git_status`: the branch, and the files that differ from its last commit. */
-export function createGitStatus(ground: Ground): Tool {
+/** Creates `git_status`, which shows the branch and changed files. */
+export function createGitStatus(gitContext: GitContext): Tool {
   return toolOf<{ readonly repository?: string; readonly untracked?: boolean }>({
-    description: `Shows the branch of a git repository and its changed files: staged, not staged, not tracked, in conflict. ${ground.roots.words}`,
+    description: `Shows the branch of a git repository and its changed files: staged, unstaged, untracked, conflicting. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
-      untracked: { type: 'boolean', description: 'whether to list files that git does not know; default true' },
+      untracked: { type: 'boolean', description: 'whether to list untracked files; default true' },
     }),
     result: objectOf(
       {
         repository: TEXT,
-        branch: { type: ['string', 'null'], description: 'null where no branch is checked out' },
+        branch: { type: ['string', 'null'], description: 'null without a checked-out branch' },
         commit: { type: ['string', 'null'], description: 'null before the first commit' },
         upstream: TEXT,
         ahead: COUNT,
@@ -29,7 +29,7 @@ export function createGitStatus(ground: Ground): Tool {
       ['upstream', 'ahead', 'behind']
     ),
     async call({ repository: path, untracked = true }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const { stdout, truncated } = await repository.run(
           [
             'status',
@@ -41,16 +41,16 @@ export function createGitStatus(ground: Ground): Tool {
           ],
           { most: MOST }
         )
-        return told(repository, parseStatus(stdout.toString()), truncated, ground.config.max_entries)
+        return describeStatus(repository, parseStatus(stdout.toString()), truncated, gitContext.config.max_entries)
       })
     },
   })
 }
 
-/** Bytes of git's own answer: paths may be long, and most of them are not shown. */
+/** Maximum bytes of the output of git, of which only a part is shown. */
 const MOST = 16_777_216
 
-function told(repository: Repository, status: Status, cut: boolean, most: number): ToolResult {
+function describeStatus(repository: Repository, status: Status, cut: boolean, most: number): ToolResult {
   const { branch, commit, upstream, ahead, behind, files } = status
   const shown = files.slice(0, most)
   const truncated = cut || files.length > most
@@ -58,9 +58,9 @@ function told(repository: Repository, status: Status, cut: boolean, most: number
   const distance = upstream === undefined ? '' : `; ${ahead ?? 0} ahead of and ${behind ?? 0} behind ${upstream}`
   const lines = shown.map(one => lineOf(repository, one))
   const note = truncated
-    ? [`[There are more: these are ${shown.length} of them.]`]
+    ? [`[More files changed; these are the first ${shown.length}.]`]
     : files.length === 0
-      ? ['Nothing has changed.']
+      ? ['No changes.']
       : []
   return answerOf([`${head}${distance}.`, ...lines, ...note], {
     repository: repository.shown,
@@ -69,9 +69,9 @@ function told(repository: Repository, status: Status, cut: boolean, most: number
     ...(upstream === undefined ? {} : { upstream, ahead: ahead ?? 0, behind: behind ?? 0 }),
     clean: files.length === 0,
     files: shown.map(({ path, oldPath, ...words }) => ({
-      path: repository.tell(path),
+      path: repository.displayPath(path),
       ...words,
-      ...(oldPath === undefined ? {} : { old_path: repository.tell(oldPath) }),
+      ...(oldPath === undefined ? {} : { old_path: repository.displayPath(oldPath) }),
     })),
     truncated,
   })
@@ -79,14 +79,14 @@ function told(repository: Repository, status: Status, cut: boolean, most: number
 
 function lineOf(repository: Repository, { path, oldPath, staged, unstaged }: FileState): string {
   const words = [...(staged ? [`${staged} (staged)`] : []), ...(unstaged ? [unstaged] : [])].join(', ')
-  const from = oldPath === undefined ? '' : ` from ${repository.tell(oldPath)}`
-  return `${words}: ${repository.tell(path)}${from}`
+  const from = oldPath === undefined ? '' : ` from ${repository.displayPath(oldPath)}`
+  return `${words}: ${repository.displayPath(path)}${from}`
 }
 
-/** What may have become of a file. */
+/** Changes of a file. */
 type FileWord = 'added' | 'modified' | 'deleted' | 'renamed' | 'copied' | 'type_changed' | 'unmerged' | 'untracked'
 
-/** A file that is not as the last commit has it. */
+/** A file that differs from the last commit. */
 interface FileState {
   readonly path: string
   readonly staged?: FileWord
@@ -95,7 +95,7 @@ interface FileState {
 }
 
 interface Status {
-  /** `null` where no branch is checked out. */
+  /** `null` without a checked-out branch. */
   branch: string | null
   /** `null` before the first commit. */
   commit: string | null
@@ -115,10 +115,10 @@ const WORDS: Readonly<Record<string, FileWord>> = {
   U: 'unmerged',
 }
 
-/** Reads what `git status --porcelain=v2 -z --branch` writes; an entry that was cut off at the end is left out. */
+/** Parses the output of `git status --porcelain=v2 -z --branch`. Skips a truncated entry at the end. */
 function parseStatus(text: string): Status {
   const status: Status = { branch: null, commit: null, files: [] }
-  // What follows the last zero is nothing, or was cut.
+  // after the last zero byte is nothing, or a truncated entry
   const entries = text.split('\0').slice(0, -1)
   for (let at = 0; at < entries.length; at++) {
     const entry = entries[at]!
@@ -143,7 +143,7 @@ function header(status: Status, entry: string): void {
   status.behind = -Number(rest[1])
 }
 
-/** The path stands behind so many fields; it may hold blanks. */
+/** The path after a number of fields. It can contain blanks. */
 function after(entry: string, fields: number): string {
   let from = 0
   for (let field = 0; field < fields; field++) from = entry.indexOf(' ', from) + 1

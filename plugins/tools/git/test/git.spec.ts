@@ -60,7 +60,7 @@ withGit('git_status', () => {
     await files.commit({ repository: 'work/project', message: 'a', paths: ['work/project/src/a.txt'] })
     expect(await files.show({ repository: 'work/project', file: 'work/project/src/a.txt' })).to.include({ content: 'a' })
     const other = files.log({ repository: 'work/project', paths: ['work/else'] })
-    expect((await refusal(other)).message).to.equal('"work/else" lies outside the repository')
+    expect((await refusal(other)).message).to.equal('"work/else" is outside the repository')
   })
 
   it('tells some of very many files, and that there are more', async () => {
@@ -94,7 +94,7 @@ withGit('git_diff', () => {
       .to.have.length.below(1025)
       .and.match(/text\n$/)
     const { content } = await files.tool('git_diff').call({}, files.ctx)
-    expect(JSON.stringify(content)).to.include('cut here')
+    expect(JSON.stringify(content)).to.include('is truncated')
   })
 
   it('tells binary files without showing them', async () => {
@@ -146,7 +146,9 @@ withGit('git_log and git_show', () => {
 withGit('tools-git', () => {
   it('says that a folder is in no repository, or in one that has no files', async () => {
     await using files = await openGit()
-    expect((await refusal(files.status({}))).message).to.equal('"." lies in no git repository of the folders that tools may use')
+    expect((await refusal(files.status({}))).message).to.equal(
+      '"." is not in a git repository within the folders that tools can use'
+    )
     await mkdir(files.at('root', 'bare'))
     await files.git('init', '--quiet', '--bare', 'bare')
     expect((await refusal(files.status({ repository: 'bare' }))).code).to.be.oneOf(['GIT_BARE', 'GIT_NO_REPOSITORY'])
@@ -226,7 +228,7 @@ withGit('tools-git', () => {
       const { code, message } = await refusal(files.status({ repository: folder }))
       expect(code).to.equal('GIT_FAILED')
       expect(message, folder)
-        .to.match(/^git refused: bad config line 1 in file …/)
+        .to.match(/^git failed: bad config line 1 in file …/)
         .and.not.match(/secret|settings/)
     }
   })
@@ -238,6 +240,6 @@ describe('tools-git without git', () => {
     process.env.PATH = files.at('home')
     const error = await refusal(files.status({}))
     expect(error).to.include({ code: 'GIT_MISSING' })
-    expect(error.hint).to.include('install git')
+    expect(error.hint).to.include('Install git')
   })
 })

@@ -10,7 +10,7 @@ const OUT: ToolSamples['bad'] = [
   })),
   { args: { repository: 'a\0b' }, message: /zero byte/ },
   { args: { repository: 'nowhere' }, message: /does not exist/ },
-  { args: { repository: 'a.txt' }, message: /no directory/ },
+  { args: { repository: 'a.txt' }, message: /not a directory/ },
   { args: { repository: 'x'.repeat(4000) }, message: /too long/ },
   { args: { repository: '--upload-pack=x' }, message: /does not exist/ },
   { args: { repository: '' } },
@@ -18,7 +18,7 @@ const OUT: ToolSamples['bad'] = [
 const refs = (name: string): ToolSamples['bad'] =>
   ['--output=/tmp/x', '-p', 'nothing', 'HEAD..HEAD~1', 'HEAD:a.txt', 'a\nb', '^HEAD', '@{upstream}'].map(ref => ({
     args: { [name]: ref },
-    message: /no name of a commit|there is no commit/,
+    message: /not a valid commit name|does not exist/,
   }))
 const paths = (name: 'paths' | 'file', more: object = {}): ToolSamples['bad'] =>
   ['../x', '/etc/passwd', '/proc/self/root/x'].map(path => ({
@@ -43,7 +43,7 @@ const TOOLS: Record<string, ToolSamples> = {
   },
   git_show: {
     good: [{ args: {} }, { args: { commit: 'HEAD~1', file: 'a.txt' } }],
-    bad: [...OUT, ...refs('commit'), ...paths('file'), { args: { file: 'nothing' }, message: /no file/ }],
+    bad: [...OUT, ...refs('commit'), ...paths('file'), { args: { file: 'nothing' }, message: /file "nothing" does not exist/ }],
   },
   git_commit: {
     good: [{ args: { message: 'said by the kit', paths: ['more.txt'] } }],
@@ -51,7 +51,7 @@ const TOOLS: Record<string, ToolSamples> = {
       { args: { message: ' \n ' }, message: /message is empty/ },
       ...OUT.map(one => ({ ...one, args: { message: 'x', ...one.args } })),
       ...paths('paths', { message: 'x' }),
-      { args: { message: 'x', paths: ['nothing'] }, message: /neither a file/ },
+      { args: { message: 'x', paths: ['nothing'] }, message: /not tracked/ },
       { args: { message: '' } },
       { args: {} },
     ],

@@ -1,54 +1,54 @@
 import { lstat } from 'node:fs/promises'
 import { createYielder, messageOf } from '@svc/core'
 import {
-  inWords,
-  isOurs,
-  newTally,
+  withPathErrors,
+  isPathError,
+  newWalkStats,
   type Opened,
   openFileIn,
   openPlace,
-  type Place,
+  type ResolvedPath,
   readWhole,
   type Roots,
   type Visit,
   walk,
-  type WalkTally,
+  type WalkStats,
 } from '@svc/safe-fs'
 import { queryInvalid } from './errors.ts'
 import type { SearchConfig } from './settings.ts'
 
-/** What a search came by. */
-export interface Tally extends WalkTally {
+/** Counters of a search. */
+export interface SearchStats extends WalkStats {
   files: number
   bytes: number
   binary: number
   large: number
-  /** Why it ended before it was through. */
+  /** Why the search is incomplete. */
   ended?: 'matches' | 'time' | 'bytes'
 }
 
-/** A search in files: which of them, and what they came to. */
+/** A search in files: its options and counters. */
 export interface FileSearch extends Search {
   readonly limits: SearchConfig
   readonly ignored: boolean
-  /** Whether a file is to be searched, by its path from the start. */
+  /** Whether to search a file, by its path relative to the start. */
   fits(path: string): boolean
-  readonly tally: Tally
+  readonly tally: SearchStats
 }
 
-export const noTally = (): Tally => ({ ...newTally(), files: 0, bytes: 0, binary: 0, large: 0 })
+export const newSearchStats = (): SearchStats => ({ ...newWalkStats(), files: 0, bytes: 0, binary: 0, large: 0 })
 
-/** Searches a file, or a directory and all below it. */
-export async function searchPlace(roots: Roots, start: Place, inner: string, search: FileSearch): Promise<void> {
+/** Searches a file, or a directory recursively. */
+export async function searchPlace(roots: Roots, start: ResolvedPath, inner: string, search: FileSearch): Promise<void> {
   const { signal } = search
-  await inWords(start.shown, signal, async () => {
+  await withPathErrors(start.shown, signal, async () => {
     if ((await lstat(start.real)).isDirectory()) return searchBelow(roots, start, inner, search)
     await using opened = await openPlace(roots, start, 'file')
     await searchOpened(opened, start.shown, search)
   })
 }
 
-async function searchBelow(roots: Roots, start: Place, inner: string, search: FileSearch): Promise<void> {
+async function searchBelow(roots: Roots, start: ResolvedPath, inner: string, search: FileSearch): Promise<void> {
   const { signal, ignored, limits, tally } = search
   for await (const visit of walk(roots, start, { signal, ignored, entries: limits.max_entries }, tally)) {
     if (search.isLate()) tally.ended ??= 'time'
@@ -63,8 +63,8 @@ async function searchVisit({ folder, name, shown }: Visit, search: FileSearch): 
     await searchOpened(opened, shown, search)
   } catch (error) {
     search.signal.throwIfAborted()
-    // Taken away meanwhile, or not to be read by us: the others are searched all the same.
-    if (!isOurs(error)) throw error
+    // deleted meanwhile, or unreadable: continue with the others
+    if (!isPathError(error)) throw error
     search.tally.unreadable++
   }
 }
@@ -85,10 +85,10 @@ async function searchOpened(opened: Opened, shown: string, search: FileSearch): 
 
 const decoder = new TextDecoder()
 
-/** A line that fits, and those around it. */
+/** A matching line with its context. */
 export interface Match {
   readonly path: string
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number
   readonly column: number
   readonly text: string
@@ -96,33 +96,33 @@ export interface Match {
   readonly after?: readonly string[]
 }
 
-/** How far a search may go, and where it stands. */
+/** Options, limits and results of a search. */
 interface Search {
   readonly query: Query
   readonly context: number
   readonly signal: AbortSignal
   readonly most: number
-  /** Whether the time is up. */
+  /** Whether the time limit is over. */
   isLate(): boolean
   readonly matches: Match[]
   readonly lines: {
-    /** Lines that were searched in their first part only. */
+    /** Lines of which only the start was searched. */
     cut: number
   }
 }
 
-/** Characters of a line that are searched by an expression: at 1,000 states a slice takes a tenth of a second. */
+/** Searched characters of a line: at 1,000 states, a slice takes a tenth of a second. */
 const SEARCHED = 5000
-/** Characters of a line that are shown. */
+/** Displayed characters of a line. */
 const SHOWN = 400
 
-/** Searches the lines of a text, and lets others work in between. True when there are more lines than `most`, or the time is up. */
+/** Searches the lines of a text, and yields to other work. Returns true if there are more matches than `most`, or the time is over. */
 async function searchLines(path: string, text: string, search: Search): Promise<boolean> {
   const lines = text.split('\n')
-  const breath = createYielder(search.signal)
+  const yielder = createYielder(search.signal)
   for (let at = 0; at < lines.length; at++) {
-    if (breath.isDue()) {
-      await breath.take()
+    if (yielder.isDue()) {
+      await yielder.take()
       if (search.isLate()) return true
     }
     const isCut = search.query.isRegex && lines[at]!.length > SEARCHED
@@ -147,7 +147,7 @@ function matchAt(path: string, lines: readonly string[], at: number, column: num
   }
 }
 
-/** A line without its end; of a long one the part around the match. */
+/** A line without its end, shortened around the match. */
 function shorten(line: string, column = 0): string {
   const text = line.replace(/\r$/, '')
   if (text.length <= SHOWN) return text.toWellFormed()
@@ -155,19 +155,19 @@ function shorten(line: string, column = 0): string {
   return `${from > 0 ? '…' : ''}${text.slice(from, from + SHOWN)}${from + SHOWN < text.length ? '…' : ''}`.toWellFormed()
 }
 
-/** What is searched for. */
+/** A compiled query. */
 interface Query {
   readonly isRegex: boolean
-  /** Where a line begins to fit, from 0; -1 where it does not. */
+  /** The position of the first match, from 0; -1 without a match. */
   find(line: string): number
 }
 
 /**
- * Makes the test of a line. Regular expressions are those of RE2, whose time grows with the text and not with the pattern's tricks: they come
- * from models and callers, and the loop that serves everybody else must not stand still. Throws QUERY_INVALID.
+ * Compiles a query. Regular expressions are those of RE2, which take linear time: they come from models and callers, and must not
+ * block the event loop. Throws QUERY_INVALID.
  */
 export async function compileQuery(query: string, regex: boolean, ignoreCase: boolean): Promise<Query> {
-  if (/[\n\r]/.test(query)) throw queryInvalid(query, 'a match lies within one line')
+  if (/[\n\r]/.test(query)) throw queryInvalid(query, 'it contains a line break, and matches are within a line')
   if (!regex && !ignoreCase) return { isRegex: false, find: line => line.indexOf(query) }
   const { RE2JS } = await import('re2js')
   try {

@@ -1,10 +1,10 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { compileGlob, type Roots } from '@svc/safe-fs'
-import { compileQuery, type FileSearch, type Match, noTally, searchPlace, type Tally } from './search-files.ts'
+import { compileQuery, type FileSearch, type Match, newSearchStats, searchPlace, type SearchStats } from './search-files.ts'
 import type { SearchConfig } from './settings.ts'
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly query: string
   readonly regex?: boolean
@@ -15,10 +15,10 @@ interface Arguments {
   readonly ignored?: boolean
 }
 
-/** Makes `search_text`: finds lines in the text files of the roots. */
+/** Creates `search_text`, which finds lines in the text files of the roots. */
 export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
   return toolOf<Arguments>({
-    description: `Searches the lines of text files, in a folder and all below it or in one file. What .gitignore and .ignore leave out, binary and very large files are passed over. ${roots.words}`,
+    description: `Searches the lines of text files, in a folder recursively or in a file. Skips binary and very large files, and files that .gitignore and .ignore exclude. ${roots.words}`,
     category: 'search',
     effects: ['read'],
     parameters: PARAMETERS,
@@ -30,7 +30,7 @@ export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
         for (const label of roots.labels) await searchPlace(roots, await roots.find(label), `${label}/`, search)
       else await searchPlace(roots, await roots.find(path), '', search)
       signal.throwIfAborted()
-      return told(path, search)
+      return toResult(path, search)
     },
   })
 }
@@ -49,18 +49,13 @@ async function prepare(wanted: Arguments, limits: SearchConfig, signal: AbortSig
     isLate: () => performance.now() > end,
     matches: [],
     lines: { cut: 0 },
-    tally: noTally(),
+    tally: newSearchStats(),
   }
 }
 
-function told(path: string, { matches, lines, tally, limits }: FileSearch): ToolResult {
-  const cut = lines.cut > 0 ? [`Very long lines were searched in their beginning only: ${lines.cut}.`] : []
-  const note = [
-    ...endOf(tally, limits),
-    ...passedOver(tally),
-    ...cut,
-    ...(matches.length === 0 ? ['Nothing was found.'] : []),
-  ].join(' ')
+function toResult(path: string, { matches, lines, tally, limits }: FileSearch): ToolResult {
+  const cut = lines.cut > 0 ? [`Very long lines of which only the start was searched: ${lines.cut}.`] : []
+  const note = [...endOf(tally, limits), ...passedOver(tally), ...cut, ...(matches.length === 0 ? ['No matches.'] : [])].join(' ')
   const text = [...linesOf(matches), ...(note ? [`[${note}]`] : [])].join('\n')
   return {
     content: [{ type: 'text', text }],
@@ -78,24 +73,23 @@ function told(path: string, { matches, lines, tally, limits }: FileSearch): Tool
   }
 }
 
-function endOf({ ended, cut, entries, files }: Tally, { max_matches }: SearchConfig): string[] {
-  if (ended === 'matches') return [`There are more: these are the first ${max_matches} lines.`]
-  if (ended)
-    return [`The search ended after ${files} files: that is as much ${ended === 'time' ? 'time' : 'text'} as one call takes.`]
-  return cut ? [`Not everything was searched: it ended after ${entries} entries.`] : []
+function endOf({ ended, cut, entries, files }: SearchStats, { max_matches }: SearchConfig): string[] {
+  if (ended === 'matches') return [`More lines match; these are the first ${max_matches}.`]
+  if (ended) return [`The search ended after ${files} files, at the ${ended === 'time' ? 'time' : 'size'} limit of a call.`]
+  return cut ? [`The search is incomplete: it ended after ${entries} entries.`] : []
 }
 
-function passedOver({ binary, large, unreadable }: Tally): string[] {
+function passedOver({ binary, large, unreadable }: SearchStats): string[] {
   const kinds = [
     [binary, 'binary'],
     [large, 'too large'],
-    [unreadable, 'not readable'],
+    [unreadable, 'unreadable'],
   ] as const
   const words = kinds.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`)
-  return words.length > 0 ? [`Passed over: ${words.join(', ')}.`] : []
+  return words.length > 0 ? [`Skipped files: ${words.join(', ')}.`] : []
 }
 
-/** As grep writes it: `path:line: text`, lines around it with `-`. */
+/** The format of grep: `path:line: text`, and context lines with `-`. */
 const linesOf = (matches: readonly Match[]) =>
   matches.flatMap(({ path, line, text, before = [], after = [] }) => [
     ...before.map((one, at) => `${path}-${line - before.length + at}- ${one}`),
@@ -111,24 +105,24 @@ const lines = { type: 'array', items: { type: 'string' } } as const
 const PARAMETERS = {
   type: 'object',
   properties: {
-    query: { type: 'string', minLength: 1, maxLength: 1000, description: 'what to find in a line, as it is written' },
+    query: { type: 'string', minLength: 1, maxLength: 1000, description: 'text to find in a line' },
     regex: flag('whether query is a regular expression (RE2: no lookaround, no back-references)'),
-    ignore_case: flag('whether upper and lower case are the same'),
-    path: { type: 'string', minLength: 1, maxLength: 4096, description: 'the directory or file to search; default "."' },
+    ignore_case: flag('whether to ignore upper and lower case'),
+    path: { type: 'string', minLength: 1, maxLength: 4096, description: 'directory or file to search; default "."' },
     glob: {
       type: 'string',
       minLength: 1,
       maxLength: 1024,
-      description: 'a pattern for the files, seen from path: *.ts, src/**/*.{js,ts}; default all',
+      description: 'pattern for files, relative to path: *.ts, src/**/*.{js,ts}; default: all',
     },
-    context: { type: 'integer', minimum: 0, maximum: 10, description: 'lines to show before and after each; default 0' },
-    ignored: flag('whether to search what ignore files leave out, too'),
+    context: { type: 'integer', minimum: 0, maximum: 10, description: 'lines to show before and after each match; default 0' },
+    ignored: flag('whether to include ignored files'),
   },
   required: ['query'],
   additionalProperties: false,
 } as const
 
-/** JSON Schema of its answer. */
+/** JSON Schema of its result. */
 const RESULT = {
   type: 'object',
   properties: {
@@ -140,7 +134,7 @@ const RESULT = {
         properties: {
           path: { type: 'string' },
           line: { type: 'integer' },
-          column: { type: 'integer', description: 'where it begins to fit, from 1' },
+          column: { type: 'integer', description: 'start of the match, counted from 1' },
           text: { type: 'string' },
           before: lines,
           after: lines,

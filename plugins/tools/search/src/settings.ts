@@ -2,17 +2,17 @@ import { schema } from '@svc/core'
 
 /** The section `tools.search`. */
 export interface SearchConfig {
-  /** Folders to search in; without them those of the other tools for files. */
+  /** Folders to search; default: those of the file tools. */
   roots?: string[]
-  /** The most lines that one call finds. */
+  /** Maximum lines that a call finds. */
   max_matches: number
-  /** The most files and folders that one call looks at. */
+  /** Maximum files and folders that a call reads. */
   max_entries: number
-  /** Files with more bytes are passed over. */
+  /** Larger files are skipped. */
   max_file_bytes: number
-  /** The most bytes that one call reads. */
+  /** Maximum bytes that a call reads. */
   max_bytes: number
-  /** The most milliseconds that one call searches. */
+  /** Time limit of a call in milliseconds. */
   timeout_ms: number
 }
 
@@ -26,13 +26,18 @@ export const searchConfig = schema<SearchConfig>({
       type: 'array',
       items: { type: 'string', minLength: 1 },
       minItems: 1,
-      description: 'Folders that are searched; without it those of tools.files.roots.',
+      description: 'Folders to search; default: tools.files.roots.',
     },
-    max_matches: integer(1, 10_000, 200, 'Lines that one call finds.'),
-    max_entries: integer(1, 10_000_000, 200_000, 'Files and folders that one call looks at.'),
-    max_file_bytes: integer(1024, 67_108_864, 4_194_304, 'A file with more bytes is passed over.'),
-    max_bytes: integer(1024, 17_179_869_184, 536_870_912, 'Bytes that one call reads.'),
-    timeout_ms: integer(100, 600_000, 20_000, 'Milliseconds that one call searches: it answers with what it found by then.'),
+    max_matches: integer(1, 10_000, 200, 'Maximum lines that a call finds.'),
+    max_entries: integer(1, 10_000_000, 200_000, 'Maximum files and folders that a call reads.'),
+    max_file_bytes: integer(1024, 67_108_864, 4_194_304, 'Maximum size of a file in bytes; larger files are skipped.'),
+    max_bytes: integer(1024, 17_179_869_184, 536_870_912, 'Maximum bytes that a call reads.'),
+    timeout_ms: integer(
+      100,
+      600_000,
+      20_000,
+      'Time limit of a call in milliseconds; after it, the call returns the matches so far.'
+    ),
   },
   additionalProperties: false,
 })

@@ -29,10 +29,10 @@ describe('search_text, by the tool kit', () => {
       { args: { query: 'n[e]+dle', regex: true, ignore_case: true, context: 2 } },
     ],
     bad: [
-      { args: { query: '(', regex: true }, message: /cannot be searched for: .*missing closing/ },
-      { args: { query: '(?=a)', regex: true }, message: /cannot be searched for/ },
-      { args: { query: 'a\nb' }, message: /within one line/ },
-      { args: { query: 'a', glob: '{' }, message: /no pattern/ },
+      { args: { query: '(', regex: true }, message: /is not a valid query: .*missing closing/ },
+      { args: { query: '(?=a)', regex: true }, message: /is not a valid query/ },
+      { args: { query: 'a\nb' }, message: /within a line/ },
+      { args: { query: 'a', glob: '{' }, message: /not a valid pattern/ },
       { args: { query: 'a', path: '../beside' }, message: /outside/ },
       { args: { query: 'a', path: 'leak' }, message: /outside/ },
       { args: { query: 'a', path: 'leak.txt' }, message: /outside/ },
@@ -105,7 +105,7 @@ describe('search_text', () => {
     await promisify(execFile)('mkfifo', [files.at('root', 'pipe')])
     const found = await files.search({ query: 'needle' })
     expect(places(found)).to.deep.equal(['a.txt:1'])
-    expect(found.note).to.equal('Passed over: 1 binary, 1 too large.')
+    expect(found.note).to.equal('Skipped files: 1 binary, 1 too large.')
   })
 
   it('never leaves the roots', async () => {
@@ -141,7 +141,7 @@ describe('search_text', () => {
     await using few = await openSearch(many, { max_matches: 3 })
     expect(await few.search({ query: 'needle' })).to.deep.include({
       truncated: true,
-      note: 'There are more: these are the first 3 lines.',
+      note: 'More lines match; these are the first 3.',
     })
     await using short = await openSearch(many, { max_entries: 4 })
     expect((await short.search({ query: 'needle' })).note).to.include('ended after 4 entries')
@@ -156,7 +156,7 @@ describe('search_text', () => {
     await using files = await openSearch({ 'a.txt': HARD }, { timeout_ms: 100 })
     const found = await files.search({ query: '[a-f].{999}[n-z]', regex: true })
     expect(found.truncated).to.equal(true)
-    expect(found.note).to.include('as much time as one call takes')
+    expect(found.note).to.include('at the time limit of a call')
   })
 
   it('is not held up by expressions that make other engines run for ever', async () => {
@@ -179,7 +179,7 @@ describe('search_text', () => {
     await using files = await openSearch({ 'a.txt': `${' '.repeat(9000)}needle` })
     expect(places(await files.search({ query: 'needle' }))).to.deep.equal(['a.txt:1'])
     expect((await files.search({ query: 'need.e', regex: true })).note).to.equal(
-      'Very long lines were searched in their beginning only: 1. Nothing was found.'
+      'Very long lines of which only the start was searched: 1. No matches.'
     )
   })
 

@@ -10,7 +10,7 @@ export default definePlugin({
     const { config } = scope
     if (!config.enabled) return
     checkSettings(config, sandbox)
-    // Switched off, as it is by default, it shall cost a start nothing.
+    // load lazily, because the tool is disabled by default and must not slow down the startup
     const [{ createRunCommand }, { openRoots }] = await Promise.all([import('./run-command.ts'), import('@svc/safe-fs')])
     const folders = config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
     scope.add(Tools, 'run_command', createRunCommand({ sandbox, config, roots: await openRoots(folders, 'tools.shell.roots') }))

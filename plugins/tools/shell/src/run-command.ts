@@ -12,7 +12,7 @@ export interface ShellParts {
   readonly config: ShellConfig
 }
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly command: readonly string[]
   readonly cwd?: string
@@ -20,18 +20,18 @@ interface Arguments {
   readonly timeout?: number
 }
 
-/** Bytes of output after which a command is ended. */
+/** Bytes of output after which a command is terminated. */
 const FLOOD_BYTES = 67_108_864
-/** How long it takes to make a sandbox and to end one, at the most: the tool's own time is longer by it. */
+/** Maximum time to create and remove a sandbox, added to the time limit of the tool. */
 const AROUND_MS = 15_000
 
-const output = { type: 'string', description: 'its beginning and its end where it is too long, with a note between' }
+const output = { type: 'string', description: 'output; if it is too long, its start and end with a note in between' }
 
-/** Makes `run_command`: a program of the list, without a shell, in the process sandbox. */
+/** Creates `run_command`, which runs an allowed program in the process sandbox, without a shell. */
 export function createRunCommand(parts: ShellParts): Tool {
   const { roots, config } = parts
   return toolOf<Arguments>({
-    description: `Runs a program and answers what it printed. No shell: no pipes, patterns or variables; one word of the command each. Programs: ${config.commands.join(', ')}. ${wordsOf(config)} ${roots.words}`,
+    description: `Runs a program and returns its output. There is no shell: no pipes, patterns or variables; pass each word of the command separately. Programs: ${config.commands.join(', ')}. ${wordsOf(config)} ${roots.words}`,
     category: 'shell',
     effects: effectsOf(config),
     timeoutMs: config.timeout_ms + AROUND_MS,
@@ -43,14 +43,14 @@ export function createRunCommand(parts: ShellParts): Tool {
             items: { type: 'string', maxLength: 100_000 },
             minItems: 1,
             maxItems: 1000,
-            description: 'the program and its arguments, like ["git", "log", "--oneline"]',
+            description: 'the program and its arguments, such as ["git", "log", "--oneline"]',
           },
-          cwd: { type: 'string', maxLength: 4096, description: 'the folder to run in' },
-          input: { type: 'string', maxLength: 1_000_000, description: 'what the program reads from its standard input' },
+          cwd: { type: 'string', maxLength: 4096, description: 'working directory' },
+          input: { type: 'string', maxLength: 1_000_000, description: 'standard input of the program' },
           timeout: {
             type: 'number',
             exclusiveMinimum: 0,
-            description: `seconds it may take; at most, and by default, ${config.timeout_ms / 1000}`,
+            description: `time limit in seconds; maximum and default: ${config.timeout_ms / 1000}`,
           },
         },
         ['cwd', 'input', 'timeout']
@@ -58,13 +58,13 @@ export function createRunCommand(parts: ShellParts): Tool {
     },
     result: objectOf(
       {
-        exit_code: { type: ['integer', 'null'], description: 'null where a signal ended it' },
+        exit_code: { type: ['integer', 'null'], description: 'null if a signal terminated it' },
         signal: { type: ['string', 'null'] },
         stdout: output,
         stderr: output,
         truncated: { type: 'boolean' },
         duration_ms: { type: 'integer' },
-        stopped: { enum: ['memory', 'processes', 'output'], description: 'which limit it met, where it met one' },
+        stopped: { enum: ['memory', 'processes', 'output'], description: 'limit that the command exceeded' },
       },
       ['stopped']
     ),
@@ -80,7 +80,7 @@ const effectsOf = ({ write, network }: ShellConfig): Effect[] => [
 ]
 
 const wordsOf = ({ write, network }: ShellConfig): string =>
-  `It runs in a sandbox: ${write ? 'it may write in the folder of the tools and in /tmp' : 'it may write in /tmp alone, which is gone afterwards'}, and has ${network ? 'the network' : 'no network'}.`
+  `It runs in a sandbox: it can write ${write ? 'in the folder of the tools and in /tmp' : 'only in /tmp, which is temporary'}, and has ${network ? 'the network' : 'no network'}.`
 
 async function runCommand({ sandbox, roots, config }: ShellParts, { command, cwd, input, timeout }: Arguments, ctx: CallContext) {
   const [program, ...args] = command as [string, ...string[]]
@@ -114,19 +114,19 @@ function limitsOf({ write, network, read_paths, memory_limit, pids }: ShellConfi
   }
 }
 
-/** Of our variables those that the operator names. */
+/** The environment variables that the configuration lists. */
 const environment = (names: readonly string[]): Record<string, string> =>
   Object.fromEntries(names.flatMap(name => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
 
 type Stopped = 'memory' | 'processes' | 'output'
 
 const WORDS: Readonly<Record<Stopped, string>> = {
-  memory: '[It needed more memory than it may have, and was ended.]',
-  processes: '[It wanted more processes than it may have.]',
-  output: '[It did not stop writing, and was ended.]',
+  memory: '[The command exceeded its memory limit and was terminated.]',
+  processes: '[The command reached its process limit.]',
+  output: '[The command exceeded its output limit and was terminated.]',
 }
 
-/** A command that ended, as it is told. That it failed is no failure of the tool: the caller reads its words and goes on. */
+/** The result of a command. A failed command is not an error of the tool: the caller reads its output. */
 function toldResult(ran: RunResult, met: Released): ToolResult {
   const { code, signal, stdout, stderr, durationMs } = ran
   const stopped = stoppedBy(ran, met)
@@ -134,7 +134,7 @@ function toldResult(ran: RunResult, met: Released): ToolResult {
     ...(stdout.text === '' ? [] : [stdout.text.trimEnd()]),
     ...(stderr.text === '' ? [] : ['[standard error]', stderr.text.trimEnd()]),
     ...(stopped === undefined ? [] : [WORDS[stopped]]),
-    code === null ? `[ended by ${signal}]` : `[exit code ${code}]`,
+    code === null ? `[terminated by ${signal}]` : `[exit code ${code}]`,
   ]
   return answerOf(lines, {
     exit_code: code,

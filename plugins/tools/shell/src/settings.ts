@@ -6,15 +6,15 @@ import { noCommands, noSandbox, relativeCommand } from './errors.ts'
 /** The section `tools.shell`. */
 export interface ShellConfig {
   enabled: boolean
-  /** Programs that may be run: names, or whole paths. */
+  /** Allowed programs: names or absolute paths. */
   commands: string[]
-  /** Folders that commands see; without them those of the tools for files. */
+  /** Folders that commands can use; default: those of the file tools. */
   roots?: string[]
   write: boolean
   network: boolean
-  /** Further files and folders that commands may read. */
+  /** Additional readable files and folders. */
   read_paths: string[]
-  /** Variables of the host that commands get. */
+  /** Environment variables that commands inherit. */
   env: string[]
   memory_limit: string
   pids?: number
@@ -28,47 +28,47 @@ const flag = (description: string) => ({ type: 'boolean', default: false, descri
 export const shellConfig = schema<ShellConfig>({
   type: 'object',
   properties: {
-    enabled: flag('Whether there is the tool run_command.'),
-    commands: { ...texts('Programs that may be run: names, or whole paths. Nothing else is.'), default: [] },
-    roots: { ...texts('Folders that commands see and run in; without it those of tools.files.roots.'), minItems: 1 },
-    write: flag('Whether commands may write in these folders.'),
-    network: flag('Whether commands have the network of this machine, with all servers on it.'),
+    enabled: flag('Enable the tool run_command.'),
+    commands: { ...texts('Allowed programs: names or absolute paths.'), default: [] },
+    roots: { ...texts('Folders that commands can read and run in; default: tools.files.roots.'), minItems: 1 },
+    write: flag('Allow commands to write in these folders.'),
+    network: flag('Give commands the network of this machine, including its local servers.'),
     read_paths: {
-      ...texts('Further files and folders that commands may read: tools installed apart from the system.'),
+      ...texts('Additional readable files and folders, such as tools outside the system folders.'),
       default: [],
     },
-    env: { ...texts('Names of variables that commands get from the environment of svc.'), default: [] },
+    env: { ...texts('Names of environment variables that commands inherit from svc.'), default: [] },
     memory_limit: {
       type: 'string',
       pattern: '^\\d+[KMG]?$',
       default: '512M',
-      description: 'Memory of one command and all that it starts.',
+      description: 'Memory limit of a command with its child processes.',
     },
     pids: {
       type: 'integer',
       minimum: 1,
       maximum: 100_000,
-      description: 'Processes and threads of one command; without it 256 where this machine can hold that.',
+      description: 'Limit of processes and threads of a command; default: 256 if the machine can enforce it.',
     },
     timeout_ms: {
       type: 'integer',
       minimum: 100,
       maximum: 3_600_000,
       default: 60_000,
-      description: 'Milliseconds that one command may take.',
+      description: 'Time limit of a command in milliseconds.',
     },
     max_output_bytes: {
       type: 'integer',
       minimum: 1024,
       maximum: 1_048_576,
       default: 32_768,
-      description: 'Bytes that are kept of each of its two outputs.',
+      description: 'Maximum bytes of the standard output and of the standard error.',
     },
   },
   additionalProperties: false,
 })
 
-/** What the tool cannot be without, once it is switched on. */
+/** Checks the requirements of an enabled tool. */
 export function checkSettings(config: ShellConfig, sandbox: ProcessSandbox | undefined): asserts sandbox is ProcessSandbox {
   if (config.commands.length === 0) throw noCommands()
   const relative = config.commands.find(command => command.includes(sep) && !isAbsolute(command))

@@ -19,11 +19,9 @@ describe('run_command', () => {
 
   it('fails the start where it is switched on without a program to run, or without a sandbox', async () => {
     const start = (shell: object) => failing(testHost([PLUGIN], { config: { tools: { shell: { enabled: true, ...shell } } } }))
-    expect(await start({})).to.contain('tools.shell.commands names no program')
-    expect(await start({ commands: ['./build.sh'] })).to.contain(
-      'tools.shell.commands names "./build.sh", which depends on the folder'
-    )
-    expect(await start({ commands: ['ls'] })).to.contain('no loaded plugin runs commands in a sandbox')
+    expect(await start({})).to.contain('tools.shell.commands is empty')
+    expect(await start({ commands: ['./build.sh'] })).to.contain('tools.shell.commands contains the relative path "./build.sh"')
+    expect(await start({ commands: ['ls'] })).to.contain('no loaded plugin provides a process sandbox')
   })
 })
 
@@ -118,7 +116,7 @@ withSandbox('run_command in its sandbox', () => {
     const { exit_code, stopped } = structured as { exit_code: number | null; stopped?: string }
     expect(exit_code).to.not.equal(0)
     // A machine without control groups does not know: the program says it itself.
-    if (stopped !== undefined) expect(`${stopped} ${JSON.stringify(content)}`).to.match(/^memory .*more memory than it may have/)
+    if (stopped !== undefined) expect(`${stopped} ${JSON.stringify(content)}`).to.match(/^memory .*exceeded its memory limit/)
   })
 
   it('refuses to run anything in folders with the svc home in them', async () => {

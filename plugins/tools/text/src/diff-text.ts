@@ -11,29 +11,29 @@ interface Arguments {
 
 const CONTEXT = 3
 
-/** Makes `diff_text`: a unified diff of two texts. */
+/** Creates `diff_text`, which compares two texts. */
 export function createDiffText(work: Work): Tool {
   return textTool<Arguments>({
-    description: 'Compares two texts line by line and answers a unified diff.',
+    description: 'Compares two texts line by line and returns a unified diff.',
     parameters: objectOf(
       {
-        before: textOf('the old text'),
-        after: textOf('the new text'),
+        before: textOf('old text'),
+        after: textOf('new text'),
         context: {
           type: 'integer',
           minimum: 0,
           maximum: 100,
-          description: `unchanged lines round each change; default ${CONTEXT}`,
+          description: `unchanged lines around each change; default ${CONTEXT}`,
         },
-        name: { type: 'string', maxLength: 200, pattern: '^[^\\r\\n]*$', description: 'what the text is called in the diff' },
+        name: { type: 'string', maxLength: 200, pattern: '^[^\\r\\n]*$', description: 'name of the text in the diff' },
       },
       ['context', 'name']
     ),
     result: objectOf({
       equal: { type: 'boolean' },
-      added: { type: 'integer', description: 'lines added' },
-      removed: { type: 'integer', description: 'lines removed' },
-      diff: { type: 'string', description: 'empty when the texts are equal' },
+      added: { type: 'integer', description: 'number of added lines' },
+      removed: { type: 'integer', description: 'number of removed lines' },
+      diff: { type: 'string', description: 'empty if the texts are equal' },
     }),
     async work({ context = CONTEXT, name = 'text', ...args }, ctx) {
       const data = await work.run('diff_text', { ...args, context, name }, ctx)

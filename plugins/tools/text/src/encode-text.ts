@@ -12,13 +12,13 @@ interface Arguments {
   readonly encoding?: 'hex' | 'base64'
 }
 
-/** Makes `hash_text`. */
+/** Creates `hash_text`. */
 export function createHashText(): Tool {
   return textTool<Arguments>({
-    description: 'Hashes a text (its UTF-8 bytes). For comparing and naming; md5 and sha1 are not safe against forgers.',
+    description: 'Hashes the UTF-8 bytes of a text, for comparisons and names. md5 and sha1 do not protect against forgery.',
     parameters: objectOf(
       {
-        text: textOf('the text'),
+        text: textOf('text'),
         algorithm: { enum: ALGORITHMS, description: 'default sha256' },
         encoding: { enum: ['hex', 'base64'], description: 'default hex' },
       },
@@ -27,7 +27,7 @@ export function createHashText(): Tool {
     result: objectOf({
       hash: { type: 'string' },
       algorithm: { enum: ALGORITHMS },
-      bytes: { type: 'integer', description: 'how many bytes the text has' },
+      bytes: { type: 'integer', description: 'size of the text in bytes' },
     }),
     async work({ text, algorithm = 'sha256', encoding = 'hex' }) {
       if (!text.isWellFormed()) throw notWellFormed()
@@ -37,14 +37,14 @@ export function createHashText(): Tool {
   })
 }
 
-/** Makes `encode_base64`. */
+/** Creates `encode_base64`. */
 export function createEncodeBase64(): Tool {
   return textTool<{ text: string; url_safe?: boolean }>({
-    description: 'Encodes a text (its UTF-8 bytes) as base64.',
+    description: 'Encodes the UTF-8 bytes of a text as base64.',
     parameters: objectOf(
       {
-        text: textOf('the text'),
-        url_safe: { type: 'boolean', description: 'the alphabet for URLs, without padding; default false' },
+        text: textOf('text'),
+        url_safe: { type: 'boolean', description: 'whether to use the URL alphabet without padding; default false' },
       },
       ['url_safe']
     ),
@@ -57,11 +57,11 @@ export function createEncodeBase64(): Tool {
   })
 }
 
-/** Makes `decode_base64`: of both alphabets, with or without padding, and nothing else. */
+/** Creates `decode_base64`, which accepts both alphabets, with or without padding. */
 export function createDecodeBase64(): Tool {
   return textTool<{ base64: string }>({
-    description: 'Decodes base64 (also the alphabet for URLs) to a text. What is no base64, or no UTF-8 text, is refused.',
-    parameters: objectOf({ base64: textOf('the base64, without line breaks') }),
+    description: 'Decodes base64 (also with the URL alphabet) to text. Rejects invalid base64 and data that is not UTF-8 text.',
+    parameters: objectOf({ base64: textOf('base64 without line breaks') }),
     result: objectOf({ text: { type: 'string' }, bytes: { type: 'integer' } }),
     async work({ base64 }) {
       const bytes = bytesOf(base64)
@@ -77,12 +77,13 @@ const PADDING = /={0,2}$/
 function bytesOf(base64: string): Buffer {
   const bare = base64.replace(PADDING, '')
   const odd = /[^A-Za-z0-9+/_-]/.exec(bare)
-  if (odd) throw base64Invalid(`it holds ${JSON.stringify(odd[0])} at ${odd.index}`)
+  if (odd) throw base64Invalid(`it contains ${JSON.stringify(odd[0])} at position ${odd.index}`)
   if (/[+/]/.test(bare) && /[_-]/.test(bare)) throw base64Invalid('it mixes the two alphabets')
-  if (bare.length % 4 === 1 || (bare !== base64 && base64.length % 4 !== 0)) throw base64Invalid('its length cannot be')
+  if (bare.length % 4 === 1 || (bare !== base64 && base64.length % 4 !== 0)) throw base64Invalid('its length is impossible')
   const bytes = Buffer.from(bare, 'base64url')
-  // bits that belong to no byte are a cut, or a hidden message
-  if (bytes.toString('base64url') !== bare.replaceAll('+', '-').replaceAll('/', '_')) throw base64Invalid('its end is not clean')
+  // leftover bits mean truncated or hidden data
+  if (bytes.toString('base64url') !== bare.replaceAll('+', '-').replaceAll('/', '_'))
+    throw base64Invalid('it ends with leftover bits')
   return bytes
 }
 

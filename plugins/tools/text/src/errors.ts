@@ -1,15 +1,17 @@
 import { svcError } from '@svc/core'
 
 export const notWellFormed = () =>
-  svcError('TEXT_INVALID', 'the text holds half of a character (a surrogate without its other half), which has no bytes', {
-    hint: 'take the half character out',
+  svcError('TEXT_INVALID', 'the text contains an unpaired surrogate, which is half a character and has no bytes', {
+    hint: 'Remove the unpaired surrogate',
   })
 
 export const base64Invalid = (why: string) =>
-  svcError('BASE64_INVALID', `this is no base64: ${why}`, { hint: 'give the base64 alone, whole, without line breaks' })
+  svcError('BASE64_INVALID', `the text is not valid base64: ${why}`, {
+    hint: 'Pass only the complete base64, without line breaks',
+  })
 
 export const base64Binary = (bytes: number, head: string) =>
-  svcError('BASE64_BINARY', `this is base64 of ${bytes} bytes that are no UTF-8 text (they begin with ${head})`, {
+  svcError('BASE64_BINARY', `the base64 contains ${bytes} bytes that are not UTF-8 text (they start with ${head})`, {
     details: { bytes },
-    hint: 'only text can be decoded here',
+    hint: 'Decode only base64 of text with this tool',
   })

@@ -15,51 +15,51 @@ const MOST_MATCHES = 1000
 const MATCH = objectOf(
   {
     match: { type: 'string' },
-    index: { type: 'integer', description: 'where it begins, in UTF-16 units from 0' },
-    line: { type: 'integer', description: 'the line it begins in, from 1' },
+    index: { type: 'integer', description: 'start of the match in UTF-16 units, from 0' },
+    line: { type: 'integer', description: 'line of the start, from 1' },
     groups: {
       type: 'array',
       items: { type: ['string', 'null'] },
-      description: 'the groups in their order; null for one that took no part',
+      description: 'groups in order; null for a group that did not match',
     },
     named: { type: 'object', additionalProperties: { type: ['string', 'null'] } },
   },
   ['named']
 )
 
-/** Makes `match_regex`: all matches of a regular expression, which is stopped when it takes too long. */
+/** Creates `match_regex`, which finds the matches of a regular expression and stops slow ones. */
 export function createMatchRegex(work: Work): Tool {
   return textTool<Arguments>({
     description:
-      'Finds all matches of a JavaScript regular expression in a text, with their groups and lines. Patterns that take too long are stopped.',
+      'Finds all matches of a JavaScript regular expression in a text, with their groups and lines. Stops patterns that take too long.',
     parameters: objectOf(
       {
         pattern: {
           type: 'string',
           minLength: 1,
           maxLength: 10_000,
-          description: 'the expression without slashes, like (\\w+)@(\\w+)',
+          description: 'expression without slashes, such as (\\w+)@(\\w+)',
         },
-        text: textOf('the text to look through'),
+        text: textOf('text to search'),
         flags: {
           type: 'string',
           pattern: '^[imsuv]*$',
           maxLength: 5,
-          description: 'any of i m s u v; default none; all matches are found anyway',
+          description: 'any of i m s u v; default: none; g is always set',
         },
         max_matches: {
           type: 'integer',
           minimum: 1,
           maximum: MOST_MATCHES,
-          description: `how many to answer; default ${MATCHES}`,
+          description: `maximum number of matches; default ${MATCHES}`,
         },
       },
       ['flags', 'max_matches']
     ),
     result: objectOf({
       matches: { type: 'array', items: MATCH },
-      count: { type: 'integer', description: 'how many are answered' },
-      more: { type: 'boolean', description: 'whether there are more' },
+      count: { type: 'integer', description: 'number of returned matches' },
+      more: { type: 'boolean', description: 'whether there are more matches' },
     }),
     async work({ flags = '', max_matches: most = MATCHES, ...args }, ctx) {
       const data = await work.run('match_regex', { ...args, flags, most }, ctx)

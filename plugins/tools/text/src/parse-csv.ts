@@ -14,29 +14,29 @@ const ROWS = 200
 const MOST_ROWS = 2000
 const texts = { type: 'array', items: { type: 'string' } }
 
-/** Makes `parse_csv`: rows of CSV, some at a time. */
+/** Creates `parse_csv`, which reads rows of CSV in pages. */
 export function createParseCsv(work: Work): Tool {
   return textTool<Arguments>({
     description:
-      'Reads CSV (RFC 4180): quoted fields, line breaks in them, any delimiter. Answers the column names and rows, some at a time.',
+      'Reads CSV (RFC 4180) with quoted fields, line breaks in fields, and any delimiter. Returns column names and a page of rows.',
     parameters: objectOf(
       {
-        text: textOf('the CSV'),
-        delimiter: { type: 'string', minLength: 1, maxLength: 1, description: 'what parts the fields; found out without it' },
-        header: { type: 'boolean', description: 'whether the first row names the columns; default true' },
-        offset: { type: 'integer', minimum: 0, description: 'how many rows to pass over; default 0' },
-        limit: { type: 'integer', minimum: 1, maximum: MOST_ROWS, description: `how many rows to answer; default ${ROWS}` },
+        text: textOf('CSV'),
+        delimiter: { type: 'string', minLength: 1, maxLength: 1, description: 'field separator; default: detected' },
+        header: { type: 'boolean', description: 'whether the first row contains column names; default true' },
+        offset: { type: 'integer', minimum: 0, description: 'number of rows to skip; default 0' },
+        limit: { type: 'integer', minimum: 1, maximum: MOST_ROWS, description: `maximum number of rows; default ${ROWS}` },
       },
       ['delimiter', 'header', 'offset', 'limit']
     ),
     result: objectOf(
       {
-        columns: { ...texts, description: 'the names of the columns, where the first row has them' },
+        columns: { ...texts, description: 'column names, if the first row contains them' },
         rows: { type: 'array', items: texts },
-        row_count: { type: 'integer', description: 'all rows there are' },
+        row_count: { type: 'integer', description: 'total number of rows' },
         offset: { type: 'integer' },
         delimiter: { type: 'string' },
-        next_offset: { type: 'integer', description: 'where to read on, when there are more rows' },
+        next_offset: { type: 'integer', description: 'offset of the next rows, if there are more' },
       },
       ['columns', 'next_offset']
     ),

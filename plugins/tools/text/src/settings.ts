@@ -2,9 +2,9 @@ import { schema } from '@svc/core'
 
 /** The section `tools.text`. */
 export interface TextConfig {
-  /** Milliseconds that one call may work. */
+  /** Time limit of a call in milliseconds. */
   timeout_ms: number
-  /** Megabytes of heap that one call may have. */
+  /** Heap limit of a call in megabytes. */
   memory_mb: number
 }
 
@@ -16,15 +16,14 @@ export const textConfig = schema<TextConfig>({
       minimum: 50,
       maximum: 60_000,
       default: 2000,
-      description:
-        'Milliseconds that a query, regular expression, comparison, template or calculation may take before it is stopped.',
+      description: 'Time limit of a query, regular expression, comparison, template or calculation in milliseconds.',
     },
     memory_mb: {
       type: 'integer',
       minimum: 32,
       maximum: 2048,
       default: 128,
-      description: 'Megabytes of memory that one of them may have.',
+      description: 'Memory limit of these calls in megabytes.',
     },
   },
   additionalProperties: false,

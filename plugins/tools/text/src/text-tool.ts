@@ -4,24 +4,24 @@ import type { Json, Tool } from '@svc/core/contracts'
 import { answerOf, toolOf } from '@svc/plugin-kit'
 import type { TextWork } from './work.ts'
 
-/** Where the tools have their work done. */
+/** Runs the work of the tools in killable processes. */
 export type Work = BoundedWork<TextWork>
 
-/** The most characters of a text that a call takes. */
+/** Maximum length of a text argument. */
 const LONGEST = 1_000_000
 
-/** The schema of a text that a call takes. */
+/** Schema of a text argument. */
 export const textOf = (description: string) => ({ type: 'string', maxLength: LONGEST, description })
 
 interface Described<A> {
   readonly description: string
   readonly parameters: JsonSchema
   readonly result: JsonSchema
-  /** Answers the data, and the text that a model reads. */
+  /** Returns the data, and the text for the model. */
   readonly work: (args: A, ctx: CallContext) => Promise<{ readonly data: Json; readonly text: string }>
 }
 
-/** A tool that turns text into text and does nothing to the world. */
+/** Creates a tool without side effects. */
 export const textTool = <A extends object>({ work, ...described }: Described<A>): Tool =>
   toolOf<A>({
     ...described,

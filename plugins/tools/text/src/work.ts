@@ -1,33 +1,33 @@
-// What the worker processes of this plugin are started with: no @svc/core here, and each library at its first use.
+// Entry of the worker processes of this plugin. It does not load @svc/core, and loads each library at its first use.
 import { refusal, serveWork } from '@svc/worker-pool/child'
 
 const DIGITS = 15
 const FUNCTIONS = ['min', 'max', 'hypot', 'pow', 'atan2', 'roundTo', 'gamma']
-/** `log` is left out: half of the world means ln by it, the other half log10. */
+/** Without `log`, which means ln to some users and log10 to others. */
 const OPERATORS = (
   '- + ! not abs ceil floor round trunc sign sqrt cbrt exp expm1 ln log1p log2 log10 ' +
   'sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh'
 ).split(' ')
-/** Nothing but numbers: no names of one's own, no texts, no lists, no chance. */
+/** Only numbers: no variables, functions, texts, lists or random numbers. */
 const OFF = { assignment: false, fndef: false, concatenate: false, in: false, random: false, length: false }
 
 async function calculate({ expression }: { expression: string }): Promise<{ result: number | boolean; note?: string }> {
   const value = await evaluated(expression)
   if (typeof value === 'boolean') return { result: value }
-  if (typeof value !== 'number') throw expressionInvalid('it is no number')
-  if (Number.isNaN(value)) throw expressionInvalid('there is no such number (like 0 / 0, or the root of -1)')
-  if (!Number.isFinite(value)) throw expressionInvalid('it is infinite, or too large (above 1.8e308)')
-  // 0.1 + 0.2 is 0.3
+  if (typeof value !== 'number') throw expressionInvalid('the result is not a number')
+  if (Number.isNaN(value)) throw expressionInvalid('the result is undefined (such as 0 / 0, or the root of -1)')
+  if (!Number.isFinite(value)) throw expressionInvalid('the result is infinite, or above 1.8e308')
+  // so that 0.1 + 0.2 is 0.3
   const result = Number(value.toPrecision(DIGITS))
   const exact = Number.isInteger(value) && Math.abs(value) > Number.MAX_SAFE_INTEGER
-  return exact ? { result: value, note: `only the first ${DIGITS} digits are sure` } : { result }
+  return exact ? { result: value, note: `only the first ${DIGITS} digits are exact` } : { result }
 }
 
 async function evaluated(expression: string): Promise<unknown> {
   const { Parser } = await import('expr-eval-fork')
   const parser = new Parser({ allowMemberAccess: false, operators: OFF })
   const functions = Object.assign(only(parser.functions as object, FUNCTIONS), { gcd: all(gcd), lcm: all(lcm) })
-  // public members of the parser, replaced by tables without inherited names: `constructor` is no operator and no constant
+  // public members of the parser, replaced by tables without inherited names, so that `constructor` is neither an operator nor a constant
   Object.assign(parser, {
     functions,
     unaryOps: only(parser.unaryOps as object, OPERATORS),
@@ -41,7 +41,7 @@ async function evaluated(expression: string): Promise<unknown> {
   }
 }
 
-/** Members by their names, and nothing that is inherited. */
+/** Copies members by name, without inherited ones. */
 const only = (table: object, names = Object.keys(table)): object =>
   Object.assign(Object.create(null), Object.fromEntries(Object.entries(table).filter(([name]) => names.includes(name))))
 
@@ -50,12 +50,12 @@ const lcm = (a: number, b: number): number => (a === 0 || b === 0 ? 0 : Math.abs
 const all =
   (two: (a: number, b: number) => number) =>
   (...numbers: number[]): number => {
-    if (numbers.length === 0 || !numbers.every(Number.isSafeInteger)) throw new Error('gcd and lcm take whole numbers')
+    if (numbers.length === 0 || !numbers.every(Number.isSafeInteger)) throw new Error('gcd and lcm need integers')
     return numbers.reduce(two)
   }
 
 const expressionInvalid = (why: string) =>
-  refusal('EXPRESSION_INVALID', `the expression cannot be calculated: ${why}`, { hint: 'write arithmetic like (1 + 2) * 3 ^ 2' })
+  refusal('EXPRESSION_INVALID', `invalid expression: ${why}`, { hint: 'Write arithmetic such as (1 + 2) * 3 ^ 2' })
 
 interface TemplateInput {
   readonly template: string
@@ -67,7 +67,7 @@ async function renderTemplate({ template, values, escape }: TemplateInput) {
   const { default: mustache } = await import('mustache')
   const missing = new Set<string>()
 
-  /** Sees a value's own members and nothing else: no prototype, no function. */
+  /** Looks up only own members of values, no prototypes and functions. */
   class Values extends mustache.Context {
     override push(view: unknown) {
       return new Values(view, this)
@@ -88,7 +88,7 @@ async function renderTemplate({ template, values, escape }: TemplateInput) {
   const text = rendered(() =>
     writer.render(template, new Values(values), {}, { escape: value => (escape ? mustache.escape(shown(value)) : shown(value)) })
   )
-  notTooLong(text.length, 'fill in less')
+  notTooLong(text.length, 'Pass fewer or shorter values')
   return { text, missing: [...missing] }
 }
 
@@ -106,8 +106,8 @@ function rendered(work: () => string): string {
     return work()
   } catch (error) {
     if (error instanceof RangeError) throw error
-    throw refusal('TEMPLATE_INVALID', `the template cannot be filled: ${messageOf(error)}`, {
-      hint: 'close each {{#section}} with {{/section}}',
+    throw refusal('TEMPLATE_INVALID', `the template is invalid: ${messageOf(error)}`, {
+      hint: 'Close each {{#section}} with {{/section}}',
     })
   }
 }
@@ -135,7 +135,7 @@ function matchRegex({ pattern, text, flags, most }: RegexInput) {
     for (; seen < found.index; seen++) if (text[seen] === '\n') line++
     matches.push(toMatch(found, line))
     size += sizeOf(found)
-    notTooLong(size, 'ask for fewer matches with "max_matches", or with fewer groups')
+    notTooLong(size, 'Set "max_matches" to request fewer matches, or use fewer groups')
   }
   return { matches, count: matches.length, more: false }
 }
@@ -145,15 +145,15 @@ function compiledRegex(pattern: string, flags: string): RegExp {
     return new RegExp(pattern, `${flags}g`)
   } catch (error) {
     throw refusal('REGEX_INVALID', messageOf(error), {
-      hint: 'fix the pattern: JavaScript’s regular expressions are understood',
+      hint: 'Fix the pattern; write a JavaScript regular expression',
     })
   }
 }
 
-/** What a group takes in the answer even where it took no part: as many matches as there may be, with as many groups, would be millions. */
+/** Size of a group that did not match. Without it, many matches with many groups would make a huge result. */
 const GROUP = 5
 
-/** About the characters of a match in the answer. */
+/** The approximate size of a match in the result. */
 const sizeOf = (found: RegExpExecArray) =>
   [...found, ...Object.entries(found.groups ?? {}).flat()].reduce((sum, one) => sum + (one?.length ?? 0) + GROUP, 0)
 
@@ -163,13 +163,13 @@ function toMatch(found: RegExpExecArray, line: number): RegexMatch {
   return { match: match ?? '', index: found.index, line, groups, ...(named.length > 0 && { named: Object.fromEntries(named) }) }
 }
 
-/** Answers the result as JSON; `undefined` where nothing matches. */
+/** Returns the result as JSON; `undefined` if nothing matches. */
 async function queryJson({ json, query }: { json: string; query: string }): Promise<string | undefined> {
   const { default: jsonata } = await import('jsonata')
   const data = parsedJson(json)
   const result: unknown = await runQuery(async () => jsonata(query).evaluate(data))
   const text = JSON.stringify(result, refuseFunctions)
-  if (text !== undefined) notTooLong(text.length, 'ask for less of it')
+  if (text !== undefined) notTooLong(text.length, 'Select fewer values in the query')
   return text
 }
 
@@ -177,7 +177,7 @@ function parsedJson(json: string): unknown {
   try {
     return JSON.parse(json)
   } catch (error) {
-    throw refusal('JSON_INVALID', `"json" is no JSON: ${messageOf(error)}`, { hint: 'give the JSON whole, as text' })
+    throw refusal('JSON_INVALID', `"json" is not valid JSON: ${messageOf(error)}`, { hint: 'Pass the complete JSON as text' })
   }
 }
 
@@ -187,13 +187,13 @@ async function runQuery<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     const { position } = error as { position?: number }
     const where = position === undefined ? '' : ` (at ${position})`
-    throw refusal('QUERY_INVALID', `the query fails: ${messageOf(error)}${where}`, { hint: 'fix the JSONata expression' })
+    throw refusal('QUERY_INVALID', `the query fails: ${messageOf(error)}${where}`, { hint: 'Fix the JSONata expression' })
   }
 }
 
 const refuseFunctions = (_: string, value: unknown) => {
   if (typeof value === 'function' || (value !== null && typeof value === 'object' && '_jsonata_lambda' in value))
-    throw refusal('QUERY_INVALID', 'the query answers a function', { hint: 'call the function' })
+    throw refusal('QUERY_INVALID', 'the query returns a function', { hint: 'Call the function in the query' })
   return value
 }
 
@@ -210,7 +210,7 @@ async function diffText({ before, after, context, name }: DiffInput) {
   const patch = structuredPatch(`a/${name}`, `b/${name}`, before, after, undefined, undefined, { context })
   const lines = patch.hunks.flatMap(hunk => hunk.lines)
   const diff = formatPatch(patch).replace(/^=+\n/, '')
-  notTooLong(diff.length, 'compare smaller parts')
+  notTooLong(diff.length, 'Compare smaller parts')
   const count = (mark: string) => lines.filter(line => line.startsWith(mark)).length
   return { equal: false, added: count('+'), removed: count('-'), diff }
 }
@@ -230,7 +230,7 @@ async function parseCsv({ text, delimiter = delimiterOf(text), header, offset, l
   const rows = all.slice(offset, offset + limit)
   notTooLong(
     rows.flat().reduce((sum, field) => sum + field.length, 0),
-    'ask for fewer rows with "limit"'
+    'Set "limit" to request fewer rows'
   )
   const end = offset + rows.length
   const more = end < all.length ? { next_offset: end } : {}
@@ -242,14 +242,14 @@ function readCsv<T>(work: () => T): T {
     return work()
   } catch (error) {
     throw refusal('CSV_INVALID', `the CSV cannot be readCsv: ${messageOf(error)}`, {
-      hint: 'fix that line, or name the delimiter',
+      hint: 'Fix that line, or set the delimiter',
     })
   }
 }
 
 const DELIMITERS = [',', ';', '\t', '|']
 
-/** What the first line has most of, quoted parts apart. */
+/** The most frequent delimiter in the first line, outside of quotes. */
 function delimiterOf(text: string): string {
   const line =
     text
@@ -271,10 +271,10 @@ const work = serveWork({
 
 export type TextWork = typeof work
 
-/** The most characters that a call answers. */
+/** Maximum length of a result. */
 const LONGEST = 1_000_000
 
-/** Refuses an answer that nobody could read. */
+/** Rejects a result that is too long. */
 function notTooLong(characters: number, hint: string): void {
   if (characters > LONGEST) throw refusal('RESULT_TOO_LARGE', `the result has more than ${LONGEST} characters`, { hint })
 }

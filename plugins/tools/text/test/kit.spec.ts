@@ -8,7 +8,7 @@ const SAMPLES: Readonly<Record<string, ToolSamples>> = {
   query_json: {
     good: [{ args: { json: '{"a":[1,2]}', query: '$sum(a)' } }, { args: { json: '[]', query: 'nothing' } }],
     bad: [
-      { args: { json: '{"a":', query: 'a' }, message: /no JSON/ },
+      { args: { json: '{"a":', query: 'a' }, message: /not valid JSON/ },
       { args: { json: '{}', query: 'a[' }, message: /query fails/ },
       { args: { json: '{}', query: '$sum' }, message: /function/ },
       { args: { json: '{}', query: '($f := function($x) { $f($x + 1) + 1 }; $f(1))' }, message: /stopped|stack/i },
@@ -58,32 +58,32 @@ const SAMPLES: Readonly<Record<string, ToolSamples>> = {
   },
   hash_text: {
     good: [{ args: { text: 'abc' } }, { args: { text: '', algorithm: 'sha3-512', encoding: 'base64' } }],
-    bad: [{ args: { text: '\ud800' }, message: /half of a character/ }, { args: { text: 'a', algorithm: 'crc' } }, { args: {} }],
+    bad: [{ args: { text: '\ud800' }, message: /half a character/ }, { args: { text: 'a', algorithm: 'crc' } }, { args: {} }],
   },
   encode_base64: {
     good: [{ args: { text: 'äß𝕏' } }, { args: { text: '??>', url_safe: true } }],
-    bad: [{ args: { text: 'a\udc00' }, message: /half of a character/ }, { args: { text: 1 } }],
+    bad: [{ args: { text: 'a\udc00' }, message: /half a character/ }, { args: { text: 1 } }],
   },
   decode_base64: {
     good: [{ args: { base64: 'w6TDn/CdlY8=' } }, { args: { base64: 'w6TDn_CdlY8' } }, { args: { base64: '' } }],
     bad: [
       { args: { base64: 'YQ=' }, message: /length/ },
       { args: { base64: 'YWJjZ' }, message: /length/ },
-      { args: { base64: 'YW Jj' }, message: /holds " " at 2/ },
-      { args: { base64: 'YR==' }, message: /end is not clean/ },
+      { args: { base64: 'YW Jj' }, message: /contains " " at position 2/ },
+      { args: { base64: 'YR==' }, message: /leftover bits/ },
       { args: { base64: '+-==' }, message: /two alphabets/ },
-      { args: { base64: '=YQ=' }, message: /holds "="/ },
-      { args: { base64: '/9j/4A==' }, message: /4 bytes that are no UTF-8/ },
+      { args: { base64: '=YQ=' }, message: /contains "="/ },
+      { args: { base64: '/9j/4A==' }, message: /4 bytes that are not UTF-8/ },
     ],
   },
   calculate: {
     good: [{ args: { expression: '(1 + 2) * 3 ^ 2' } }, { args: { expression: '1 < 2' } }],
     bad: [
       { args: { expression: '1 / 0' }, message: /infinite/ },
-      { args: { expression: 'sqrt(-1)' }, message: /no such number/ },
-      { args: { expression: '1 +' }, message: /cannot be calculated/ },
+      { args: { expression: 'sqrt(-1)' }, message: /is undefined/ },
+      { args: { expression: '1 +' }, message: /invalid expression/ },
       { args: { expression: 'x' }, message: /x/ },
-      { args: { expression: '"a"' }, message: /no number/ },
+      { args: { expression: '"a"' }, message: /not a number/ },
       { args: { expression: '('.repeat(2000) }, message: /stopped|cannot be calculated/ },
       { args: { expression: '' } },
     ],

@@ -6,21 +6,21 @@ import { type Instant, instantOf, lineOf, readTime, SHOWN_TIME, showTime, utcOf,
 const zone = (description: string) => ({ type: 'string', minLength: 1, maxLength: 64, description })
 
 const NOTES = {
-  skipped: 'The clocks there were put forward over that time, so it never was; the time as much later is taken.',
-  twice: 'The clocks there were put back, so that time was twice; the first is taken.',
+  skipped: 'The clocks were put forward past this time, so it did not exist; the time is shifted by the same amount.',
+  twice: 'The clocks were put back, so this time occurred twice; the first is used.',
 } as const
 
-/** What the schema lets through. */
+/** Arguments as the schema allows them. */
 interface Arguments {
   readonly time: string
   readonly from_zone?: string
   readonly to_zone: string
 }
 
-/** Makes `convert_time`. */
+/** Creates `convert_time`. */
 export function createConvertTime(): Tool {
   return toolOf<Arguments>({
-    description: 'Converts a date and time from one time zone to another, daylight saving time included.',
+    description: 'Converts a date and time between time zones, with daylight saving time.',
     category: 'time',
     effects: ['read'],
     parameters: {
@@ -30,10 +30,10 @@ export function createConvertTime(): Tool {
           type: 'string',
           minLength: 1,
           maxLength: 64,
-          description: 'ISO 8601: 2026-03-29T14:30, with or without an offset like Z or +02:00',
+          description: 'ISO 8601: 2026-03-29T14:30, with or without an offset such as Z or +02:00',
         },
-        from_zone: zone('IANA name of the zone that `time` is told in, like America/New_York; needed where `time` has no offset'),
-        to_zone: zone('IANA name of the zone to convert to, like Asia/Tokyo'),
+        from_zone: zone('IANA name of the zone of `time`, such as America/New_York; required if `time` has no offset'),
+        to_zone: zone('IANA name of the zone to convert to, such as Asia/Tokyo'),
       },
       required: ['time', 'to_zone'],
       additionalProperties: false,
@@ -56,7 +56,7 @@ export function createConvertTime(): Tool {
   })
 }
 
-/** An offset in the text says more than the zone beside it. */
+/** The instant of a written time. An offset in the text takes precedence over the zone. */
 function meant(text: string, named: Zone | undefined): Instant {
   const written = readTime(text)
   if (written.offset !== undefined) return { at: utcOf(written) - written.offset * 1000 }

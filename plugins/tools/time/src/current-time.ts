@@ -2,10 +2,10 @@ import type { Tool } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { lineOf, localZone, SHOWN_TIME, showTime, zoneOf } from './zone.ts'
 
-/** Makes `current_time`; `now` is the clock it reads. */
+/** Creates `current_time`; `now` is its clock. */
 export function createCurrentTime(now: () => number = Date.now): Tool {
   return toolOf<{ readonly time_zone?: string }>({
-    description: 'Tells the current date, time and weekday, in a time zone of your choice.',
+    description: 'Returns the current date, time and weekday in a time zone.',
     category: 'time',
     effects: ['read'],
     parameters: {
@@ -15,7 +15,7 @@ export function createCurrentTime(now: () => number = Date.now): Tool {
           type: 'string',
           minLength: 1,
           maxLength: 64,
-          description: 'IANA name like Europe/Berlin, or UTC; without it the zone of the machine',
+          description: 'IANA name such as Europe/Berlin, or UTC; default: the zone of the machine',
         },
       },
       additionalProperties: false,

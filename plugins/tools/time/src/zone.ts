@@ -1,18 +1,18 @@
 import { nearest } from '@svc/core'
 import { invalidTime, unknownZone } from './errors.ts'
 
-/** A time zone of the IANA list. */
+/** An IANA time zone. */
 export interface Zone {
   readonly name: string
-  /** Seconds that its clocks are ahead of UTC at an instant (Unix milliseconds). */
+  /** Its offset from UTC in seconds at an instant (Unix milliseconds). */
   offsetAt(instant: number): number
 }
 
 const open = new Map<string, Zone>()
-/** A formatter is 50 µs and some kilobytes; few programs use more zones than this. */
+/** Maximum number of cached formatters, which take 50 µs and some kilobytes each. */
 const KEPT = 64
 
-/** Finds a zone by its name, upper or lower case. Throws TIME_ZONE_UNKNOWN with the nearest name. */
+/** Finds a zone by name, ignoring case. Throws TIME_ZONE_UNKNOWN with the nearest name. */
 export function zoneOf(name: string): Zone {
   const known = open.get(name)
   if (known) return known
@@ -51,7 +51,7 @@ function formatOf(name: string): Intl.DateTimeFormat {
 
 function nearestZone(name: string): string | undefined {
   const zones = Intl.supportedValuesOf('timeZone')
-  // "Berlin" and "New York" are what people say.
+  // users often write "Berlin" or "New York"
   const city = name.trim().replaceAll(' ', '_').toLowerCase()
   return zones.find(zone => zone.toLowerCase().endsWith(`/${city}`)) ?? nearest(name, zones)
 }
@@ -62,7 +62,7 @@ function zoneOffset(format: Intl.DateTimeFormat, instant: number): number {
   return Math.round((wall - Math.floor(instant / 1000) * 1000) / 1000)
 }
 
-/** The instant a wall clock means. `skipped`: the clocks were put forward over it; `twice`: they showed it twice. */
+/** The instant of a local time. `skipped`: the clocks were put forward past it; `twice`: it occurred twice. */
 export interface Instant {
   readonly at: number
   readonly oddity?: 'skipped' | 'twice'
@@ -71,8 +71,8 @@ export interface Instant {
 const DAY_MS = 86_400_000
 
 /**
- * Finds the instant that the clocks of a zone show as `wall`. Shown twice (clocks put back): the first. Never shown (clocks put forward): as
- * much later as the clocks were put forward, which is what RFC 5545 and Temporal ("compatible") do.
+ * Finds the instant of a local time in a zone. For a time that occurred twice, returns the first. A skipped time is shifted by
+ * the change of the offset, as in RFC 5545 and Temporal ("compatible").
  */
 export function instantOf(wall: WallTime, zone: Zone): Instant {
   const utc = utcOf(wall)
@@ -84,13 +84,13 @@ export function instantOf(wall: WallTime, zone: Zone): Instant {
   return shown.length === 1 ? { at: shown[0]! } : { at: Math.min(...shown), oddity: 'twice' }
 }
 
-/** A point in time as a zone's clocks show it. */
+/** An instant as a time zone shows it. */
 interface ShownTime {
-  /** ISO 8601 with the zone's offset. */
+  /** ISO 8601 with the offset of the zone. */
   readonly time: string
   readonly time_zone: string
   readonly weekday: string
-  /** The same in UTC. */
+  /** The same instant in UTC. */
   readonly utc: string
 }
 
@@ -107,7 +107,7 @@ export const SHOWN_TIME = {
   additionalProperties: false,
 } as const
 
-/** Shows an instant (Unix milliseconds) in a zone, to the second. */
+/** Formats an instant (Unix milliseconds) in a zone, to the second. */
 export function showTime(instant: number, zone: Zone): ShownTime {
   const offset = zone.offsetAt(instant)
   const wall = new Date(instant + offset * 1000)
@@ -119,17 +119,17 @@ export function showTime(instant: number, zone: Zone): ShownTime {
   }
 }
 
-/** A line for the model. */
+/** Formats a time for the model. */
 export const lineOf = ({ weekday, time, time_zone }: ShownTime): string => `${weekday}, ${time} (${time_zone})`
 
 function offsetText(offset: number): string {
   const [size, two] = [Math.abs(offset), (value: number) => String(Math.floor(value)).padStart(2, '0')]
-  // Before about 1900 towns had their own time, to the second.
+  // local mean times before about 1900 have offsets with seconds
   const seconds = size % 60 === 0 ? '' : `:${two(size % 60)}`
   return `${offset < 0 ? '-' : '+'}${two(size / 3600)}:${two((size / 60) % 60)}${seconds}`
 }
 
-/** What a clock and a calendar on the wall show. */
+/** A local date and time without a zone. */
 interface WallTime {
   readonly year: number
   readonly month: number
@@ -139,22 +139,22 @@ interface WallTime {
   readonly second: number
 }
 
-/** A time as it was written: `offset` in seconds where it names one. */
+/** A parsed time, with its offset in seconds if it has one. */
 interface WrittenTime extends WallTime {
   readonly offset?: number
 }
 
-/** The same figures taken as UTC, in Unix milliseconds. */
+/** Interprets the fields as UTC, in Unix milliseconds. */
 export const utcOf = (wall: WallTime): number =>
   Date.UTC(wall.year, wall.month - 1, wall.day, wall.hour, wall.minute, wall.second)
 
 const WRITTEN = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d{1,9})?)?)?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i
 const FIRST_YEAR = 1000
 
-/** Reads ISO 8601: a date, or date and time, with or without an offset; parts of a second are dropped. Throws TIME_INVALID. */
+/** Parses ISO 8601: a date, or date and time, with or without an offset. Fractions of a second are dropped. Throws TIME_INVALID. */
 export function readTime(text: string): WrittenTime {
   const match = WRITTEN.exec(text.trim())
-  if (!match) throw invalidTime(text, 'it is not written as 2026-03-29T14:30')
+  if (!match) throw invalidTime(text, 'it does not have the form 2026-03-29T14:30')
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map(word => Number(word ?? 0)) as [
     number,
     number,
@@ -170,16 +170,16 @@ export function readTime(text: string): WrittenTime {
 }
 
 function faultOf({ year, month, day, hour, minute, second }: WallTime): string | undefined {
-  if (year < FIRST_YEAR) return `years begin with ${FIRST_YEAR} here`
-  if (month < 1 || month > 12) return `there is no month ${month}`
+  if (year < FIRST_YEAR) return `the first supported year is ${FIRST_YEAR}`
+  if (month < 1 || month > 12) return `month ${month} does not exist`
   const days = new Date(Date.UTC(year, month, 0)).getUTCDate()
-  if (day < 1 || day > days) return `that month has ${days} days`
-  return hour > 23 || minute > 59 || second > 59 ? 'a day ends at 23:59:59' : undefined
+  if (day < 1 || day > days) return `the month has ${days} days`
+  return hour > 23 || minute > 59 || second > 59 ? 'the last time of a day is 23:59:59' : undefined
 }
 
 function offsetOf(written: string, text: string): number {
   if (written.toUpperCase() === 'Z') return 0
   const [hours, minutes] = [Number(written.slice(1, 3)), Number(written.slice(3).replace(':', '') || 0)]
-  if (hours > 14 || minutes > 59) throw invalidTime(text, `there is no offset ${written}`)
+  if (hours > 14 || minutes > 59) throw invalidTime(text, `offset ${written} does not exist`)
   return (written.startsWith('-') ? -1 : 1) * (hours * 3600 + minutes * 60)
 }

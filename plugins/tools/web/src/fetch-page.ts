@@ -9,17 +9,17 @@ import type { WebWork } from './work.ts'
 
 const ACCEPT = 'text/html,application/xhtml+xml,text/markdown,text/plain,application/json,application/xml;q=0.9,*/*;q=0.5'
 const CHARACTERS = 20_000
-/** What starting a process may take on a busy machine. */
+/** Time to start a process on a busy machine. */
 const SLACK_MS = 5_000
 
-/** Milliseconds that a page may wait to be turned into Markdown, behind others. */
+/** Maximum milliseconds that a page waits for its conversion. */
 export const WAIT_MS = 10_000
 
-/** Makes `fetch_page`: a page of the web as Markdown, some characters at a time. */
+/** Creates `fetch_page`, which returns a web page as Markdown, in parts. */
 export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, config: WebConfig): Tool {
   return toolOf<PageArguments>({
     description:
-      'Fetches a page of the web by its URL and answers it as Markdown (text and JSON as they are). Long pages come in parts: read on with `start`.',
+      'Fetches a web page by its URL and returns it as Markdown (text and JSON as they are). Long pages come in parts: continue with `start`.',
     category: 'web',
     effects: ['network'],
     parameters: PARAMETERS,
@@ -32,31 +32,31 @@ export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, c
         cutAt: got.cut ? config.max_bytes : undefined,
         hidden: page.hidden,
       })
-      const told = {
+      const result = {
         url: got.url,
         content_type: got.type,
         ...(page.title !== undefined && { title: page.title }),
         content,
         ...window,
       }
-      return { content: [{ type: 'text', text: shown(told) }], structured: told }
+      return { content: [{ type: 'text', text: shown(result) }], structured: result }
     },
   })
 }
 
-interface Told {
+interface PageResult {
   readonly url: string
   readonly title?: string
   readonly content: string
   readonly note?: string
 }
 
-const shown = ({ url, title, content, note }: Told) =>
+const shown = ({ url, title, content, note }: PageResult) =>
   [title === undefined ? url : `${title}\n${url}`, content, ...(note === undefined ? [] : [`[${note}]`])].join('\n\n')
 
 interface Got {
   readonly url: string
-  /** The type without its parameters. */
+  /** Content type without parameters. */
   readonly type: string
   readonly charset: string | undefined
   readonly html: boolean
@@ -92,10 +92,10 @@ async function converted(
 const LONGEST_URL = 300
 const shortened = (url: string) => (url.length > LONGEST_URL ? `${url.slice(0, LONGEST_URL)}…` : url)
 
-/** What a page is, by what its server says. */
+/** The kind of a page according to its server. */
 interface Form {
   readonly kind: 'html' | 'text' | 'binary'
-  /** The type without parameters, lower case; empty where the server says none. */
+  /** Content type without parameters, in lower case; empty if the server sends none. */
   readonly type: string
   readonly charset: string | undefined
 }
@@ -103,7 +103,7 @@ interface Form {
 const HTML = /^(text\/html|application\/xhtml\+xml)$/
 const TEXT =
   /^(text\/.+|application\/(json|xml|javascript|ecmascript|yaml|x-yaml|toml|sql|graphql|rtf|x-sh|x-httpd-php|x-ndjson|jsonl)|.+\+(json|xml|yaml)|message\/.+)$/
-/** Types that servers give to everything. */
+/** Generic types that servers send for any file. */
 const ANY = /^(|application\/octet-stream|binary\/octet-stream|application\/x-unknown)$/
 
 function formOf(contentType: string | undefined): Form {
@@ -116,7 +116,7 @@ function formOf(contentType: string | undefined): Form {
 
 const HEAD = 1024
 
-/** Whether bytes are no text, whatever the server says of them: UTF-16 has zero bytes, too, but begins with its mark. */
+/** Whether bytes are binary, regardless of their content type. UTF-16 also contains zero bytes, but starts with a byte order mark. */
 function looksBinary(bytes: Uint8Array): boolean {
   const marked = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
   return !marked && bytes.subarray(0, HEAD).includes(0)
@@ -134,15 +134,15 @@ interface PageArguments {
 const PARAMETERS = {
   type: 'object',
   properties: {
-    url: { type: 'string', minLength: 1, maxLength: 8192, description: 'the whole URL, http or https' },
-    start: { type: 'integer', minimum: 0, description: 'the character to begin with; default 0' },
+    url: { type: 'string', minLength: 1, maxLength: 8192, description: 'complete URL, http or https' },
+    start: { type: 'integer', minimum: 0, description: 'first character; default 0' },
     max_characters: {
       type: 'integer',
       minimum: 1,
       maximum: MOST_CHARACTERS,
-      description: 'how many characters to answer; default 20000',
+      description: 'maximum number of characters; default 20000',
     },
-    format: { enum: ['markdown', 'source'], description: 'source answers HTML as it is; default markdown' },
+    format: { enum: ['markdown', 'source'], description: 'source returns HTML as it is; default markdown' },
   },
   required: ['url'],
   additionalProperties: false,
@@ -151,20 +151,20 @@ const PARAMETERS = {
 const PAGE = {
   type: 'object',
   properties: {
-    url: { type: 'string', description: 'where the page came from, after redirects' },
+    url: { type: 'string', description: 'final URL, after redirects' },
     content_type: { type: 'string' },
     title: { type: 'string' },
     content: { type: 'string' },
     start: { type: 'integer' },
-    characters: { type: 'integer', description: 'how many the page has in all' },
-    next_start: { type: 'integer', description: 'where to read on, when there is more' },
-    note: { type: 'string', description: 'what is cut, or odd' },
+    characters: { type: 'integer', description: 'total number of characters' },
+    next_start: { type: 'integer', description: 'start of the next part, if there is one' },
+    note: { type: 'string', description: 'notes on truncated or removed text' },
   },
   required: ['url', 'content_type', 'content', 'start', 'characters'],
   additionalProperties: false,
 } as const
 
-/** Some characters of a page. */
+/** A part of a page. */
 interface Window {
   readonly content: string
   readonly start: number
@@ -173,24 +173,24 @@ interface Window {
   readonly note?: string
 }
 
-/** How the text of a page was changed before. */
+/** Earlier changes of the text. */
 interface Done {
-  /** It was cut at so many bytes. */
+  /** Byte limit at which it was truncated. */
   readonly cutAt?: number | undefined
-  /** Hidden characters that were taken out of it. */
+  /** Hidden characters that were removed. */
   readonly hidden?: readonly string[]
 }
 
-/** Cuts `most` characters out of a text, from `start` on, never through a surrogate pair. */
+/** Returns `most` characters of a text from `start` on, without splitting surrogate pairs. */
 function windowOf(text: string, start: number, most: number, { cutAt, hidden = [] }: Done = {}): Window {
   const from = whole(text, Math.min(start, text.length))
   const end = whole(text, from + most) === from ? from + 2 : whole(text, from + most)
   const more = end < text.length
   const notes = [
     ...(text === '' ? ['The page is empty.'] : start >= text.length ? [`The page ends before character ${start}.`] : []),
-    ...(more ? [`Characters ${from} to ${end} of ${text.length}; read on with start ${end}.`] : []),
-    ...(cutAt === undefined ? [] : [`The page is longer than the ${cutAt} bytes that are read; the rest is cut.`]),
-    ...(hidden.length === 0 ? [] : [`Hidden characters were taken out: ${hidden.slice(0, MOST_HIDDEN).join(', ')}.`]),
+    ...(more ? [`Characters ${from} to ${end} of ${text.length}; continue with start ${end}.`] : []),
+    ...(cutAt === undefined ? [] : [`The page exceeds ${cutAt} bytes; the rest is missing.`]),
+    ...(hidden.length === 0 ? [] : [`Removed hidden characters: ${hidden.slice(0, MOST_HIDDEN).join(', ')}.`]),
   ]
   const note = notes.length > 0 ? { note: notes.join(' ') } : {}
   return { content: text.slice(from, end), start: from, characters: text.length, ...(more && { next_start: end }), ...note }
@@ -199,7 +199,7 @@ function windowOf(text: string, start: number, most: number, { cutAt, hidden = [
 /** Limit on the kinds of hidden characters that the note names. */
 const MOST_HIDDEN = 10
 
-/** The place itself, or the one before it where it lies within a character. */
+/** The position, or the previous one if it splits a character. */
 const whole = (text: string, at: number) => {
   const splits = at > 0 && at < text.length && /[\ud800-\udbff]/.test(text[at - 1]!) && /[\udc00-\udfff]/.test(text[at]!)
   return splits ? at - 1 : at

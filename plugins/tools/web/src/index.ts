@@ -22,7 +22,7 @@ export default definePlugin({
     if (!config.search) return
     const key = await readKeyOf(config.search, { where: 'tools.web.search', code: 'CONFIG_INVALID', required: false })
     const endpoint = endpointOf(config.search, key)
-    // the operator's own endpoint may be anywhere
+    // the endpoint of the operator can have any address
     const search = scope.use(createGuardedFetch({ ...fetchOptions(config), allow: [endpoint.host], ports: undefined }))
     scope.add(Tools, 'search_web', createSearchWeb(search, endpoint, config))
   },

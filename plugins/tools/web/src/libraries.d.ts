@@ -1,5 +1,5 @@
 declare module 'html-encoding-sniffer' {
-  /** The name of the encoding of bytes. */
+  /** Returns the name of the encoding. */
   export default function sniff(
     bytes: Uint8Array,
     options: { transportLayerEncodingLabel?: string; defaultEncoding?: string; maxPrescanBytes?: number }

@@ -2,13 +2,13 @@ import { gfm } from '@joplin/turndown-plugin-gfm'
 import domino from '@mixmark-io/domino'
 import TurndownService from 'turndown'
 
-/** A page as text. */
+/** Text of a page. */
 export interface PageText {
   readonly title?: string
   readonly text: string
 }
 
-/** What a reader of the page does not see, or could do nothing with. */
+/** Elements without visible text. */
 const UNSEEN = [
   'script',
   'style',
@@ -45,7 +45,7 @@ interface Linking {
   removeAttribute(name: string): void
 }
 
-/** Makes an address whole; what leads nowhere for a reader (data, javascript) is taken off. */
+/** Makes a URL absolute. Removes URLs that are useless for a reader (data, javascript). */
 function resolve(element: Linking, attribute: string, base: string): void {
   const written = element.getAttribute(attribute)
   if (written === null) return

@@ -15,17 +15,17 @@ type Hit = {
   readonly snippet: string
 }
 
-/** Makes `search_web`: asks the endpoint of the configuration. */
+/** Creates `search_web`, which queries the configured endpoint. */
 export function createSearchWeb(web: GuardedFetch, endpoint: Endpoint, config: WebConfig): Tool {
   return toolOf<{ readonly query: string; readonly count?: number }>({
-    description: 'Searches the web and answers titles, addresses and summaries; fetch_page reads what is found.',
+    description: 'Searches the web and returns titles, URLs and summaries. Read a result with fetch_page.',
     category: 'web',
     effects: ['network'],
     parameters: {
       type: 'object',
       properties: {
-        query: { type: 'string', minLength: 1, maxLength: 1000, pattern: '\\S', description: 'what to look for' },
-        count: { type: 'integer', minimum: 1, maximum: MOST, description: `how many results at most; default ${COUNT}` },
+        query: { type: 'string', minLength: 1, maxLength: 1000, pattern: '\\S', description: 'search terms' },
+        count: { type: 'integer', minimum: 1, maximum: MOST, description: `maximum number of results; default ${COUNT}` },
       },
       required: ['query'],
       additionalProperties: false,
@@ -35,7 +35,7 @@ export function createSearchWeb(web: GuardedFetch, endpoint: Endpoint, config: W
     async call({ query, count = COUNT }, ctx) {
       const results = hitsOf(await ask(web, endpoint, query.toWellFormed(), count, ctx), endpoint).slice(0, count)
       const text = results.map(({ title, url, snippet }, at) => `${at + 1}. ${title}\n   ${url}\n   ${snippet}`).join('\n')
-      return { content: [{ type: 'text', text: text || '[Nothing was found.]' }], structured: { query, results } }
+      return { content: [{ type: 'text', text: text || '[No results.]' }], structured: { query, results } }
     },
   })
 }
@@ -99,7 +99,7 @@ function hitsOf(answer: unknown, { results, fields }: Endpoint): Hit[] {
 const text = (value: unknown, longest: number) =>
   typeof value === 'string' ? stripResult(value.slice(0, longest).toWellFormed()).text.trim() : ''
 
-/** What one service of search speaks. */
+/** Preset of a search service. */
 interface Preset {
   readonly url?: string
   readonly method: 'GET' | 'POST'
@@ -140,9 +140,9 @@ const PRESETS: Readonly<Record<SearchConfig['type'], Preset>> = {
   json: { method: 'GET', key_header: 'Authorization', key_prefix: 'Bearer ', results: 'results', fields: FIELDS },
 }
 
-/** An endpoint that is ready to be asked. */
+/** A configured search endpoint. */
 interface Endpoint {
-  /** Its name or address, which may be reached wherever it lies. */
+  /** Its host, which is allowed even if it is not public. */
   readonly host: string
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
@@ -152,7 +152,7 @@ interface Endpoint {
   bodyFor(query: string, count: number): string | undefined
 }
 
-/** Puts preset, configuration and key together. Throws CONFIG_INVALID. */
+/** Combines preset, configuration and key. Throws CONFIG_INVALID. */
 export function endpointOf(config: SearchConfig, key: string | undefined): Endpoint {
   const preset = PRESETS[config.type]
   const { type, ...own } = config
@@ -177,7 +177,7 @@ const searxng = (server: string) => `${server.replace(/\/+(search)?$/, '')}/sear
 const filled = (template: string, query: string, count: number) =>
   template.replaceAll('{count}', String(count)).replaceAll('{query}', () => query)
 
-/** A value that is `{count}` alone is a number. */
+/** The value `{count}` becomes a number. */
 const filledIn = (body: NonNullable<Preset['body']>, query: string, count: number) =>
   Object.fromEntries(
     Object.entries(body).map(([name, value]) => [

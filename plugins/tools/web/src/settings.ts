@@ -1,25 +1,25 @@
 import { schema } from '@svc/core'
 import { type FetchConfig, fetchKeys } from '@svc/safe-fetch'
 
-/** Where `search_web` asks: a preset, or an endpoint in words of its own. */
+/** The search endpoint: a preset or a custom endpoint. */
 export interface SearchConfig {
-  /** What the endpoint speaks; `json` takes everything from the keys below. */
+  /** Protocol of the endpoint; `json` is configured by the keys below. */
   type: 'searxng' | 'brave' | 'tavily' | 'serper' | 'json'
-  /** Where it is; `{query}` and `{count}` are filled in. A preset of a public service has its own. */
+  /** URL with the placeholders `{query}` and `{count}`. Presets of public services have one. */
   url?: string
   method?: 'GET' | 'POST'
-  /** The JSON to post; texts `{query}` and `{count}` in it are filled in. */
+  /** JSON body with the placeholders `{query}` and `{count}`. */
   body?: Record<string, string | number | boolean>
-  /** The environment variable that holds the key. */
+  /** Environment variable with the key. */
   api_key_env?: string
-  /** The file that holds the key. */
+  /** File with the key. */
   api_key_file?: string
-  /** The header that carries the key, and what stands before it there. */
+  /** Header for the key, and the prefix of its value. */
   key_header?: string
   key_prefix?: string
-  /** The path to the list of results in the answer, like `web.results`. */
+  /** Path to the list of results in the response, such as `web.results`. */
   results?: string
-  /** What a result calls its title, address and summary. */
+  /** Field names of a result. */
   fields?: { title?: string; url?: string; snippet?: string }
 }
 
@@ -36,33 +36,33 @@ const number = (minimum: number, maximum: number, value: number, description: st
 
 const SEARCH = {
   type: 'object',
-  description: 'Where search_web asks; without it there is no such tool.',
+  description: 'Endpoint of search_web. Without it, the tool does not exist.',
   properties: {
     type: {
       enum: ['searxng', 'brave', 'tavily', 'serper', 'json'],
-      description: 'What the endpoint speaks; json takes everything from the other keys.',
+      description: 'Protocol of the endpoint; json is configured by the other keys.',
     },
-    url: text('Where it is, with {query} and {count}; a public service has its own, searxng needs the address of the server.'),
-    method: { enum: ['GET', 'POST'], description: 'How it is asked.' },
+    url: text('URL with {query} and {count}. Public services have a default; for searxng, set the URL of the server.'),
+    method: { enum: ['GET', 'POST'], description: 'HTTP method.' },
     body: {
       type: 'object',
       additionalProperties: { type: ['string', 'number', 'boolean'] },
-      description: 'The JSON to post, with {query} and {count}.',
+      description: 'JSON body with {query} and {count}.',
     },
-    api_key_env: text('The environment variable that holds the key.'),
-    api_key_file: text('The file that holds the key.'),
-    key_header: { ...text('The header that carries the key.'), pattern: '^[A-Za-z0-9-]+$' },
-    key_prefix: text('What stands before the key in that header, like "Bearer ".'),
-    results: text('The path to the list of results in the answer, like web.results.'),
+    api_key_env: text('Environment variable with the key.'),
+    api_key_file: text('File with the key.'),
+    key_header: { ...text('Header for the key.'), pattern: '^[A-Za-z0-9-]+$' },
+    key_prefix: text('Prefix of the key in that header, such as "Bearer ".'),
+    results: text('Path to the list of results in the response, such as web.results.'),
     fields: {
       type: 'object',
       properties: {
-        title: text('What a result calls its title.'),
-        url: text('What it calls its address.'),
-        snippet: text('What it calls its summary.'),
+        title: text('Field of the title.'),
+        url: text('Field of the URL.'),
+        snippet: text('Field of the summary.'),
       },
       additionalProperties: false,
-      description: 'What a result calls its parts.',
+      description: 'Field names of a result.',
     },
   },
   required: ['type'],
@@ -73,8 +73,8 @@ export const webConfig = schema<WebConfig>({
   type: 'object',
   properties: {
     ...fetchKeys({ timeoutMs: 30_000, longestMs: 600_000, maxBytes: 2_097_152 }),
-    convert_timeout_ms: number(100, 60_000, 8_000, 'Milliseconds that turning a page into Markdown may take.'),
-    convert_memory_mb: number(64, 4096, 256, 'Megabytes that turning a page into Markdown may take.'),
+    convert_timeout_ms: number(100, 60_000, 8_000, 'Time limit of the conversion to Markdown in milliseconds.'),
+    convert_memory_mb: number(64, 4096, 256, 'Memory limit of the conversion to Markdown in megabytes.'),
     search: SEARCH,
   },
   additionalProperties: false,

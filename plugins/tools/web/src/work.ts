@@ -1,4 +1,4 @@
-// What the worker processes of this plugin are started with: no @svc/core here, and each library at its first use.
+// Entry of the worker processes of this plugin. It does not load @svc/core, and loads each library at its first use.
 import { stripResult } from '@svc/plugin-kit'
 import { serveWork } from '@svc/worker-pool/child'
 import type { PageText } from './markdown.ts'
@@ -8,16 +8,16 @@ interface Input {
   readonly charset: string | undefined
   readonly html: boolean
   readonly bytes: Uint8Array
-  /** Whether HTML stays as it is. */
+  /** Whether to return HTML as it is. */
   readonly source: boolean
 }
 
 interface Page extends PageText {
-  /** Hidden characters that were taken out of the text, each with how often. */
+  /** Hidden characters that were removed from the text, with their counts. */
   readonly hidden: readonly string[]
 }
 
-/** Turns the bytes of a page into text, and HTML into Markdown; characters that a reader would not see are taken out. */
+/** Converts the bytes of a page to text, and HTML to Markdown. Removes characters that are invisible to a reader. */
 async function readPage(input: Input): Promise<Page> {
   const { title, text: raw } = await converted(input)
   const { text, found } = stripResult(raw)
@@ -31,12 +31,12 @@ async function converted({ url, charset, html, bytes, source }: Input): Promise<
   return markdownOf(text, url)
 }
 
-/** Servers that name no type send pages, too. */
+/** Some servers send HTML without a content type. */
 const looksLikeHtml = (text: string) => /^\s*(<!doctype html|<html[\s>])/i.test(text.slice(0, 1000))
 
 const LATIN = 'windows-1252'
 
-/** Decodes as browsers do: byte order mark, the server's word, the page's own word. Where nobody says, it is UTF-8 if it can be. */
+/** Decodes as browsers do: by the byte order mark, the charset of the server, or that of the page. Otherwise as UTF-8 if it is valid. */
 async function textOf(bytes: Uint8Array, charset: string | undefined, html: boolean): Promise<string> {
   const { default: sniff } = await import('html-encoding-sniffer')
   const label = known(charset)
@@ -46,7 +46,7 @@ async function textOf(bytes: Uint8Array, charset: string | undefined, html: bool
     ...(!html && { maxPrescanBytes: 0 }),
   })
   if (said.toLowerCase() !== 'x-user-defined') return new TextDecoder(known(said) ?? 'utf-8').decode(bytes)
-  // the last character may be cut
+  // the last character can be incomplete
   return decodedStrictly(bytes) ?? new TextDecoder(LATIN).decode(bytes)
 }
 

@@ -52,7 +52,7 @@ describe('fetch_page', () => {
       expect(part.characters).to.equal(text.length)
       read += part.content
       start = part.next_start as number | undefined
-      if (start !== undefined) expect(part.note).to.include(`read on with start ${start}`)
+      if (start !== undefined) expect(part.note).to.include(`continue with start ${start}`)
     }
     expect(read).to.equal(text)
     expect((await web.fetch({ url: server.url, start: 1, max_characters: 1 })).content).to.equal('𝕏')
@@ -151,7 +151,7 @@ describe('fetch_page', () => {
     await using server = await pages({ '/': ['text/html', deep] })
     await using web = await openWeb({ convert_timeout_ms: 500 })
     const { code, hint } = await refusal(web.fetch({ url: server.url }))
-    expect({ code, hint }).to.deep.equal({ code: 'PAGE_UNREADABLE', hint: 'ask for it with format "source"' })
+    expect({ code, hint }).to.deep.equal({ code: 'PAGE_UNREADABLE', hint: 'Request it with format "source"' })
     expect((await web.fetch({ url: server.url, format: 'source' })).characters).to.equal(deep.length)
   })
 

@@ -69,7 +69,7 @@ describe('search_web', () => {
   it('says that nothing was found', async () => {
     await using server = await site((_, response) => response.end('{"results":[]}'))
     await using web = await openWeb({ search: { type: 'searxng', url: server.url } })
-    expect((await web.call('search_web', { query: 'x' })).words).to.equal('[Nothing was found.]')
+    expect((await web.call('search_web', { query: 'x' })).words).to.equal('[No results.]')
     expect(server.asked[0]!.url).to.equal('/search?q=x&format=json')
   })
 
@@ -96,7 +96,7 @@ describe('search_web', () => {
     }
     await server.close()
     const { message } = await refusal(web.call('search_web', { query: 'x' }))
-    expect(message).to.equal('the search endpoint cannot be asked (CONNECTION_FAILED)')
+    expect(message).to.equal('the search endpoint is unreachable (CONNECTION_FAILED)')
   })
 
   it('fails the start where the key or the address is missing, with the hint', async () => {

@@ -13,41 +13,41 @@ import {
 } from '@svc/core/contracts'
 import { type NameKind, problemsOf, readDefinition } from '@svc/workflow-lang'
 
-/** Looks what is wrong with definitions. */
+/** Checks definitions. */
 export interface Checker {
-  /** Of a text; a definition that cannot be read at all has the name of its file. */
+  /** Reads and checks a text. An unreadable definition gets the name of its file. */
   text(text: string, file: string): { readonly definition: WorkflowDefinition; readonly problems: readonly WorkflowProblem[] }
   definition(definition: WorkflowDefinition): readonly WorkflowProblem[]
-  /** Differs after any change of what definitions may name. */
+  /** Changes with every change of the names that definitions can use. */
   version(): string
 }
 
-/** What definitions may name besides their own nodes. */
-export interface Ground {
+/** The names that definitions can use besides their own nodes. */
+export interface NameLookup {
   readonly types: SlotView<WorkflowNode>
-  /** Whether there is a tool, profile, mode, team or workflow of this name; what is not known yet counts as there. */
+  /** Whether a tool, profile, mode, team or workflow of this name exists. Returns true while that is unknown. */
   readonly has: (kind: NameKind, name: string) => boolean
   readonly secrets: readonly string[]
-  /** Names that there are, for hints. */
+  /** Existing names, for hints. */
   readonly names: (kind: NameKind) => readonly string[]
-  /** What a thing is called with in this setting, where that is known. */
+  /** The JSON Schema of a setting that a node passes to a named thing, if it is known. */
   readonly takes: (kind: NameKind, name: string, setting: string) => JsonSchema | undefined
-  /** A workflow, where it can be had at once. */
+  /** A workflow that is already in memory. */
   readonly definitionOf: (workflow: string) => WorkflowDefinition | undefined
-  /** Differs after any change of what `has` answers, of workflows aside. */
+  /** Changes whenever `has` can return something else, except for workflows. */
   readonly version: () => string
 }
 
-export function createChecker(ground: Ground): Checker {
-  const about = { ...ground, typeOf: (name: string) => ground.types.get(name), types: () => ground.types.names() }
+export function createChecker(lookup: NameLookup): Checker {
+  const about = { ...lookup, typeOf: (name: string) => lookup.types.get(name), types: () => lookup.types.names() }
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),
-    version: () => `${ground.types.version}/${ground.version()}`,
+    version: () => `${lookup.types.version}/${lookup.version()}`,
   }
 }
 
-/** What workflows are made of, by name. */
+/** The slots that definitions refer to. */
 export const SLOTS = {
   types: WorkflowNodes,
   definitions: WorkflowDefinitions,
@@ -56,22 +56,22 @@ export const SLOTS = {
   teams: TeamDefinitions,
 }
 
-interface GroundParts {
+interface NameLookupSlots {
   readonly tools: SlotView<Pick<Tool, 'parameters'>>
   readonly modes: SlotView<unknown>
   readonly teams: SlotView<unknown>
-  /** Undefined where nobody tells them. */
+  /** Undefined without a selection service. */
   readonly profiles: readonly string[] | undefined
 }
 
-/** Profiles are a file's, read when the host starts. */
+/** Profiles come from a file that is read at startup. */
 export const profilesOf = async (selection: Selection | undefined, ctx: CallContext): Promise<readonly string[] | undefined> =>
   (await selection?.profiles(ctx))?.profiles.map(({ name }) => name)
 
-type Names = Pick<Ground, 'has' | 'names' | 'takes' | 'version'>
+type Names = Pick<NameLookup, 'has' | 'names' | 'takes' | 'version'>
 
-/** What definitions may name. */
-export function groundOf({ tools, modes, teams, profiles }: GroundParts): Names {
+/** The names in slots that definitions can use. */
+export function createNameLookup({ tools, modes, teams, profiles }: NameLookupSlots): Names {
   const named = profiles && { has: (name: string) => profiles.includes(name), names: () => [...profiles] }
   const views: Partial<Record<NameKind, Pick<SlotView<unknown>, 'has' | 'names'> | undefined>> = {
     tool: tools,
@@ -94,8 +94,8 @@ export interface WorkflowNames {
   definitionOf(name: string): WorkflowDefinition | undefined
 }
 
-/** The same with workflows, which may be files. */
-export const groundWith = (given: Names, library: () => WorkflowNames): Omit<Ground, 'types' | 'secrets'> => ({
+/** Adds workflows, which can be files. */
+export const withWorkflowNames = (given: Names, library: () => WorkflowNames): Omit<NameLookup, 'types' | 'secrets'> => ({
   ...given,
   has: (kind, name) => (kind === 'workflow' ? library().isThere(name) : given.has(kind, name)),
   names: kind => (kind === 'workflow' ? library().names() : given.names(kind)),
@@ -107,7 +107,7 @@ export const groundWith = (given: Names, library: () => WorkflowNames): Omit<Gro
 function workflowTakes(definition: WorkflowDefinition | undefined, setting: string): JsonSchema | undefined {
   if (setting !== 'parameters') return definition?.inputs
   const parameters: unknown = definition?.parameters ?? {}
-  // of a file that was only read anything may be there
+  // a file that was not checked can contain any value
   if (!definition || !isTree(parameters)) return undefined
   const required = Object.keys(parameters).filter(name => !Object.hasOwn(Object(parameters[name]), 'default'))
   return { type: 'object', properties: { ...parameters }, required, additionalProperties: false } as JsonSchema

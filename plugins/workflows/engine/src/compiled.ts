@@ -11,7 +11,7 @@ import type {
 } from '@svc/core/contracts'
 import { bodiesOf, durationMs, END, expression, graphOf, settingsOf, startOf, type Template, template } from '@svc/workflow-lang'
 
-/** What happens after a failure. */
+/** When and how often a node is retried. */
 export interface Retry {
   readonly attempts: number
   readonly delayMs: number
@@ -20,11 +20,11 @@ export interface Retry {
   readonly on: readonly string[] | undefined
 }
 
-/** A node, ready to run. */
+/** A compiled node. */
 export interface CompiledNode {
   readonly name: string
   readonly type: string
-  /** Evaluated before each call; those that ask for children's results only once there are any. */
+  /** Settings that are evaluated before each call. `late` are those that use the results of children. */
   readonly settings: Template
   readonly late: Template | undefined
   readonly next: string
@@ -40,7 +40,7 @@ export interface CompiledNode {
   readonly branchNames: readonly string[]
 }
 
-/** A graph, ready to run. */
+/** A compiled graph. */
 export interface CompiledGraph {
   readonly start: string
   readonly nodes: Readonly<Record<string, CompiledNode>>
@@ -51,12 +51,12 @@ export interface CompiledGraph {
 const MAX_VISITS = 100
 const [FACTOR, DELAY_MS, MAX_DELAY_MS] = [2, 1_000, 60_000]
 
-/** Makes ready what a run does; a definition has been checked before. */
+/** Compiles a definition that was already checked. */
 export function compile(types: SlotView<WorkflowNode>, definition: WorkflowDefinition): CompiledGraph {
   return compileGraph(types, definition)
 }
 
-/** The same for what a node made while it ran. Throws EXPRESSION_INVALID. */
+/** Compiles a body that a node creates at run time. Throws EXPRESSION_INVALID. */
 export const compileBody = (types: SlotView<WorkflowNode>, body: Body): CompiledGraph => compileGraph(types, graphOf(body))
 
 function compileGraph(types: SlotView<WorkflowNode>, graph: Graph): CompiledGraph {
@@ -99,7 +99,7 @@ const retryOf = ({ attempts, delay, factor = FACTOR, max_delay, on }: RetryPolic
   on,
 })
 
-/** How the schema of a setting says that it is an expression. */
+/** The keywords by which the schema of a setting marks an expression. */
 interface SettingSchema {
   readonly expression?: string
   readonly late?: boolean

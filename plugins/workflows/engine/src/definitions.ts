@@ -11,16 +11,16 @@ export interface DefinitionsParts {
   readonly types: SlotView<WorkflowNode>
 }
 
-/** What is in use is written again after so long: what was not for long is deleted. */
+/** A stored definition that is in use is written again after this time. Maintenance deletes definitions that were not written for long. */
 export const TOUCH_MS = 86_400_000
 const KEPT = 1_000
 
-/** The definitions that runs begin with: stored once each, by their digest. */
+/** Stores the definitions of runs, each once, by digest. */
 export class Definitions {
   readonly #parts: DefinitionsParts
-  /** Digests that are known to be stored, and since when. */
+  /** Digests of stored definitions, with the time of the last write. */
   readonly #stored = new Map<string, number>()
-  /** Workflows that definitions name, while the types of nodes are the same. */
+  /** Cached workflow names in definitions. Cleared when the node types change. */
   #named = new WeakMap<WorkflowDefinition, readonly string[]>()
   #version = -1
 
@@ -28,7 +28,7 @@ export class Definitions {
     this.#parts = parts
   }
 
-  /** A definition, and those of all workflows within, as they are now. Throws WORKFLOW_UNKNOWN, WORKFLOW_INVALID. */
+  /** The current definitions of a workflow and of all its subworkflows. Throws WORKFLOW_UNKNOWN, WORKFLOW_INVALID. */
   async within(definition: WorkflowDefinition): Promise<ReadonlyMap<string, WorkflowDefinition>> {
     const found = new Map([[definition.name, definition]])
     for (const one of found.values())
@@ -55,7 +55,7 @@ export class Definitions {
     )
   }
 
-  /** What has to be stored with a run that begins with these. */
+  /** Store operations for the definitions that are not stored yet. */
   ops(definitions: Iterable<WorkflowDefinition>): StoreOp[] {
     const at = Date.now()
     return [...definitions].flatMap(definition => {
@@ -67,7 +67,7 @@ export class Definitions {
     })
   }
 
-  /** They have been stored. */
+  /** Remembers which definitions are stored. */
   know(ops: readonly StoreOp[]): void {
     if (this.#stored.size > KEPT) this.#stored.clear()
     for (const op of ops) if (op.op === 'put' && op.collection === DEFINITIONS) this.#stored.set(op.key, Date.now())

@@ -19,38 +19,38 @@ export interface ExecutionLimits {
 interface ExecutionParts {
   readonly id: string
   readonly workflow: string
-  /** What idempotency keys begin with. */
+  /** The prefix of idempotency keys. */
   readonly root: string
   readonly types: SlotView<WorkflowNode>
   readonly history: History
   readonly journal: Journal
   readonly limits: ExecutionLimits
-  readonly masks: Redaction
-  /** Whether anything of it can be undone. */
+  readonly redaction: Redaction
+  /** Whether the definition has compensations. */
   readonly hasUndo: boolean
-  /** A workflow within this one, as it was when the run began: its graph, what it can name, and the check of its result. */
+  /** A subworkflow as it was when the run started. */
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
-  /** Walks a graph to its end: given from outside, since what walks also runs here. */
+  /** Walks a graph to its end. Passed in, because the walker itself depends on the execution. */
   readonly walkGraph: (frame: Frame) => Promise<Json>
-  /** What a run fails with that is too old: it waits no more, not even to undo. */
+  /** The error for a run that is too old, else undefined. Such a run does not wait, not even to compensate. */
   readonly tooOld: () => Error | undefined
-  /** Nothing works any more, all that goes on waits. */
+  /** Called when all remaining steps wait. */
   readonly quiet: () => void
-  /** The time of a waiting step has come. */
+  /** Called when the time of a waiting step is over. */
   readonly onTime: (step: string) => void
   readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ctx: CallContext
 }
 
-/** A workflow within another. */
+/** A subworkflow. */
 export interface Inner {
   readonly graph: CompiledGraph
   readonly vars: Scope
-  /** What it answers, with defaults filled in. Throws what is wrong with it. */
+  /** Fills in the defaults of the result. Throws if the result does not match its schema. */
   readonly check?: (out: Json) => Promise<Json>
 }
 
-/** A run while this process works on it: what its steps share. */
+/** State that the steps of a run share while this process executes it. */
 export class Execution {
   readonly #parts: ExecutionParts
   readonly waits: Waits
@@ -101,9 +101,7 @@ export class Execution {
     return this.#parts.hasUndo
   }
 
-  // -- who works
-
-  /** Does something that counts as work. */
+  /** Runs a function that counts as work. */
   async work<T>(does: () => Promise<T>): Promise<T> {
     this.#busy += 1
     try {
@@ -113,7 +111,7 @@ export class Execution {
     }
   }
 
-  /** Waits for something that does not. */
+  /** Waits without counting as work. */
   async idle<T>(waits: () => Promise<T>): Promise<T> {
     const waited = waits()
     this.#rest()
@@ -127,7 +125,7 @@ export class Execution {
   #rest(): void {
     this.#busy -= 1
     if (this.#busy > 0) return
-    // the next step of a way begins within this turn of the loop
+    // the next step of a path starts within this turn of the event loop
     if (this.#isWatched) return
     this.#isWatched = true
     setImmediate(() => {
@@ -136,21 +134,21 @@ export class Execution {
     })
   }
 
-  /** Nothing begins here any more; what waits leaves. */
+  /** Starts no further step and ends all waits. */
   stop(): void {
     this.#isStopped = true
-    if (this.waits.size > 0) this.waits.end(new Stopped('the run goes on elsewhere, or later'))
+    if (this.waits.size > 0) this.waits.end(new Stopped('another process continues the run, or it continues later'))
   }
   get isStopped(): boolean {
     return this.#isStopped
   }
 
-  /** Throws where nothing may begin any more. */
+  /** Throws if no further step can start. */
   goesOn(): void {
-    if (this.#isStopped) throw new Stopped('the run goes on elsewhere, or later')
+    if (this.#isStopped) throw new Stopped('another process continues the run, or it continues later')
   }
 
-  /** Lets a step wait; what it waits for may have come already. */
+  /** Lets a step wait. Returns at once for an event that already came. */
   async sleep(sleep: Sleep, signal: AbortSignal): Promise<Woken> {
     this.goesOn()
     const old = this.#parts.tooOld()
@@ -160,14 +158,12 @@ export class Execution {
     return this.idle(() => this.waits.sleep(sleep, signal))
   }
 
-  // -- what steps ask
-
   countStep(): void {
     this.#steps += 1
     if (this.#steps > this.limits.maxSteps) throw this.failed(tooManySteps(this.limits.maxSteps))
   }
 
-  /** A step that is done: what has to be remembered to undo it, and what it has answered in all. */
+  /** Remembers the compensation of a completed step and returns its result. */
   kept(
     frame: Frame,
     node: CompiledNode,
@@ -176,23 +172,23 @@ export class Execution {
     if (node.compensate) this.undoable.push({ step: s, graph: node.compensate, frame, output: out })
     return { output: out, ...(branch === undefined ? {} : { branch }) }
   }
-  /** What is done and can be undone, with the frame it was done in. */
+  /** Completed steps with a compensation, and the frames they ran in. */
   readonly undoable: { readonly step: string; readonly graph: CompiledGraph; readonly frame: Frame; readonly output: Json }[] = []
 
-  /** Whether a node may be run again when nobody knows how far it came; `itself`: it is called and told so. */
+  /** Whether a node can run again after an interruption of unknown progress. `itself`: the node is called and decides. */
   repeatable({ repeatable, type }: CompiledNode): boolean | 'itself' {
     return repeatable ?? this.types.get(type)?.repeatable ?? false
   }
 
   /**
-   * Whether nobody need know that a node begins: it may be run again, and nothing waits to be stored that must be before the next step. Only where the run
-   * began: a node that ends its process is counted from then on.
+   * Whether a node can start before its `begun` entry is stored: it can run again, and no earlier result is unsaved. Only in the
+   * process that started the run, because interruptions are counted after a takeover.
    */
   mayBeginUnstored(node: CompiledNode): boolean {
     return this.journal.isSettled && this.mayGoOnUnstored(node)
   }
 
-  /** Whether a node may go on with what its children made before that is stored: it may be run again, and they with it, for what follows waits for all of it. */
+  /** Whether a node can continue with the results of its children before they are stored: it and its children can run again. */
   mayGoOnUnstored(node: CompiledNode): boolean {
     return this.#isNew && this.repeatable(node) === true
   }
@@ -201,11 +197,11 @@ export class Execution {
     return what(scope)
   }
 
-  /** The settings of a node, evaluated, and as they may be told. What cannot be evaluated, or may not be told, is so once more when the node is called. */
+  /** The evaluated settings of a node, and their redacted form for the log. If evaluation fails, the call of the node fails the same way. */
   shown(settings: Template, { scope }: Frame): { readonly early?: NodeTask['settings']; readonly input: Json } {
-    const { masks } = this.#parts
+    const { redaction } = this.#parts
     try {
-      if (!masks.isEmpty) return { input: shortened(settings({ ...scope, secrets: masks.shown })) }
+      if (!redaction.isEmpty) return { input: shortened(settings({ ...scope, secrets: redaction.shown })) }
       const early = settings(scope) as NodeTask['settings']
       return { early, input: shortened(early as Json) }
     } catch {
@@ -214,7 +210,7 @@ export class Execution {
   }
 
   masked<T>(value: T): T {
-    return this.#parts.masks.hide(value)
+    return this.#parts.redaction.hide(value)
   }
 
   checkSize(node: string, output: Json): void {
@@ -225,7 +221,7 @@ export class Execution {
     if (this.#bytes > maxRunBytes) throw runTooLarge(maxRunBytes)
   }
 
-  /** The same for what is stored besides. */
+  /** Checks the size of other stored values. */
   checkLarge(node: string, value: Json): void {
     const limit = ROOM * this.limits.maxOutputBytes
     if (sizeUpTo(value, limit) > limit) throw resultTooLarge(node, limit)
@@ -235,7 +231,7 @@ export class Execution {
     return new StepFailed(toPublicError(error))
   }
 
-  /** A body that a node made. */
+  /** Compiles a body that a node created. */
   compiled(body: Body): CompiledGraph {
     const made = this.#made.get(body) ?? compileBody(this.types, body)
     this.#made.set(body, made)
@@ -248,8 +244,6 @@ export class Execution {
   within(workflow: string, input: Json, parameters: Json | undefined): Promise<Inner> {
     return this.#parts.within(workflow, input, parameters)
   }
-
-  // -- what steps tell
 
   spend(step: string, frame: Frame, { tokens, tool_calls = 0 }: Extract<NodeStep, { readonly type: 'spent' }>): void {
     const spent = { calls: tool_calls, tokens: tokens ? tokens.input + tokens.output : 0 }
@@ -269,10 +263,10 @@ export class Execution {
   }
 }
 
-/** Inputs larger than this are not kept: they are made of outputs, which are. */
+/** Larger inputs are not stored: they consist of outputs, which are. */
 const LARGEST_INPUT = 1_048_576
 const shortened = (input: Json): Json =>
   sizeUpTo(input, LARGEST_INPUT) > LARGEST_INPUT ? `(more than ${LARGEST_INPUT} bytes)` : input
 
-/** Lists of children and results of graphs are made of a few outputs. */
+/** Lists of children and results of graphs consist of a few outputs. */
 const ROOM = 2

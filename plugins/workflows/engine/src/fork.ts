@@ -5,7 +5,7 @@ import { nodeBroke, nodeLate } from './errors.ts'
 import type { Execution, Inner } from './execution.ts'
 import { Dropped, errorOf, type Frame, newFrame, Stopped } from './frame.ts'
 
-/** Runs the children of a step, so many at a time; those that the log has are not run again. In the order of the fork. */
+/** Runs the children of a step with limited concurrency, and returns their outcomes in order. Children in the log are not run again. */
 export async function runChildren(
   run: Execution,
   frame: Frame,
@@ -18,7 +18,7 @@ export async function runChildren(
   return children.outcomes()
 }
 
-/** Walks children that have ended once more, where somebody has to know what they have done: what they spent, what there is to undo. */
+/** Walks completed children again to find what they spent and what can be compensated. */
 export async function recallChildren(
   run: Execution,
   frame: Frame,
@@ -40,12 +40,12 @@ export async function recallChildren(
       signal: frame.signal,
       isPast: true,
     })
-    // it ends where it ended then
+    // it ends where it ended before
     await run.walkGraph(past).catch(() => {})
   }
 }
 
-/** What a child runs: a body sees what its node sees, a workflow only its input. */
+/** The graph of a child. A body sees the variables of its node, a workflow only its input. */
 async function graphOf(
   run: Execution,
   frame: Frame,
@@ -63,7 +63,7 @@ async function graphOf(
   return { graph, vars, nodes }
 }
 
-/** The longest time that a timer of Node takes. */
+/** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1
 
 class Children {
@@ -108,7 +108,7 @@ class Children {
     }
   }
 
-  /** A try has its time for all that is done in it; while the run sleeps, that stands still. */
+  /** The time limit of an attempt covers its children. It stops while the run sleeps. */
   #setTimer(): NodeJS.Timeout | undefined {
     const { name, timeoutMs } = this.#node
     if (timeoutMs === undefined) return undefined
@@ -134,7 +134,7 @@ class Children {
     return this.#run.history.frames.get(this.#path(key))
   }
 
-  /** One child after the other. Where the run stops, what runs beside ends first; any other trouble of the engine ends it at once. */
+  /** Runs children one after the other. If the run stops, parallel children finish first. Other engine errors abort them. */
   async #lane(): Promise<void> {
     for (let child = this.#next(); child; child = this.#next()) {
       try {
@@ -152,7 +152,7 @@ class Children {
     return this.#isEnough ? undefined : this.#waiting.shift()
   }
 
-  /** Whether the others are needed still. */
+  /** Ends the other children if the outcome decides the fork. */
   #weigh(outcome: ChildOutcome | undefined): void {
     const { join, failFast } = this.#fork
     const ends =

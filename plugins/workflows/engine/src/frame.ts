@@ -4,20 +4,20 @@ import type { CompiledGraph } from './compiled.ts'
 import type { Spent } from './history.ts'
 import { toPublicError } from './errors.ts'
 
-/** A graph that runs. */
+/** A running graph. */
 export interface Frame {
-  /** What the names of its steps begin with: `''`, or `each/3/`. */
+  /** The prefix of the step names: `''`, or `each/3/`. */
   readonly path: string
   readonly graph: CompiledGraph
-  /** What its expressions can name; `nodes` are outputs by node, those of the graphs round it too. */
+  /** Variables of its expressions. `nodes` holds outputs by node, including those of outer graphs. */
   readonly scope: Record<string, unknown> & { readonly nodes: Record<string, Json>; error?: PublicError }
   readonly ledger: Ledger
   readonly signal: AbortSignal
-  /** It has ended, and is only walked to know what was done in it. */
+  /** Whether it has ended and is walked only to find out what was done. */
   readonly isPast: boolean
 }
 
-/** What a frame begins with. */
+/** Initial values of a frame. */
 export interface FrameStart {
   readonly path: string
   readonly graph: CompiledGraph
@@ -37,7 +37,7 @@ export const newFrame = ({ path, graph, vars, nodes = {}, ledger, signal, isPast
   isPast,
 })
 
-/** A step has failed, and nothing catches it in its graph. */
+/** A step failed, and no node of its graph catches the error. */
 export class StepFailed extends Error {
   readonly error: PublicError
   constructor(error: PublicError) {
@@ -46,24 +46,24 @@ export class StepFailed extends Error {
   }
 }
 
-/** Why a run stops here without having ended: it sleeps, another has it, or the process ends. Not a failure: nothing is written of it. */
+/** Stops a run in this process without ending it: it sleeps, another worker has it, or the process exits. Not a failure, so it is not logged. */
 export class Stopped extends Error {}
 
-/** A child that is not needed any more. */
+/** A child that the fork no longer needs. */
 export class Dropped extends Error {}
 
-/** An error as a run tells it. */
+/** The public error of a thrown value. */
 export const errorOf = (error: unknown): PublicError => (error instanceof StepFailed ? error.error : toPublicError(error))
 
 const KINDS = ['calls', 'tokens'] as const
-type Left = { calls: number; tokens: number }
+type RunOutcome = { calls: number; tokens: number }
 
 /**
- * What may still be spent. Of several ledgers one within the other the tightest counts; children that run at once get a share each, and give back what they
- * do not need, so that together they never spend more than there is.
+ * The remaining budget. Of nested ledgers the tightest limit counts. Parallel children get shares and return the rest, so they
+ * never exceed the budget together.
  */
 export class Ledger {
-  readonly #left: Left
+  readonly #left: RunOutcome
   readonly #parent: Ledger | undefined
 
   constructor({ tool_calls = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY }: Budget = {}, parent?: Ledger) {
@@ -71,7 +71,7 @@ export class Ledger {
     this.#parent = parent
   }
 
-  /** A ledger within this one. */
+  /** A nested ledger. */
   within(budget: Budget | undefined): Ledger {
     return budget ? new Ledger(budget, this) : this
   }
@@ -83,13 +83,13 @@ export class Ledger {
       : { ...this.#left }
   }
 
-  /** Whether nothing limits it. */
+  /** Whether it has no limit. */
   get isEndless(): boolean {
     const { calls, tokens } = this.left
     return calls === Infinity && tokens === Infinity
   }
 
-  /** What is left, as nodes are told. */
+  /** The remaining budget as nodes receive it. */
   get allowance(): Budget {
     const { calls, tokens } = this.left
     return {
@@ -103,7 +103,7 @@ export class Ledger {
     this.#parent?.spend(spent)
   }
 
-  /** The share of one of `waiting` children, `running` of which share what is left; the first get what does not divide. `close` gives back what is left of it. */
+  /** The share of a child while `running` children share the budget. `close` returns the rest. */
   share(running: number): { readonly ledger: Ledger; close(): void } {
     const { calls, tokens } = this.left
     if (this.isEndless) return { ledger: this, close: () => {} }

@@ -1,20 +1,20 @@
 import type { Body, ChildOutcome, Json, PublicError, Question, RunStatus } from '@svc/core/contracts'
 import type { RunRecord } from './space.ts'
 
-/** What a node has spent. */
+/** Tool calls and tokens that a node used. */
 export interface Spent {
   readonly calls: number
   readonly tokens: number
 }
 
-/** A child as the log has it. */
+/** A child in the log. */
 export interface ForkedChild {
   readonly key: string
   readonly body: string | Body | { readonly workflow: string; readonly input: Json; readonly parameters?: Json }
   readonly vars?: { readonly [name: string]: Json }
 }
 
-/** How children are waited for. */
+/** How a node waits for its children. */
 export interface Fork {
   readonly children: readonly ForkedChild[]
   readonly join: 'all' | 'any' | 'first'
@@ -23,8 +23,8 @@ export interface Fork {
 }
 
 /**
- * What a run's log holds. `s` is a step, `f` the path of a frame (a graph that runs: `''`, `each/3/`), `at` Unix milliseconds. The log is the run: who takes
- * it over walks the graph again and takes from it what is done.
+ * An entry in the log of a run. `s` is a step, `f` the path of a frame (a running graph: `''`, `each/3/`), `at` a Unix time in
+ * milliseconds. The log is the run: a worker that takes over walks the graph again and skips the steps that are done.
  */
 export type Entry =
   | { readonly t: 'started'; readonly at: number }
@@ -37,7 +37,7 @@ export type Entry =
       readonly type: string
       readonly input: Json
     }
-  /** The node is called once more, after its children or a wait. */
+  /** The node is called again after its children or a wait. */
   | { readonly t: 'called'; readonly s: string; readonly at: number }
   | {
       readonly t: 'asleep'
@@ -48,7 +48,7 @@ export type Entry =
       readonly ask?: Question
       readonly state?: Json
     }
-  /** `event`: the one that was kept until then. */
+  /** `event` is the id of a stored event that ends the wait at once. */
   | {
       readonly t: 'woken'
       readonly s: string
@@ -58,7 +58,7 @@ export type Entry =
       readonly event?: string
     }
   | ({ readonly t: 'forked'; readonly s: string; readonly at: number; readonly state?: Json } & Fork)
-  /** A try has failed and is made again at `due`. */
+  /** An attempt failed. The next attempt starts at `due`. */
   | {
       readonly t: 'again'
       readonly s: string
@@ -75,7 +75,7 @@ export type Entry =
       readonly branch?: string
       readonly spent?: Spent
     }
-  /** `caught`: its graph says what follows. */
+  /** `caught` means that the graph continues with the `catch` node. */
   | {
       readonly t: 'failed'
       readonly s: string
@@ -84,52 +84,52 @@ export type Entry =
       readonly spent?: Spent
       readonly caught?: true
     }
-  /** A child has ended. */
+  /** The outcome of a child. */
   | { readonly t: 'ended'; readonly f: string; readonly at: number; readonly out: Json }
   | { readonly t: 'broken'; readonly f: string; readonly at: number; readonly error: PublicError }
   | { readonly t: 'dropped'; readonly f: string; readonly at: number }
-  /** An event that nobody waited for when it came. */
+  /** An event that no step waited for. */
   | { readonly t: 'event'; readonly at: number; readonly id: string; readonly name: string; readonly data: Json }
-  /** The run has failed, and what was done is undone. */
+  /** The run failed and compensation starts. */
   | { readonly t: 'undoing'; readonly at: number; readonly error: PublicError }
   | { readonly t: 'over'; readonly at: number; readonly status: RunStatus; readonly result?: Json; readonly error?: PublicError }
 
 export type EntryOf<T extends Entry['t']> = Extract<Entry, { readonly t: T }>
 
-/** What the log says of one step. */
+/** The history of a step. */
 export interface Past {
-  /** Tries that were begun, and those of them that have failed. */
+  /** Number of started attempts, and of failed ones. */
   attempts: number
   failures: number
   begun: EntryOf<'begun'>
-  /** Where it stands. */
+  /** The latest entry. */
   last: StepEntry
-  /** The entry that tells its last fork or wait of this try; what the node gave with it goes back to it. */
+  /** The last fork or wait of this attempt. The node gets its state back. */
   pause: EntryOf<'forked'> | EntryOf<'asleep'> | undefined
   woken: EntryOf<'woken'> | undefined
-  /** All forks of all tries. */
+  /** The forks of all attempts. */
   forks: readonly EntryOf<'forked'>[]
   spent: { calls: number; tokens: number }
-  /** Milliseconds that the run had worked when this try began. */
+  /** Milliseconds that the run had worked when this attempt started. */
   since: number
-  /** Its place among all entries. */
+  /** Its position among all entries. */
   order: number
-  /** It was not done, and a step round it is tried again: it begins anew. */
+  /** Whether an outer step is retried and this step starts again. */
   isStale: boolean
 }
 type StepEntry = Extract<Entry, { readonly s: string }>
 
-/** What the log of a run comes to. */
+/** The state that a log describes. */
 export interface History {
   readonly steps: Map<string, Past>
-  /** How children ended, by the path of their frame. */
+  /** Outcomes of children, by the path of their frame. */
   readonly frames: Map<string, ChildOutcome>
-  /** Events that nobody has taken yet. */
+  /** Events that no step has consumed. */
   readonly events: EntryOf<'event'>[]
   undoing: PublicError | undefined
   over: EntryOf<'over'> | undefined
   length: number
-  /** Milliseconds it has worked, up to when it was taken up last; and the times of that and of the last entry. */
+  /** Milliseconds it worked before the last start or resume, and the times of that entry and of the latest one. */
   worked: { ms: number; from: number; to: number }
 }
 
@@ -143,14 +143,14 @@ const newHistory = (): History => ({
   worked: { ms: 0, from: 0, to: 0 },
 })
 
-/** What a log comes to. */
+/** Builds the history of a log. */
 export function historyOf(entries: Iterable<Entry>): History {
   const history = newHistory()
   for (const entry of entries) note(history, entry)
   return history
 }
 
-/** Adds an entry of the log to what is known. */
+/** Adds a log entry to a history. */
 export function note(history: History, entry: Entry): void {
   history.length += 1
   noteTime(history, entry)
@@ -165,11 +165,11 @@ export function note(history: History, entry: Entry): void {
 
 function noteTime(history: History, { t, at }: Entry): void {
   if (t === 'started' || t === 'resumed') history.worked = { ms: workedMs(history), from: at, to: at }
-  // what is said to a run that sleeps is taken before it works again
+  // a sleeping run takes its notices before it works again
   else if (t !== 'woken' && t !== 'event') history.worked.to = at
 }
 
-/** Milliseconds that a run has worked, as far as its log knows: what it did after its last entry is not in it. With `now`, of one that works just now. */
+/** Milliseconds that a run worked according to its log, which excludes work after the last entry. Pass `now` for a run in progress. */
 export const workedMs = ({ worked: { ms, from, to } }: History, now = to): number => ms + Math.max(0, now - from)
 
 function noteStep(history: History, entry: StepEntry): void {
@@ -193,13 +193,13 @@ const begunPast = (begun: EntryOf<'begun'>, before: Past | undefined, history: H
   isStale: false,
 })
 
-/** A step is tried again: of what its children did, only what is done stays done. */
+/** Resets a retried step. Only completed work of its children stays. */
 function beginAnew({ steps, frames }: History, within: string): void {
   for (const [path, { status }] of frames) if (path.startsWith(within) && status !== 'completed') frames.delete(path)
   for (const [step, past] of steps) if (step.startsWith(within) && !isOver(past)) past.isStale = true
 }
 
-/** Whether a step needs no more work: it is done, or what follows its failure has been gone to. */
+/** Whether a step is finished: it is done, or its failure was caught. */
 export const isOver = ({ last }: Past): boolean => last.t === 'done' || (last.t === 'failed' && last.caught === true)
 
 function noteNext(history: History, past: Past, entry: StepEntry): void {
@@ -219,33 +219,33 @@ function addSpent(sum: { calls: number; tokens: number }, spent: Spent | undefin
   sum.tokens += spent?.tokens ?? 0
 }
 
-/** An event that was kept is gone once somebody has it. */
+/** Removes a stored event after a step consumed it. */
 function takeEvent({ events }: History, id: string): void {
   const at = events.findIndex(one => one.id === id)
   if (at >= 0) events.splice(at, 1)
 }
 
-/** What has been spent in all. */
+/** The total of all steps. */
 function spentIn({ steps }: History): Spent {
   let [calls, tokens] = [0, 0]
   for (const { spent } of steps.values()) [calls, tokens] = [calls + spent.calls, tokens + spent.tokens]
   return { calls, tokens }
 }
 
-/** The frames that a step lies in: `each/3/` of `each/3/fetch`. */
+/** The frames that contain a step: `each/3/` for `each/3/fetch`. */
 export function* framesOf(step: string): Generator<string> {
   const parts = step.split('/')
   for (let at = 2; at < parts.length; at += 2) yield `${parts.slice(0, at).join('/')}/`
 }
 
-/** Whether a step may still go on: none of the frames round it has ended. */
+/** Whether a step can continue: none of its frames has ended. */
 function isOpen({ steps, frames, over }: History, step: string): boolean {
   if (over || steps.get(step)?.isStale !== false) return false
   for (const frame of framesOf(step)) if (frames.has(frame)) return false
   return true
 }
 
-/** What waits, as the log has it. */
+/** The waiting steps of a log. */
 export function waitingIn(history: History): RunRecord['waiting'] {
   return [...history.steps].flatMap(([step, past]) => {
     const pause = pauseOf(past)
@@ -262,7 +262,7 @@ export function waitingIn(history: History): RunRecord['waiting'] {
 
 const pauseOf = ({ last, pause }: Past) => (last.t === 'asleep' && pause?.t === 'asleep' ? pause : undefined)
 
-/** When the steps that wait go on by themselves (Unix milliseconds). */
+/** Times at which waiting steps continue on their own (Unix milliseconds). */
 export function duesIn(history: History): number[] {
   const retries = [...history.steps].flatMap(([step, { last }]) =>
     last.t === 'again' && isOpen(history, step) ? [last.due] : []
@@ -270,16 +270,16 @@ export function duesIn(history: History): number[] {
   return [...retries, ...waitingIn(history).flatMap(({ until }) => (until === undefined ? [] : [until]))]
 }
 
-/** The name of a step's node. */
+/** The node name of a step. */
 export const nodeOf = (step: string) => step.slice(step.lastIndexOf('/') + 1).replace(/#\d+$/, '')
 
-/** The nodes of the outermost graph that are done, in the order they were first done. */
+/** Completed nodes of the outermost graph, in the order of completion. */
 function completedNodes({ steps }: History): string[] {
   const done = [...steps].filter(([step, { last }]) => last.t === 'done' && !step.includes('/'))
   return [...new Set(done.toSorted(([, a], [, b]) => a.order - b.order).map(([step]) => nodeOf(step)))]
 }
 
-/** The node of the outermost graph in which something works, of several the one that did something last. */
+/** The active node of the outermost graph. With several, the latest. */
 export function currentOf(history: History): string | undefined {
   const working = [...history.steps].filter(
     ([step, past]) => WORKING.has(past.last.t) && isOpen(history, step) && !step.startsWith(UNDO)
@@ -293,7 +293,7 @@ export function currentOf(history: History): string | undefined {
 
 const WORKING: ReadonlySet<string> = new Set(['begun', 'called', 'woken'])
 
-/** What the names of steps begin with that undo others. */
+/** The prefix of compensation steps. */
 export const UNDO = 'undo/'
 
 export function metricsOf(history: History, nodes: number, isWhole: boolean): NonNullable<RunRecord['ended']> {
@@ -304,5 +304,5 @@ export function metricsOf(history: History, nodes: number, isWhole: boolean): No
 
 const MOST = 0.99
 
-/** The share of the nodes of the outermost graph that have been done: it never falls, and is 1 only at the end. */
+/** The completed share of the nodes in the outermost graph. It never falls, and is 1 only at the end. */
 const progressOf = (done: number, nodes: number): number => Math.min(MOST, nodes === 0 ? 0 : done / nodes)

@@ -6,7 +6,7 @@ import { waitingIn } from './history.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
 import type { Woken } from './waits.ts'
 
-/** News with the place where it lies. */
+/** A notice and its key in the inbox. */
 export interface Letter {
   readonly key: string
   readonly news: ChangeNotice
@@ -16,21 +16,21 @@ export interface InboxParts {
   readonly store: Store
   readonly execution: Execution
   readonly letters: () => Promise<readonly Letter[]>
-  /** Ends the run. */
+  /** Fails the run. */
   readonly fail: (error: Error) => void
   readonly ctx: CallContext
 }
 
-/** Where the answer to a step lies: one key a step, so that the first word on it is the last. */
+/** Inbox key of the answer to a step. A step has only one key, so the first answer wins. */
 export const answerKey = (run: string, step: string) => `${run}/a/${step}`
 export const cancelKey = (run: string) => `${run}/c`
 
 const AGAIN_MS = 1_000
 
-/** What is said to a run, as it takes it: out of the inbox and into the log in one batch, so that none is lost and none comes twice. */
+/** The inbox of a run. A notice moves from the inbox to the log in one batch, so it is neither lost nor taken twice. */
 export class Inbox {
   readonly #parts: InboxParts
-  /** What was taken, and may not be deleted yet. */
+  /** Notices that were taken, and are possibly not deleted yet. */
   readonly #taken = new Set<string>()
 
   constructor(parts: InboxParts) {
@@ -43,11 +43,11 @@ export class Inbox {
       if (!this.#taken.has(id)) this.#one(key, news)
       this.#taken.add(id)
     }
-    // who needs it stored waits for that; what nobody waits for must be stored too, and trouble with it is the run's
+    // store the rest, too; the journal handles an error by ending the run
     void this.#parts.execution.journal.stored().catch(() => {})
   }
 
-  /** A cancel stays until the run has ended: whoever takes it over has to know. */
+  /** A cancel notice stays until the run has ended, so that a worker that takes over sees it. */
   #one(key: string, news: ChangeNotice): void {
     const { execution, fail } = this.#parts
     if (news.kind === 'cancel') return fail(cancelled())
@@ -56,7 +56,7 @@ export class Inbox {
     else this.#answer(news.step, news.kind === 'answer' ? { by: 'answer', data: news.value } : { by: 'time' })
   }
 
-  /** All who wait for it have it; where nobody does it is kept for one who will, behind those of its name that came before. */
+  /** Wakes all steps that wait for the event. Without such a step, the event is stored after earlier events of its name. */
   #event(id: string, { name, data, at }: Extract<ChangeNotice, { readonly kind: 'event' }>): void {
     const { execution } = this.#parts
     const isFirst = !execution.history.events.some(one => one.name === name)
@@ -75,7 +75,7 @@ export class Inbox {
     waits.wake(step, woken)
   }
 
-  /** The time of a step that waits has come: unless somebody has answered just now, and was told that the answer counts. */
+  /** Ends a wait whose time is over, unless an answer was accepted just before. */
   async onTime(step: string): Promise<void> {
     const { store, execution, letters, ctx } = this.#parts
     const last = execution.history.steps.get(step)?.last

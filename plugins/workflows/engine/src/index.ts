@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
-import { groundOf, profilesOf, SLOTS } from './checker.ts'
+import { createNameLookup, profilesOf, SLOTS } from './checker.ts'
 import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 
-/** Runs are drained before the server is, for as long as their nodes take: what they do may need it. */
+/** Runs are drained before the server, without a time limit, because their nodes can need the server. */
 const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 
 export default definePlugin({
@@ -21,13 +21,13 @@ export default definePlugin({
     const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
     const roots = openRoots(folders, scope.config.code)
     const about = { config: scope.config, roots, log: scope.log, lasting }
-    const ground = groundOf({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
-    const service = await createWorkflows({ ...given, ...about, isServer, ground })
+    const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
+    const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)
-    scope.tap(Peers.hooks.message, ({ topic, message }) => service.told(topic, message))
+    scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))
     scope.tap(Host.hooks.closing, ({ limitMs = Infinity }) => service.drain(limitMs), FIRST)
     return service.workflows
   },

@@ -6,24 +6,24 @@ import { RUNS } from './space.ts'
 export interface InitialCommitParts {
   readonly store: Store
   readonly queue: RunQueue
-  /** What makes the run. */
+  /** The operations that create the run. */
   readonly ops: readonly StoreOp[]
   readonly queued: QueuedRun
-  /** Whether this process takes it at once. */
+  /** Whether this process claims it at once. */
   readonly claim: boolean
   readonly ctx: CallContext
 }
 
-/** How a run was stored and queued; `claim` is undefined where it is for whoever comes first. */
-export interface Opened {
+/** The results of storing and queueing a run. `claimed` holds undefined if any worker can take the run. */
+export interface CommitResult {
   readonly kept: PromiseSettledResult<unknown>
   readonly claimed: PromiseSettledResult<RunClaim | undefined>
 }
 
-/** The first write of a run. One that is worked on here begins at once, and what came of it by then goes into the same commit. */
+/** The first write of a run. A run that starts here begins before it is stored, and its first entries go into the same commit. */
 export class InitialCommit {
   readonly #parts: InitialCommitParts
-  readonly #opened = Promise.withResolvers<Opened>()
+  readonly #opened = Promise.withResolvers<CommitResult>()
   #isFresh = true
   #isOver = false
   #due: () => unknown = () => this.open([])
@@ -35,28 +35,28 @@ export class InitialCommit {
   get id(): string {
     return this.#parts.queued.id
   }
-  /** Whether nothing is written yet. */
+  /** Whether nothing was written. */
   get isFresh(): boolean {
     return this.#isFresh
   }
-  /** Whether the run has ended with its first write: then nobody ever waited for it, and no claim on it is to be given back. */
+  /** Whether the run ended with its first write. It then has no claim to return. */
   get isOver(): boolean {
     return this.#isOver
   }
-  get opened(): Promise<Opened> {
+  get opened(): Promise<CommitResult> {
     return this.#opened.promise
   }
 
-  /** Who writes it, with what has come of the run. */
+  /** Sets the function that writes the run with its first entries. */
   by(write: () => unknown): void {
     this.#due = write
   }
-  /** Has it written in this turn of the loop, whatever the run waits for. */
+  /** Writes the run in this turn of the event loop, even if it waits. */
   soon(): void {
     setImmediate(() => void (this.#isFresh && this.#due()))
   }
 
-  /** Writes a run that has ended, with all of it; whether the store takes that. Throws what keeps the run from being stored. */
+  /** Writes a run that has already ended. Returns false if the store rejects the entries. Throws if the run cannot be stored. */
   async openOver(more: readonly StoreOp[]): Promise<boolean> {
     const { store, ops, queued, ctx } = this.#parts
     const isRun = (op: StoreOp) => op.op === 'put' && op.collection === RUNS && op.key === queued.id
@@ -74,7 +74,7 @@ export class InitialCommit {
     return true
   }
 
-  /** Writes the run, with more where the store takes that; whether it did. What keeps the run from being stored, `claim` throws. */
+  /** Writes the run and, if the store accepts them, further operations. Returns whether it did. `claim` throws if the run cannot be stored. */
   async open(more: readonly StoreOp[]): Promise<boolean> {
     const { store, queue, ops, queued, claim, ctx } = this.#parts
     this.#isFresh = false
@@ -88,18 +88,18 @@ export class InitialCommit {
         await store.batch(ops, {}, ctx)
       }
     }
-    // in this order: what the queue has and the store has not is forgotten soon, a run that the queue has not is found late
+    // in this order: the queue soon forgets an unknown run, but a run that only the store has is found late
     const [claimed, kept] = await Promise.allSettled([queue.put(queued, { claim }, ctx), keep()])
     this.#opened.resolve({ kept, claimed })
     return isWhole
   }
 
-  /** The claim on the run, once it is stored. Throws what it was not stored or taken with. */
+  /** The claim on the stored run. Throws if storing or claiming failed. */
   async claim(): Promise<RunClaim> {
     const { kept, claimed } = await this.#opened.promise
     if (kept.status === 'rejected') throw kept.reason
     if (claimed.status === 'rejected') throw claimed.reason
-    if (!claimed.value) throw new Error('somebody else has the run')
+    if (!claimed.value) throw new Error('another worker has claimed the run')
     return claimed.value
   }
 }

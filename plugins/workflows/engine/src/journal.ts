@@ -7,24 +7,24 @@ import { LOG } from './space.ts'
 export interface JournalParts {
   readonly store: Store
   readonly id: string
-  /** What proves that the run is this process's. */
+  /** Returns the fencing token that proves ownership of the run. */
   readonly fence: () => Promise<Fence>
-  /** Of a run that begins here, its first write. */
-  readonly opening: InitialCommit | undefined
+  /** The first write of a run that starts here. */
+  readonly initialCommit: InitialCommit | undefined
   readonly history: History
-  /** Told of entries once they are stored. */
+  /** Called with entries after they are stored. */
   readonly stored: (entries: readonly Entry[], first: number) => void
-  /** Another has the run, or the store has been gone for too long: nothing may be written any more. */
+  /** Called when another worker has the run or the store is unavailable for too long. */
   readonly lost: (error: unknown) => void
   readonly ctx: CallContext
 }
 
-/** The store may be away for so long, and is asked so often meanwhile. */
+/** How long writes are retried while the store is unavailable, and the delay between retries. */
 const [AWAY_MS, RETRY_MS] = [20_000, 250]
 
 /**
- * Writes a run's log: what is added in one turn of the loop, and while another write waits for the disk, goes in one batch. Entries count at once for this
- * process (`history`), and for all once `stored` answers.
+ * Writes the log of a run. Entries of one turn of the event loop, and those added during another write, form one batch. Entries
+ * apply at once in this process (`history`), and for all processes after `stored` resolves.
  */
 export class Journal {
   readonly #parts: JournalParts
@@ -33,7 +33,7 @@ export class Journal {
   #ops: StoreOp[] = []
   #next: Promise<void> | undefined
   #writing: Promise<void> = Promise.resolve()
-  /** Entries that are not stored yet and tell what has come of something. */
+  /** Number of unsaved entries that record a result. */
   #outcomes = 0
   #isDue = false
   #isOver = false
@@ -42,10 +42,10 @@ export class Journal {
   constructor(parts: JournalParts) {
     this.#parts = parts
     this.#length = parts.history.length
-    parts.opening?.by(() => this.stored().catch(() => {}))
+    parts.initialCommit?.by(() => this.stored().catch(() => {}))
   }
 
-  /** Entries that are stored. */
+  /** Number of stored entries. */
   get length(): number {
     return this.#length
   }
@@ -56,23 +56,23 @@ export class Journal {
     if (!BEGINNINGS.has(entry.t)) this.#outcomes += 1
   }
 
-  /** Something that is to be stored together with what was added. */
+  /** Adds an operation to the next batch. */
   with(op: StoreOp): void {
     this.#ops.push(op)
   }
 
-  /** The same with what ends the run. */
+  /** Adds the operation that ends the run. */
   end(op: StoreOp): void {
     this.with(op)
     this.#isOver = true
   }
 
-  /** Whether all that has come of something is stored. */
+  /** Whether all results are stored. */
   get isSettled(): boolean {
     return this.#outcomes === 0 && this.#ops.length === 0
   }
 
-  /** Stores what was added within this turn of the loop and the next; trouble with it is told to who waits for what follows. */
+  /** Stores the added entries in this turn of the event loop or the next. The next caller of `stored` gets an error. */
   soon(): void {
     if (this.#isDue) return
     this.#isDue = true
@@ -82,15 +82,15 @@ export class Journal {
     })
   }
 
-  /** Answers once all that was added is stored. Throws what the run was lost with. */
+  /** Resolves when all entries are stored. Throws the error with which the run was lost. */
   stored(): Promise<void> {
-    if (this.#entries.length === 0 && this.#ops.length === 0 && !this.#parts.opening?.isFresh) return this.#writing
+    if (this.#entries.length === 0 && this.#ops.length === 0 && !this.#parts.initialCommit?.isFresh) return this.#writing
     this.#next ??= this.#writing.then(() => this.#write())
     return this.#next
   }
 
   async #write(): Promise<void> {
-    // writes follow each other: what is not stored yet when one begins is its own
+    // writes do not overlap, so this write takes all pending entries
     const [entries, ops, outcomes] = [this.#entries, this.#ops, this.#outcomes]
     this.#writing = this.#next!
     ;[this.#entries, this.#ops, this.#next] = [[], [], undefined]
@@ -112,9 +112,10 @@ export class Journal {
   }
 
   async #put(ops: readonly StoreOp[]): Promise<void> {
-    const { store, opening, ctx } = this.#parts
-    const isStored = opening?.isFresh === true && (await (this.#isOver ? opening.openOver(ops) : opening.open(ops)))
-    if (opening?.isOver) return
+    const { store, initialCommit, ctx } = this.#parts
+    const isStored =
+      initialCommit?.isFresh === true && (await (this.#isOver ? initialCommit.openOver(ops) : initialCommit.open(ops)))
+    if (initialCommit?.isOver) return
     this.#fence ??= await this.#parts.fence()
     if (isStored) return
     const [fence, until] = [this.#fence, performance.now() + AWAY_MS]
@@ -129,5 +130,5 @@ export class Journal {
   }
 }
 
-/** What only tells that something begins: lost with its process, it has not begun. */
+/** Entries that only record a start. If they are lost, the step has not started. */
 const BEGINNINGS: ReadonlySet<Entry['t']> = new Set(['started', 'begun', 'forked'])

@@ -5,24 +5,24 @@ import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/cor
 import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
 import type { Checker } from './checker.ts'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
-import type { Found, Roots } from './workflow-files.ts'
+import type { WorkflowFile, Roots } from './workflow-files.ts'
 
-/** A file is found by its name, so that is what its workflow is called. */
+/** A workflow has the name of its file. */
 const nameOf = (source: string) => basename(source, extname(source))
 
-/** Whether what a file of code exports may be a definition. */
+/** Whether a default export can be a definition. */
 const isNamed = (value: unknown): value is WorkflowDefinition =>
   typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string'
 
 const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|m?[jt]s)$/.test(workflow)
 
-/** The definitions that files hold, for those that name them: nothing is said of what is wrong with them. */
+/** Unchecked definitions in files, for definitions that refer to them. */
 class FileDefinitions {
-  #byName: ReadonlyMap<string, Found> = new Map()
-  readonly #read = new WeakMap<Found, WorkflowDefinition>()
+  #byName: ReadonlyMap<string, WorkflowFile> = new Map()
+  readonly #read = new WeakMap<WorkflowFile, WorkflowDefinition>()
 
-  /** Takes all files as they are now; answers whether one is another than before. */
-  take(files: readonly Found[]): boolean {
+  /** Takes the current files and returns whether any has changed. */
+  take(files: readonly WorkflowFile[]): boolean {
     const former = this.#byName
     this.#byName = new Map(files.toReversed().map(found => [nameOf(found.source), found]))
     return former.size !== this.#byName.size || this.#byName.entries().some(([name, found]) => former.get(name) !== found)
@@ -38,8 +38,8 @@ class FileDefinitions {
   }
 }
 
-/** A workflow that there is, with what is wrong with it. */
-export interface Known {
+/** A workflow with its problems. */
+export interface LoadedWorkflow {
   readonly name: string
   readonly source: string
   readonly file?: string
@@ -53,22 +53,22 @@ export interface LibraryParts {
   readonly checker: Checker
 }
 
-/** The source of what is written for one run only. */
+/** The source of a definition in a request. */
 const CALLER = 'the caller'
-/** So many looks at definitions are remembered. */
+/** Maximum number of cached checks. */
 const KEPT = 500
 
-/** All workflows there are: those of plugins, and the files below the roots as they are now. */
+/** All workflows: those of plugins, and the current files below the roots. */
 export class Library {
   readonly #parts: LibraryParts
-  /** What was found of a text or a definition, while nothing it may name has changed. */
-  readonly #looked = new Map<string, Known>()
-  /** The same by the very object, so that a known workflow is found at no cost. */
-  #same = new WeakMap<object, Known>()
+  /** Results of checks, valid until a name changes that definitions can use. */
+  readonly #looked = new Map<string, LoadedWorkflow>()
+  /** The same by object identity, which costs nothing to look up. */
+  #same = new WeakMap<object, LoadedWorkflow>()
   #version = ''
-  /** Names of files, and how often they have changed; nobody has looked for them yet. */
+  /** Names of files; undefined before the first look. */
   #files: ReadonlyMap<string, unknown> | undefined
-  /** What definitions are held against that name others. */
+  /** Definitions in files that other definitions can refer to. */
   readonly #others = new FileDefinitions()
   #reading: Promise<unknown> = Promise.resolve()
   #turn = 0
@@ -77,8 +77,8 @@ export class Library {
     this.#parts = parts
   }
 
-  /** Those that can be told by name; of two with one name the file wins, of two files the first. */
-  async all(): Promise<readonly Known[]> {
+  /** All workflows by name. A file wins over a plugin, and the first file over later files. */
+  async all(): Promise<readonly LoadedWorkflow[]> {
     await this.look()
     const files = await this.#read()
     const own = files.map(found => this.#ofFile(found))
@@ -87,17 +87,17 @@ export class Library {
     return [...own, ...given].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** One by its name or its path. Throws WORKFLOW_UNKNOWN, INVALID_VALUE. */
-  async find(workflow: string): Promise<Known> {
+  /** Finds a workflow by name or path. Throws WORKFLOW_UNKNOWN, INVALID_VALUE. */
+  async find(workflow: string): Promise<LoadedWorkflow> {
     await this.look()
     const known = await this.#named(workflow)
     if (known.problems.length === 0) return known
-    // what it names may be fixed by now
+    // a workflow that it refers to can be fixed by now
     await this.#read()
     return this.#named(workflow)
   }
 
-  async #named(workflow: string): Promise<Known> {
+  async #named(workflow: string): Promise<LoadedWorkflow> {
     if (isPath(workflow)) return this.#ofFile(await this.#parts.roots.file(workflow))
     const file = await this.#parts.roots.named(workflow)
     if (file) return this.#ofFile(file)
@@ -109,22 +109,22 @@ export class Library {
     )
   }
 
-  /** The same, and it can run. Throws WORKFLOW_INVALID besides. */
-  async ready(workflow: string): Promise<Known> {
+  /** Finds a workflow that has no problems. Throws WORKFLOW_INVALID besides. */
+  async ready(workflow: string): Promise<LoadedWorkflow> {
     const known = await this.find(workflow)
     if (known.problems.length > 0) throw workflowInvalid(known.name, known.problems)
     return known
   }
 
-  /** Whether a plugin or a file has this name, as far as was looked. */
+  /** Whether a plugin or a file that was read has this name. */
   isNamed(workflow: string): boolean {
     return (
       this.#parts.slot.has(workflow) || this.#looked.values().some(({ name, source }) => name === workflow && source !== CALLER)
     )
   }
 
-  /** One that was written for this run only. Throws WORKFLOW_INVALID. */
-  async made(definition: WorkflowDefinition): Promise<Known> {
+  /** A definition in a request. Throws WORKFLOW_INVALID. */
+  async made(definition: WorkflowDefinition): Promise<LoadedWorkflow> {
     await this.look()
     const look = () => this.#ofDefinition(definition.name, CALLER, definition)
     if (look().problems.length > 0) await this.#read()
@@ -133,7 +133,7 @@ export class Library {
     return known
   }
 
-  /** Looks which files there are: what definitions name is held against them until the next look. */
+  /** Reads the list of files. Definitions are checked against it until the next call. */
   async look(): Promise<void> {
     const files = await this.#parts.roots.names()
     if (files !== this.#files) {
@@ -144,26 +144,26 @@ export class Library {
     await this.#reading
   }
 
-  async #read(): Promise<readonly Found[]> {
+  async #read(): Promise<readonly WorkflowFile[]> {
     const files = await this.#parts.roots.files()
     if (this.#others.take(files)) this.#turn += 1
     return files
   }
 
-  /** Whether a name can be run; as long as nobody has looked for files, any may be one. */
+  /** Whether a workflow of this name exists. Returns true before the first look at files. */
   isThere(workflow: string): boolean {
     return this.#parts.slot.has(workflow) || (this.#files?.has(workflow) ?? true)
   }
-  /** The names that can be run, as far as was looked. */
+  /** The names of all workflows that were found. */
   names(): string[] {
     return [...new Set([...(this.#files?.keys() ?? []), ...this.#parts.slot.names()])]
   }
-  /** A workflow, as it was when files were read last. */
+  /** A workflow as it was when the files were last read. */
   definitionOf(workflow: string): WorkflowDefinition | undefined {
     return this.#others.get(workflow) ?? this.#parts.slot.get(workflow)
   }
 
-  #ofFile(found: Found): Known {
+  #ofFile(found: WorkflowFile): LoadedWorkflow {
     const { source, file, text, code } = found
     if (code) return this.#again(found, () => ({ ...this.#ofCode(source, code), file }))
     return this.#again(found, () =>
@@ -174,35 +174,35 @@ export class Library {
     )
   }
 
-  #ofCode(source: string, code: NonNullable<Found['code']>): Known {
+  #ofCode(source: string, code: NonNullable<WorkflowFile['code']>): LoadedWorkflow {
     const name = nameOf(source)
-    const what = 'failure' in code ? `cannot be imported: ${code.failure}` : 'exports no workflow as its default'
+    const what = 'failure' in code ? `cannot be imported: ${code.failure}` : 'has no workflow as its default export'
     if (!('definition' in code) || !isNamed(code.definition)) {
       const problems = [{ message: what, path: '', hint: 'export default { name, nodes } satisfies WorkflowDefinition' }]
       return { name, source, definition: { name, nodes: {} }, problems }
     }
     const known = this.#ofDefinition(name, source, code.definition)
     if (code.definition.name === name) return known
-    const problem = { message: `must be "${name}", as its file is called`, path: 'name', hint: 'call both the same' }
+    const problem = { message: `must be "${name}", the name of its file`, path: 'name', hint: 'Rename the workflow or the file' }
     return { ...known, problems: [problem, ...known.problems] }
   }
 
-  /** As it was when it was first looked at. */
-  #ofSlot([name, definition]: readonly [string, WorkflowDefinition]): Known {
+  /** The workflow as it was at the first look. */
+  #ofSlot([name, definition]: readonly [string, WorkflowDefinition]): LoadedWorkflow {
     const look = () => this.#ofDefinition(name, this.#parts.slot.owner?.(name) ?? 'a plugin', definition)
     const known = this.#again(definition, look)
     return known.name === name ? known : look()
   }
 
-  #again(given: object, look: () => Known): Known {
+  #again(given: object, look: () => LoadedWorkflow): LoadedWorkflow {
     this.#forget()
     const known = this.#same.get(given) ?? look()
     this.#same.set(given, known)
     return known
   }
 
-  /** A copy: what callers and plugins give may change under us. */
-  #ofDefinition(name: string, source: string, given: WorkflowDefinition): Known {
+  /** Checks a copy, because the caller or plugin can change its object later. */
+  #ofDefinition(name: string, source: string, given: WorkflowDefinition): LoadedWorkflow {
     const text = JSON.stringify(given)
     return this.#once(`${source}\n${text}`, () => {
       const definition = JSON.parse(text) as WorkflowDefinition
@@ -210,7 +210,7 @@ export class Library {
     })
   }
 
-  #once(key: string, look: () => Known): Known {
+  #once(key: string, look: () => LoadedWorkflow): LoadedWorkflow {
     this.#forget()
     if (this.#looked.size > KEPT) this.#looked.clear()
     const known = this.#looked.get(key) ?? look()
@@ -218,7 +218,7 @@ export class Library {
     return known
   }
 
-  /** What definitions may name comes and goes. */
+  /** Clears the cache when a name has changed that definitions can use. */
   #forget(): void {
     const version = `${this.#parts.checker.version()}/${this.#turn}`
     if (version === this.#version) return
@@ -228,7 +228,7 @@ export class Library {
   }
 }
 
-export const infoOf = ({ name, source, file, definition, problems }: Known): WorkflowInfo => ({
+export const infoOf = ({ name, source, file, definition, problems }: LoadedWorkflow): WorkflowInfo => ({
   name,
   ...(definition.description === undefined ? {} : { description: definition.description }),
   ...(definition.version === undefined ? {} : { version: definition.version }),
@@ -240,7 +240,7 @@ export const infoOf = ({ name, source, file, definition, problems }: Known): Wor
 
 const digests = new WeakMap<WorkflowDefinition, string>()
 
-/** What a definition is known by: two that are equal are stored once. */
+/** The digest of a definition. Equal definitions are stored once. */
 export function digestOf(definition: WorkflowDefinition): string {
   const there = digests.get(definition)
   if (there !== undefined) return there

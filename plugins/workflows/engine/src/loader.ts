@@ -12,7 +12,7 @@ import type { SecretSource } from './settings.ts'
 import { DEFINITIONS, INBOX, LOG, type ChangeNotice, RUNS, type RunRecord, type StoredDefinition } from './space.ts'
 import { checkInput, checkResult, withDefaults } from './values.ts'
 
-/** A run, read from the store. */
+/** A run that was loaded from the store. */
 export interface Loaded {
   readonly id: string
   readonly record: RunRecord
@@ -21,9 +21,9 @@ export interface Loaded {
   readonly graph: CompiledGraph
   readonly hasUndo: boolean
   readonly secrets: Readonly<Record<string, string>>
-  readonly masks: Redaction
+  readonly redaction: Redaction
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
-  /** The result with defaults filled in. Throws what is wrong with it. */
+  /** Returns the result with its defaults. Throws if it does not match its schema. */
   readonly checkResult: (result: Json) => Promise<Json>
 }
 
@@ -33,7 +33,7 @@ export interface LoaderParts {
   readonly secrets: Readonly<Record<string, SecretSource>>
 }
 
-/** A definition, ready to run. */
+/** A compiled definition. */
 interface Ready {
   readonly definition: WorkflowDefinition
   readonly graph: CompiledGraph
@@ -44,10 +44,10 @@ interface Within extends Ready {
 }
 
 const [PAGE, NEWS] = [10_000, 200]
-/** So many definitions are kept ready. */
+/** Maximum number of compiled definitions in memory. */
 const KEPT = 200
 
-/** Reads runs from the store. */
+/** Loads runs from the store. */
 export class Loader {
   readonly #parts: LoaderParts
   readonly #ready = new Map<string, Ready>()
@@ -61,7 +61,7 @@ export class Loader {
     return (await this.#parts.store.get(RUNS, id, ctx))?.value as unknown as RunRecord | undefined
   }
 
-  /** The log of a run from one entry on. */
+  /** The log of a run, starting with an entry. */
   async entries(id: string, from: number, ctx: CallContext): Promise<readonly LogEntry<Entry>[]> {
     const all: LogEntry<Entry>[] = []
     for (;;) {
@@ -75,7 +75,7 @@ export class Loader {
     return historyOf((await this.entries(id, 1, ctx)).map(({ value }) => value))
   }
 
-  /** What has come for a run and is not taken yet. */
+  /** Notices for a run that it has not taken. */
   async news(id: string, ctx: CallContext): Promise<readonly Letter[]> {
     const all: Letter[] = []
     for (let cursor: string | undefined; ; ) {
@@ -87,7 +87,7 @@ export class Loader {
     }
   }
 
-  /** All that working on a run needs. Throws INVALID_VALUE where a secret is missing. */
+  /** Loads everything that an executor needs. Throws INVALID_VALUE if a secret is missing. */
   async ready(id: string, record: RunRecord, history: History, ctx: CallContext): Promise<Loaded> {
     const entries = Object.entries(record.definitions).map(
       async ([name, digest]) => [name, await this.#within(digest, ctx)] as const
@@ -102,13 +102,13 @@ export class Loader {
       graph,
       hasUndo: [...inner.values()].some(one => one.hasUndo),
       secrets,
-      masks: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
+      redaction: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
       checkResult: result => checkResult(definition, result),
       within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, id, record),
     }
   }
 
-  /** The secrets a definition names. Throws INVALID_VALUE for those that are not there. */
+  /** The secrets that a definition uses. Throws INVALID_VALUE for missing ones. */
   async secretsOf({ name, secrets = [] }: WorkflowDefinition): Promise<Readonly<Record<string, string>>> {
     if (secrets.length === 0) return {}
     const entries = await Promise.all(secrets.map(async one => [one, await valueOf(this.#parts.secrets[one])] as const))
@@ -122,7 +122,7 @@ export class Loader {
     return { ...ready, secrets: await this.secretsOf(ready.definition) }
   }
 
-  /** A definition that a run began with. Throws DEFINITION_GONE. */
+  /** A definition of a stored run. Throws DEFINITION_GONE. */
   async definition(digest: string, ctx: CallContext): Promise<WorkflowDefinition> {
     return (await this.#definition(digest, ctx)).definition
   }
@@ -136,7 +136,7 @@ export class Loader {
     return this.know(digest, (found.value as unknown as StoredDefinition).definition)
   }
 
-  /** Has a definition ready. */
+  /** Compiles a definition and caches it. */
   know(digest: string, definition: WorkflowDefinition): Ready {
     this.#forget()
     const made = this.#ready.get(digest) ?? readyOf(this.#parts.types, definition)
@@ -145,7 +145,7 @@ export class Loader {
     return made
   }
 
-  /** Types of nodes come and go. */
+  /** Clears the cache when the node types have changed. */
   #forget(): void {
     const { version } = this.#parts.types
     if (version === this.#version) return
@@ -169,7 +169,7 @@ async function innerOf(
   { createdAt }: RunRecord
 ): Promise<Inner> {
   const found = inner.get(workflow)
-  if (!found) throw invalid('workflow', `"${workflow}" was not part of the run when it began`)
+  if (!found) throw invalid('workflow', `"${workflow}" was not part of the run when it started`)
   const { definition, graph, secrets } = found
   const given = structuredClone(input)
   await checkInput(definition, given)

@@ -2,7 +2,7 @@ import type { Log, CallContext } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
-import { groupOf } from './starting.ts'
+import { groupOf } from './run-starter.ts'
 
 export interface MaintenanceParts {
   readonly store: Store
@@ -15,13 +15,13 @@ export interface MaintenanceParts {
 
 const [EVERY_MS, SOON_MS] = [10 * 60_000, 30_000]
 const [PAGE, MOST] = [200, 5_000]
-/** How long idempotency keys are kept; and for how long a definition may be in use after it was written last, whatever runs it. */
+/** How long idempotency keys are kept, and how long a definition can be in use after its last write. */
 const KEY_MS = TOUCH_MS
-/** A run that nobody has written for so long may have been lost by its queue: it is put in again. */
+/** The queue can have lost a run without a write for this time, so the run is queued again. */
 const QUIET_MS = 5 * 60_000
 const LEASE = 'workflows.maintenance'
 
-/** Deletes what is over, and looks that no run is forgotten: one worker of all does, now and then. */
+/** Deletes expired data and queues forgotten runs again. Only one worker does it at a time. */
 export class Maintenance {
   readonly #parts: MaintenanceParts
   #timer: NodeJS.Timeout | undefined
@@ -32,9 +32,7 @@ export class Maintenance {
 
   begin(): void {
     this.#timer = setTimeout(() => void this.#round(), SOON_MS).unref()
-    void this.deliver().catch((err: unknown) =>
-      this.#parts.log.debug({ err }, 'what lies in the inbox of runs was not looked through')
-    )
+    void this.deliver().catch((err: unknown) => this.#parts.log.debug({ err }, 'failed to deliver the notices in run inboxes'))
   }
   end(): void {
     clearTimeout(this.#timer)
@@ -47,12 +45,12 @@ export class Maintenance {
       const { lease, fence } = await store.acquire(LEASE, { holder, ttlMs: EVERY_MS / 2, waitMs: 0 }, lasting)
       await this.run().finally(() => store.release({ lease, fence }, lasting))
     } catch (err) {
-      if (!lasting.signal.aborted) log.debug({ err }, 'workflow runs were not looked through')
+      if (!lasting.signal.aborted) log.debug({ err }, 'failed to run the maintenance of workflow runs')
     }
     if (!lasting.signal.aborted) this.#timer = setTimeout(() => void this.#round(), EVERY_MS).unref()
   }
 
-  /** One round. */
+  /** Runs the maintenance once. */
   async run(): Promise<void> {
     const { retentionMs, maxAgeMs } = this.#parts
     const over = Date.now() - retentionMs
@@ -61,7 +59,7 @@ export class Maintenance {
     await this.#delete(KEYS, { index: 'by_time', to: Date.now() - KEY_MS }, async key => [
       { op: 'delete', collection: KEYS, key },
     ])
-    // a run may begin a day after the touch, take its time, be kept, and be retried then
+    // a run can start a day after the last write, take its time, be kept, and be retried then
     const unused = over - maxAgeMs - 2 * TOUCH_MS
     await this.#delete(DEFINITIONS, { index: 'by_time', to: unused }, async key => [
       { op: 'delete', collection: DEFINITIONS, key },
@@ -86,14 +84,14 @@ export class Maintenance {
     }
   }
 
-  /** A run, its log, and what came for it too late. */
+  /** Operations that delete a run, its log and its late notices. */
   async #opsOfRun(id: string): Promise<StoreOp[]> {
     const { records } = await this.#parts.store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, this.#parts.lasting)
     const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
     return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
   }
 
-  /** Who said something to a run may have ended before the queue knew. */
+  /** Wakes runs with notices, because the sender can have crashed before it woke the run. */
   async deliver(): Promise<void> {
     const { store, queue, lasting } = this.#parts
     const ids = new Set<string>()
@@ -106,7 +104,7 @@ export class Maintenance {
     for (const id of ids) await queue.wake(id, lasting)
   }
 
-  /** Its process may have ended before the queue had it. A run that is worked on, or waits, is only looked at once more. */
+  /** Queues runs again whose process crashed before it queued them. A run in progress or waiting is only checked once more. */
   async #requeue(): Promise<void> {
     const { store, queue, lasting } = this.#parts
     const quiet = { index: 'by_status', equals: ['running'], to: Date.now() - QUIET_MS, limit: PAGE }
@@ -123,5 +121,5 @@ export class Maintenance {
   }
 }
 
-/** Of one batch. */
+/** Maximum number of operations in a batch. */
 const MOST_OPS = 9_000

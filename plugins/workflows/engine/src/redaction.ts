@@ -1,13 +1,13 @@
 import type { Json } from '@svc/core/contracts'
 
 const HIDDEN = '***'
-/** Shorter values would hide words that are no secrets. */
+/** Redacting shorter values would hide ordinary words. */
 const SHORTEST = 4
 
-/** Takes the values of secrets out of what is stored or told. */
+/** Removes the values of secrets from stored and reported data. */
 export class Redaction {
   readonly #values: readonly string[]
-  /** What `secrets` is where it is told. */
+  /** The value of `secrets` in reported data. */
   readonly shown: Readonly<Record<string, string>>
 
   constructor(secrets: Readonly<Record<string, string>>) {
@@ -35,10 +35,10 @@ export class Redaction {
 
 const inJson = (text: string) => JSON.stringify(text).slice(1, -1)
 
-/** As it is, and as it stands in JSON, and in JSON within JSON: a key of several lines has others there. */
+/** The value itself, its JSON form, and its form in JSON within JSON. They differ for values with line breaks or quotes. */
 const forms = (value: string): string[] => [value, inJson(value), inJson(inJson(value))]
 
-/** Bytes of JSON that a value has, at least; stops to count beyond `limit`. */
+/** The minimum size of a value in bytes of JSON. Counting stops beyond `limit`. */
 export function sizeUpTo(value: Json | undefined, limit: number): number {
   if (typeof value === 'string') return value.length + 2
   if (typeof value !== 'object' || value === null) return 4

@@ -7,7 +7,7 @@ import { waitingIn } from './history.ts'
 import { answerKey, cancelKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
-import type { Reading } from './reading.ts'
+import type { RunReader } from './run-reader.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
 import type { Worker } from './worker.ts'
 
@@ -16,19 +16,19 @@ export interface RunActionsParts {
   readonly queue: RunQueue
   readonly peers: Peers | undefined
   readonly loader: Loader
-  readonly reading: Reading
+  readonly reading: RunReader
   readonly worker: Worker
 }
 
-/** What workers tell each other: a run has news. */
+/** The topic of messages between workers: a run has a new notice. */
 export const NEWS = 'workflows.news'
 const CANCEL_MS = 10_000
 const MOST_EVENTS = 1_000
 const TURN_DIGITS = 12
-/** Bytes of JSON that an answer or an event may have. */
+/** Maximum size of an answer or event, in bytes of JSON. */
 const LARGEST = 1_048_576
 
-/** What is said to a run: it is put into its inbox, and whoever works on the run takes it from there. */
+/** Sends notices to runs. A notice goes to the inbox of the run, and the worker that executes the run takes it from there. */
 export class RunActions {
   readonly #parts: RunActionsParts
   #turn = 0
@@ -56,12 +56,12 @@ export class RunActions {
     await checkAnswer(asked.ask!, value)
     const news: ChangeNotice = { kind: 'answer', step, value, at: Date.now(), by: ctx.principal.id }
     const isLate = (await this.#put(answerKey(id, step), news, ctx)) || (await this.#isAnswered(id, asked, value, ctx))
-    // who answered before may have ended before he told of it
-    await this.#tell(id, ctx)
-    if (isLate) throw invalid('step', 'has been answered, or its time has run out', { value: step })
+    // an earlier caller can have crashed before it woke the run
+    await this.#notify(id, ctx)
+    if (isLate) throw invalid('step', 'is already answered, or its time is over', { value: step })
   }
 
-  /** An answer leaves the inbox with the entry that tells it: so the log knows of one that was taken before this one was put. */
+  /** An answer leaves the inbox together with its log entry. So the log shows an answer that was taken before this one was stored. */
   async #isAnswered(id: string, { step, since }: Waiting, value: Json, ctx: CallContext): Promise<boolean> {
     const past = (await this.#parts.loader.history(id, ctx)).steps.get(step)
     if (past?.last.t === 'asleep' && past.last.at === since) return false
@@ -75,12 +75,12 @@ export class RunActions {
     const record = await this.#parts.reading.record(id, ctx)
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
     const { events } = await this.#parts.loader.history(id, ctx)
-    if (events.length >= MOST_EVENTS) throw invalid('name', `${MOST_EVENTS} events are waiting that nobody takes`)
+    if (events.length >= MOST_EVENTS) throw invalid('name', `is not accepted: ${MOST_EVENTS} events already wait to be consumed`)
     const at = Date.now()
-    // keys are the order in which they are taken
+    // events are taken in the order of their keys
     const turn = `${at.toString(36)}-${String(this.#turn++).padStart(TURN_DIGITS, '0')}`
     await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, ctx)
-    await this.#tell(id, ctx)
+    await this.#notify(id, ctx)
   }
 
   async cancel(id: string, ctx: CallContext): Promise<Run> {
@@ -89,12 +89,12 @@ export class RunActions {
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
     const news: ChangeNotice = { kind: 'cancel', at: Date.now(), by: ctx.principal.id }
     await this.#put(cancelKey(id), news, ctx)
-    // without its group: that ends it, and does not wait for a place
-    await this.#tell(id, ctx, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, ctx))
+    // without its group, so that the cancellation does not wait for a free slot
+    await this.#notify(id, ctx, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, ctx))
     return reading.settled(id, CANCEL_MS, ctx)
   }
 
-  /** Whether something lies there already. */
+  /** Puts a notice into the inbox. Returns whether the key already exists. */
   async #put(key: string, news: ChangeNotice, ctx: CallContext): Promise<boolean> {
     try {
       await this.#parts.store.batch(
@@ -109,12 +109,16 @@ export class RunActions {
     }
   }
 
-  /** Whoever works on it hears of it now; if nobody does, somebody soon will. What is lost here is found when the claim is kept. */
-  async #tell(id: string, ctx: CallContext, wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, ctx)): Promise<void> {
+  /** Notifies the worker that executes the run, or wakes the run. A lost message does no harm: each renewal of a claim also reads the inbox. */
+  async #notify(
+    id: string,
+    ctx: CallContext,
+    wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, ctx)
+  ): Promise<void> {
     const { worker, peers } = this.#parts
     if (await worker.news(id)) return
     await wake()
-    // it only makes haste: news is found with the next keeping of the claim, too
+    // the message only saves time: the next renewal of the claim finds the notice, too
     await peers?.broadcast(NEWS, { run: id }, ctx).catch(() => {})
   }
 }
@@ -123,11 +127,11 @@ function checkSize(field: string, value: Json): void {
   if (sizeUpTo(value, LARGEST) > LARGEST) throw invalid(field, `must be at most ${LARGEST} bytes of JSON`)
 }
 
-/** An approval may be answered in the words that its branches have, too. */
+/** The names of the branches are valid answers to an approval. */
 const valueOf = ({ kind }: Question, given: Json): Json =>
   kind === 'approval' && (given === 'approved' || given === 'rejected') ? given === 'approved' : given
 
-/** Throws INVALID_VALUE where it is no answer to the question. */
+/** Throws INVALID_VALUE if the value is not a valid answer. */
 async function checkAnswer({ kind, choices = [], schema }: Question, value: Json): Promise<void> {
   if (kind === 'approval' && typeof value !== 'boolean')
     throw invalid('value', 'must be true or false, or "approved" or "rejected"')

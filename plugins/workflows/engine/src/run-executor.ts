@@ -13,13 +13,13 @@ import type { Loaded } from './loader.ts'
 import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
 import { doStep } from './step.ts'
 
-export interface DriveParts {
+export interface RunExecutorParts {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
-  /** What proves that the run is this process's. */
+  /** Returns the fencing token that proves ownership of the run. */
   readonly fence: () => Promise<Fence>
-  /** Of a run that begins here, its first write. */
-  readonly opening: InitialCommit | undefined
+  /** The first write of a run that starts here. */
+  readonly initialCommit: InitialCommit | undefined
   readonly loaded: Loaded
   readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
   readonly letters: () => Promise<readonly Letter[]>
@@ -29,34 +29,34 @@ export interface DriveParts {
   readonly ctx: CallContext
 }
 
-/** How a run was left: it has ended, waits, or goes on elsewhere; or there was nothing to do, since it is over or deleted. */
-export type Left =
+/** How the executor left a run. `over` and `gone`: the run had already ended or was deleted. */
+export type RunOutcome =
   | { readonly how: 'ended'; readonly record: RunRecord }
   | { readonly how: 'asleep'; readonly due: number }
   | { readonly how: 'lost' | 'stopped' | 'over' | 'gone' }
 
-/** Waits shorter than this are waited for here. */
+/** Shorter waits keep the run in this process. */
 const SHORT_WAIT_MS = 3_000
 const LONGEST_MS = 2 ** 31 - 1
 
-/** One run, as long as this process works on it. */
+/** Executes a run in this process. */
 export class RunExecutor {
-  readonly #parts: DriveParts
+  readonly #parts: RunExecutorParts
   readonly #execution: Execution
   readonly #journal: Journal
   readonly #inbox: Inbox
-  /** Aborts what runs; with the reason that the run fails with. */
+  /** Aborts the nodes. The reason is the error of the run. */
   readonly #ending = new AbortController()
-  /** Aborts what undoes: the process ends, or the run is another's. */
+  /** Aborts compensations when the process exits or the run is lost. */
   readonly #leaving = new AbortController()
   #lost: unknown
   #asleep = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: DriveParts) {
+  constructor(parts: RunExecutorParts) {
     this.#parts = parts
     const { store, types, loaded, limits } = parts
-    const { id, record, history, masks, hasUndo } = loaded
+    const { id, record, history, redaction, hasUndo } = loaded
     const ctx: CallContext = {
       signal: this.#ending.signal,
       principal: { id: record.owner, scopes: record.scopes },
@@ -68,7 +68,7 @@ export class RunExecutor {
       store,
       id,
       fence: parts.fence,
-      opening: parts.opening,
+      initialCommit: parts.initialCommit,
       history,
       stored: parts.stored,
       lost: error => this.lose(error),
@@ -82,7 +82,7 @@ export class RunExecutor {
       history,
       journal: this.#journal,
       limits,
-      masks,
+      redaction,
       hasUndo,
       within: loaded.within,
       walkGraph: frame => walkGraph(this.#execution, frame),
@@ -101,8 +101,8 @@ export class RunExecutor {
     })
   }
 
-  /** Works on the run until it ends, waits for long, or is another's. */
-  async run(): Promise<Left> {
+  /** Executes the run until it ends, sleeps, or is lost. */
+  async run(): Promise<RunOutcome> {
     this.#setTimer()
     try {
       return await this.#execution.work(() => this.#whole())
@@ -111,12 +111,12 @@ export class RunExecutor {
     } finally {
       clearTimeout(this.#timer)
       this.#execution.calls.close()
-      // news that comes now is for whoever has the run next
+      // notices that come from now on are for the next worker
       this.#execution.stop()
     }
   }
 
-  /** News has come; false where it is not taken any more. */
+  /** Takes notices. Returns false if the run has stopped. */
   take(letters: readonly Letter[]): boolean {
     if (this.#execution.isStopped) return false
     this.#inbox.take(letters)
@@ -126,27 +126,30 @@ export class RunExecutor {
     return !this.#execution.isStopped
   }
 
-  /** Begins nothing more: what runs ends first. */
+  /** Starts no further step. Running nodes finish. */
   stop(): void {
     this.#execution.stop()
   }
 
-  /** What runs is given up: it is run again where it may be. */
+  /** Aborts running nodes. Repeatable nodes run again later. */
   abandon(): void {
     this.#execution.stop()
     this.#ending.abort(new Stopped('the process ends'))
     this.#leaving.abort(new Stopped('the process ends'))
   }
 
-  /** Another has it, or what it does cannot be stored. */
+  /** Stops a run that another worker owns or that cannot be stored. */
   lose(error: unknown): void {
     if (this.#lost !== undefined) return
     this.#lost = error
-    this.#parts.log.warn({ run: this.#execution.id, ...toPublicError(error) }, 'a run is left: what it does cannot be stored')
+    this.#parts.log.warn(
+      { run: this.#execution.id, ...toPublicError(error) },
+      'a workflow run stops here: its log cannot be stored'
+    )
     this.abandon()
   }
 
-  async #whole(): Promise<Left> {
+  async #whole(): Promise<RunOutcome> {
     const { history } = this.#parts.loaded
     this.#journal.add({ t: history.length === 0 ? 'started' : 'resumed', at: Date.now() })
     if (history.undoing) return this.#undone(history.undoing)
@@ -169,7 +172,7 @@ export class RunExecutor {
     return newFrame({ path: '', graph, vars, ledger: new Ledger(definition.budget), signal, isPast })
   }
 
-  async #undone(error: PublicError): Promise<Left> {
+  async #undone(error: PublicError): Promise<RunOutcome> {
     const { history, hasUndo } = this.#parts.loaded
     if (history.undoing) await walkGraph(this.#execution, this.#root(true)).catch(() => {})
     if (!hasUndo || this.#execution.undoable.length === 0) return this.#end({ status: 'failed', error })
@@ -179,7 +182,7 @@ export class RunExecutor {
     return this.#end({ status: 'failed', error: notUndone(error, left) })
   }
 
-  async #end(how: Pick<RunRecord, 'status' | 'result' | 'error'>): Promise<Left> {
+  async #end(how: Pick<RunRecord, 'status' | 'result' | 'error'>): Promise<RunOutcome> {
     const record = this.#endedRecord(how)
     this.#journal.add({ t: 'over', at: record.updatedAt, ...how })
     this.#journal.end(this.#put(record))
@@ -205,9 +208,7 @@ export class RunExecutor {
     return { op: 'put', collection: RUNS, key: this.#execution.id, value: record as unknown as Json }
   }
 
-  // -- how it is left
-
-  /** All that goes on waits: for long, or somebody wakes it soon. */
+  /** Puts the run to sleep when all its steps wait, unless the next wait is short. */
   #fallAsleep(): void {
     const next = this.#execution.waits.nextAt
     if (next !== undefined && next - Date.now() < SHORT_WAIT_MS) return
@@ -215,7 +216,7 @@ export class RunExecutor {
     this.#execution.stop()
   }
 
-  async #stopped(error: unknown): Promise<Left> {
+  async #stopped(error: unknown): Promise<RunOutcome> {
     try {
       if (this.#lost === undefined && error instanceof Stopped) return await this.#left()
     } catch (thrown) {
@@ -225,7 +226,7 @@ export class RunExecutor {
     return REFUSED.has(codeOf(this.#lost)) ? await this.#refused(this.#lost) : { how: 'lost' }
   }
 
-  async #left(): Promise<Left> {
+  async #left(): Promise<RunOutcome> {
     if (!this.#asleep) {
       await this.#journal.stored()
       return { how: 'stopped' }
@@ -237,8 +238,8 @@ export class RunExecutor {
     return { how: 'asleep', due }
   }
 
-  /** The store will never take what the run wants to keep: then it has failed with that, past all that it did since. */
-  async #refused(reason: unknown): Promise<Left> {
+  /** Fails a run whose data the store rejects permanently. */
+  async #refused(reason: unknown): Promise<RunOutcome> {
     const { store, fence, ctx } = this.#parts
     const error = notUndone(
       toPublicError(reason),
@@ -251,8 +252,6 @@ export class RunExecutor {
     return { how: 'ended', record }
   }
 
-  // -- ends
-
   #setTimer(): void {
     const { limits, loaded } = this.#parts
     const left = limits.runTimeoutMs - workedMs(loaded.history)
@@ -261,7 +260,7 @@ export class RunExecutor {
     if (old) this.#fail(old)
   }
 
-  /** Aborts what runs, and has the run fail with this. */
+  /** Aborts running nodes and fails the run with this error. */
   #fail(error: Error): void {
     this.#ending.abort(error)
   }
@@ -270,7 +269,7 @@ export class RunExecutor {
 const notUndone = (error: PublicError, steps: readonly string[]): PublicError =>
   steps.length === 0 ? error : { ...error, details: { ...error.details, not_undone: steps } }
 
-/** Undoes what a failed run has done, the last first. What cannot be undone is logged, and the next is undone all the same. */
+/** Runs the compensations of a failed run, the latest step first. Returns the steps whose compensation failed. */
 async function undo(run: Execution, error: PublicError, signal: AbortSignal): Promise<readonly string[]> {
   const failed: string[] = []
   const orderOf = (step: string) => run.history.steps.get(step)?.order ?? 0
@@ -288,7 +287,7 @@ async function undo(run: Execution, error: PublicError, signal: AbortSignal): Pr
   return failed
 }
 
-/** Walks a graph to its end; what the log has is done already. Throws StepFailed. */
+/** Walks a graph to its end. Steps in the log are not run again. Throws StepFailed. */
 async function walkGraph(run: Execution, frame: Frame): Promise<Json> {
   const { graph, scope, path } = frame
   const visits = new Map<string, number>()

@@ -2,24 +2,24 @@ import type { MetricFamily, RunStatus, Sample } from '@svc/core/contracts'
 import type { Entry, History } from './history.ts'
 import type { RunRecord } from './space.ts'
 
-/** What this worker has done, as metrics. */
-export interface Counts {
+/** Metrics of the runs of this worker. */
+export interface RunMetrics {
   stored(entries: readonly Entry[], history: History): void
   ended(record: RunRecord): void
-  /** `waiting`: of all workers; undefined where the store could not be asked. */
+  /** `waiting` counts the runs of all workers. It is undefined while the store is unavailable. */
   families(waiting: number | undefined): MetricFamily[]
 }
 
-export interface CountsParts {
-  /** Whether a workflow has a name that somebody gave it for good: callers invent others. */
+export interface RunMetricsParts {
+  /** Whether a plugin or a file defines this workflow. Callers can invent other names. */
   readonly isNamed: (workflow: string) => boolean
-  /** Runs that are worked on here. */
+  /** Number of runs that this worker executes. */
   readonly active: () => number
 }
 
-/** So many workflows are told apart. */
+/** Maximum number of workflow labels. Runs of other workflows count as `other`. */
 const NAMES = 200
-/** Bounds of the buckets, in seconds. */
+/** Upper bounds of the histogram buckets, in seconds. */
 const BOUNDS = [0.01, 0.1, 0.5, 1, 5, 30, 120, 600] as const
 
 type Ended = 'completed' | 'failed' | 'cancelled'
@@ -27,11 +27,11 @@ interface Steps {
   readonly type: string
   readonly counts: Record<Ended, number>
   seconds: number
-  /** Each alone; as metrics they are summed up. */
+  /** RunMetrics of single buckets. The metrics report cumulative counts. */
   readonly buckets: number[]
 }
 
-export function createCounts({ isNamed, active }: CountsParts): Counts {
+export function createRunMetrics({ isNamed, active }: RunMetricsParts): RunMetrics {
   const runs = new Map<string, { readonly workflow: string; readonly status: RunStatus; count: number }>()
   const names = new Set<string>()
   const steps = new Map<string, Steps>()
@@ -64,18 +64,18 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
     families: waiting => [
       family(
         'svc_workflow_runs_total',
-        'Runs that have ended.',
+        'Completed and failed runs.',
         'counter',
         [...runs.values()].map(({ count: value, ...labels }) => ({ labels, value }))
       ),
-      family('svc_workflow_steps_total', 'Steps of runs that have ended.', 'counter', [...steps.values()].flatMap(totalsOf)),
+      family('svc_workflow_steps_total', 'Completed and failed steps.', 'counter', [...steps.values()].flatMap(totalsOf)),
       family(
         'svc_workflow_step_seconds',
-        'How long steps took, with what they waited for.',
+        'Duration of steps, including the time they waited.',
         'histogram',
         [...steps.values()].flatMap(histogramOf)
       ),
-      family('svc_workflow_runs_active', 'Runs that are worked on now.', 'gauge', [{ labels: {}, value: active() }]),
+      family('svc_workflow_runs_active', 'Runs in progress.', 'gauge', [{ labels: {}, value: active() }]),
       ...(waiting === undefined ? [] : [waitingFamily(waiting)]),
     ],
   }
@@ -97,10 +97,10 @@ const family = (name: string, help: string, type: MetricFamily['type'], values: 
   values,
 })
 
-/** Each worker tells that of all. */
+/** Each worker reports the number for all workers. */
 const waitingFamily = (value: number): MetricFamily => ({
   name: 'svc_workflow_runs_waiting',
-  help: 'Runs that wait for people, events or time; at most 1000 open ones are looked at.',
+  help: 'Runs that wait for people, events or time, among the first 1000 open runs.',
   type: 'gauge',
   aggregator: 'max',
   values: [{ labels: {}, value }],

@@ -13,29 +13,29 @@ import {
 } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
-import { type Checker, createChecker, type groundOf, groundWith } from './checker.ts'
-import { createCounts } from './run-metrics.ts'
+import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
+import { createRunMetrics } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
 import { infoOf, Library } from './library.ts'
 import { Loader } from './loader.ts'
 import { Maintenance } from './maintenance.ts'
-import { Readers, Reading } from './reading.ts'
+import { RunListeners, RunReader } from './run-reader.ts'
 import type { Roots } from './workflow-files.ts'
 import { NEWS, RunActions } from './run-actions.ts'
 import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
-import { Starting } from './starting.ts'
+import { RunStarter } from './run-starter.ts'
 import { Worker } from './worker.ts'
 
 export interface ServiceParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
-  /** Whether this host takes what the queue has: a command's works on what it is told to alone. */
+  /** Whether this host takes runs from the queue. A command executes only the run that it started. */
   readonly isServer: boolean
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
-  readonly ground: ReturnType<typeof groundOf>
+  readonly lookup: ReturnType<typeof createNameLookup>
   readonly config: WorkflowsConfig
   readonly roots: Roots
   readonly events: Events
@@ -43,14 +43,15 @@ export interface ServiceParts {
   readonly lasting: CallContext
 }
 
-/** The service, and its life. */
+/** The service and its lifecycle. */
 export interface WorkflowService {
   readonly workflows: Workflows
   readonly check: Check
   readonly metrics: MetricSource
-  /** Works on what the queue has, and keeps the house clean. */
+  /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
-  told(topic: string, message: unknown): Promise<void>
+  /** Handles a message of another worker. */
+  onPeerMessage(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
 }
 
@@ -59,11 +60,12 @@ const SECOND = 1_000
 export async function createWorkflows(parts: ServiceParts): Promise<WorkflowService> {
   const { store, queue, peers, isServer, types, config, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
-  const readers = new Readers()
+  const readers = new RunListeners()
   const loader = new Loader({ store, types, secrets: config.secrets })
-  const checker = createChecker({ types, ...groundWith(parts.ground, () => library), secrets: Object.keys(config.secrets) })
+  const names = withWorkflowNames(parts.lookup, () => library)
+  const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: Library = new Library({ slot: parts.definitions, roots: parts.roots, checker })
-  const counts = createCounts({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
+  const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: Worker = new Worker({
     store,
     queue,
@@ -73,42 +75,36 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     atOnce: config.at_once,
     stored(id, entries, history) {
       counts.stored(entries, history)
-      readers.tell(id)
+      readers.notify(id)
     },
-    progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction)),
+    progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
     ended(id, record) {
       counts.ended(record)
-      readers.tell(id, undefined, record)
+      readers.notify(id, undefined, record)
       void parts.events.publish(RunEnded, endedOf(id, record), lasting)
     },
     log,
     lasting,
   })
-  const reading = new Reading({ store, loader, readers, working: id => worker.recordOf(id) })
-  const acting = new RunActions({ store, queue, peers, loader, reading, worker })
+  const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
+  const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new Starting({ store, queue, library, definitions, loader, reading, worker })
-  const maintenance = new Maintenance({
-    store,
-    queue,
-    retentionMs: durationMs(config.retention)!,
-    maxAgeMs: durationMs(config.max_age)!,
-    log,
-    lasting,
-  })
+  const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
+  const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
+  const maintenance = new Maintenance({ store, queue, retentionMs, maxAgeMs, log, lasting })
   return {
     check: createCheck(worker, store),
     metrics: {
-      // that the store is away is told by the health check; what was counted here is there all the same
+      // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
     },
-    workflows: contractOf({ library, checker, starting, reading, acting, worker, syncWaitMs: config.sync_wait_ms }),
+    workflows: contractOf({ library, checker, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
       if (isServer) void worker.take()
       if (isServer) maintenance.begin()
       return undefined
     },
-    async told(topic, message) {
+    async onPeerMessage(topic, message) {
       if (topic === NEWS) await worker.news((message as { run: string }).run)
     },
     async drain(limitMs) {
@@ -118,18 +114,18 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
   }
 }
 
-interface Rooms {
+interface Components {
   readonly library: Library
   readonly checker: Checker
-  readonly starting: Starting
-  readonly reading: Reading
-  readonly acting: RunActions
+  readonly starting: RunStarter
+  readonly reading: RunReader
+  readonly runActions: RunActions
   readonly worker: Worker
   readonly syncWaitMs: number
 }
 
-/** The contract: each call is one room's. */
-const contractOf = ({ library, checker, starting, reading, acting, worker, syncWaitMs }: Rooms): Workflows => ({
+/** The public service: each method delegates to a component. */
+const contractOf = ({ library, checker, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
   list: async () => (await library.all()).map(infoOf),
   show: async workflow => {
     const known = await library.find(workflow)
@@ -145,9 +141,9 @@ const contractOf = ({ library, checker, starting, reading, acting, worker, syncW
   runs: (query, ctx) => reading.runs(query, ctx),
   steps: (id, ctx) => reading.steps(id, ctx),
   events: (id, after, ctx) => reading.events(id, after, ctx),
-  signal: (id, event, ctx) => acting.signal(id, event, ctx),
-  answer: (id, answer, ctx) => acting.answer(id, answer, ctx),
-  cancel: (id, ctx) => acting.cancel(id, ctx),
+  signal: (id, event, ctx) => runActions.signal(id, event, ctx),
+  answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
+  cancel: (id, ctx) => runActions.cancel(id, ctx),
   retry: (id, how, ctx) => starting.retry(id, how, ctx),
   async work(id, ctx) {
     await reading.record(id, ctx)
@@ -172,7 +168,7 @@ const limitsOf = (config: WorkflowsConfig) => ({
   maxAgeMs: durationMs(config.max_age)!,
 })
 
-/** Told to those who read along here and now; it is in no log. */
+/** Progress events go only to current listeners, not to the log. */
 const progressEvent = (step: string, node: string, message: string | undefined, fraction: number | undefined): RunEvent => ({
   at: Date.now(),
   type: 'node_progress',
@@ -181,12 +177,12 @@ const progressEvent = (step: string, node: string, message: string | undefined, 
   data: { message, fraction },
 })
 
-/** Whether this worker takes runs; and how many there are. */
-function createCheck(worker: Pick<Worker, 'trouble' | 'size'>, store: Store): Check {
+/** Reports whether this worker takes runs from the queue, and how many runs are open. */
+function createCheck(worker: Pick<Worker, 'problem' | 'size'>, store: Store): Check {
   const probe: Check['probe'] = async () =>
-    worker.trouble === undefined
+    worker.problem === undefined
       ? { status: 'healthy' }
-      : { status: 'degraded', reason: `no runs are taken from the queue: ${worker.trouble}` }
+      : { status: 'degraded', reason: `cannot take runs from the queue: ${worker.problem}` }
   return {
     probe,
     async status(ctx) {
@@ -197,16 +193,16 @@ function createCheck(worker: Pick<Worker, 'trouble' | 'size'>, store: Store): Ch
   }
 }
 
-/** Runs that have not ended, of all workers. */
+/** Open runs of all workers. */
 interface OpenRuns {
   readonly open: number
-  /** Those of them that were parked when they were written last: for a person, an event, or a time. */
+  /** Runs among them that slept at their last write: for a person, an event or a time. */
   readonly waiting: number
-  /** There are more than were looked at. */
+  /** Whether there are more runs than were read. */
   readonly andMore: boolean
 }
 
-/** So many are looked at: figures are asked for often. */
+/** Maximum number of runs to read, because metrics are read often. */
 const LOOKED = 1_000
 
 async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {

@@ -1,7 +1,7 @@
 import { schema } from '@svc/core'
 import { DURATION_PATTERN } from '@svc/workflow-lang'
 
-/** Where a secret of workflows comes from. */
+/** The source of a workflow secret. */
 export type SecretSource = { readonly env: string } | { readonly file: string }
 
 export interface WorkflowsConfig {
@@ -23,7 +23,7 @@ export interface WorkflowsConfig {
 const duration = (value: string, description: string) => ({
   type: 'string',
   pattern: DURATION_PATTERN,
-  patternHint: 'must be a length of time such as 30s, 5m, 2h, 7d',
+  patternHint: 'must be a duration such as 30s, 5m, 2h, 7d',
   default: value,
   description,
 })
@@ -46,35 +46,34 @@ export const WORKFLOWS_CONFIG = schema<WorkflowsConfig>({
       type: 'array',
       items: { type: 'string', minLength: 1 },
       default: ['workflows'],
-      description: 'Folders of workflow files; relative ones lie in the working directory. `<svc home>/workflows` is always one',
+      description: 'Folders of workflow files, relative to the working directory. `<svc home>/workflows` is always included',
     },
     code: {
       type: 'array',
       items: { type: 'string', minLength: 1 },
       default: [],
       description:
-        'Files and folders of workflows that are code (.ts, .mts, .js, .mjs); relative ones lie in the working directory. Code is imported from these alone, and tools cannot write there',
+        'Files and folders of workflows written as code (.ts, .mts, .js, .mjs), relative to the working directory. svc imports code only from these, and tools cannot write there',
     },
     writable_by_tools: {
       type: 'boolean',
       default: false,
-      description:
-        'Whether tools and sandboxed programs may write definitions (YAML, JSON) into the folders of `workflows.roots`',
+      description: 'Allow tools and sandboxed programs to write definitions (YAML, JSON) into the folders of `workflows.roots`',
     },
-    sync_wait_ms: count(2_000, 'Milliseconds a request for a run waits for its end', 0),
-    run_timeout_s: count(3_600, 'Seconds a run may work, waiting aside'),
-    node_timeout: duration('15m', 'How long a node may take that has no timeout of its own'),
-    max_age: duration('30d', 'How long a run may take in all, waiting too'),
-    retention: duration('30d', 'How long runs that have ended are kept'),
-    max_steps: count(20_000, 'Steps that a run may make'),
-    max_output_bytes: count(4 * MEBIBYTE, 'Bytes of JSON that a node may answer'),
-    max_run_bytes: count(64 * MEBIBYTE, 'Bytes of JSON that all steps of a run may answer together'),
-    at_once: count(200, 'Runs that a worker works on at once'),
+    sync_wait_ms: count(2_000, 'Milliseconds that a request waits for the end of a run', 0),
+    run_timeout_s: count(3_600, 'Maximum working time of a run in seconds, without waits'),
+    node_timeout: duration('15m', 'Time limit of nodes without a timeout'),
+    max_age: duration('30d', 'Maximum age of a run, including waits'),
+    retention: duration('30d', 'How long svc keeps ended runs'),
+    max_steps: count(20_000, 'Maximum number of steps in a run'),
+    max_output_bytes: count(4 * MEBIBYTE, 'Maximum output of a node, in bytes of JSON'),
+    max_run_bytes: count(64 * MEBIBYTE, 'Maximum output of all steps of a run together, in bytes of JSON'),
+    at_once: count(200, 'Maximum number of runs that a worker executes at the same time'),
     secrets: {
       type: 'object',
       additionalProperties: SOURCE,
       default: {},
-      description: 'Secrets that workflows may name: `{ GITHUB_TOKEN: { env: GITHUB_TOKEN } }`, or `{ file: <path> }`',
+      description: 'Secrets that workflows can use: `{ GITHUB_TOKEN: { env: GITHUB_TOKEN } }`, or `{ file: <path> }`',
     },
   },
 })

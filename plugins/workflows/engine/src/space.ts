@@ -8,7 +8,10 @@ export const [RUNS, DEFINITIONS, INBOX, KEYS, LOG] = [
   'workflow_log',
 ] as const
 
-/** What the plugin keeps: runs, the definitions they began with (by digest), news for runs, idempotency keys, and the log of each run. */
+/**
+ * The collections of the plugin: runs, the definitions they started with (by digest), notices for runs, idempotency keys, and the
+ * log of each run.
+ */
 export const SPACE: Space = {
   name: 'workflows',
   version: 1,
@@ -27,13 +30,13 @@ export const SPACE: Space = {
   logs: [LOG],
 }
 
-/** A run as it is stored; times are Unix milliseconds. It is written when the run begins, when it falls asleep, and when it ends. */
+/** A stored run; times are Unix milliseconds. It is written when the run starts, sleeps and ends. */
 export interface RunRecord {
   readonly workflow: string
-  /** Digests of its definition and of the workflows within, by name. */
+  /** Digests of its definition and of its subworkflows, by name. */
   readonly definitions: { readonly [name: string]: string }
   readonly status: RunStatus
-  /** Nodes of its outermost graph. */
+  /** Number of nodes in its outermost graph. */
   readonly nodes: number
   readonly owner: string
   readonly scopes: readonly string[]
@@ -44,15 +47,15 @@ export interface RunRecord {
   readonly createdAt: number
   readonly updatedAt: number
   readonly finishedAt?: number
-  /** So many runs of its workflow work at a time. */
+  /** Maximum number of concurrent runs of its workflow. */
   readonly concurrency?: number
   readonly waiting: readonly Waiting[]
   readonly result?: Json
   readonly error?: PublicError
-  /** The first of the runs that it goes on from: what the idempotency keys of its steps begin with. */
+  /** The id of the first run in a chain of retries. It is the prefix of the idempotency keys. */
   readonly root?: string
   readonly retryOf?: string
-  /** Figures at its end, so that lists need no log. */
+  /** A summary at its end, so that lists do not read the log. */
   readonly ended?: {
     readonly completedNodes: readonly string[]
     readonly progress: number
@@ -61,16 +64,16 @@ export interface RunRecord {
   }
 }
 
-/** A definition as it is stored, and when a run was last begun with it, to the day. */
+/** A stored definition, and the day of the last run that started with it. */
 export interface StoredDefinition {
   readonly definition: WorkflowDefinition
   readonly at: number
 }
 
-/** News for a run: an answer, an event, a cancel. */
+/** A notice for a run: an answer, an event or a cancellation. */
 export type ChangeNotice =
   | { readonly kind: 'answer'; readonly step: string; readonly value: Json; readonly at: number; readonly by: string }
-  /** The time of a question has run out, before anybody answered. */
+  /** The time of a question is over without an answer. */
   | { readonly kind: 'expired'; readonly step: string; readonly at: number }
   | { readonly kind: 'event'; readonly name: string; readonly data: Json; readonly at: number }
   | { readonly kind: 'cancel'; readonly at: number; readonly by: string }

@@ -6,10 +6,10 @@ import { recallChildren, runChildren } from './fork.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { EntryOf, Past } from './history.ts'
 
-/** What came of a step; an error where the node catches it. */
+/** The outcome of a step: its output, or an error that the node catches. */
 export type StepOutcome = { readonly output: Json; readonly branch?: string } | { readonly error: PublicError }
 
-/** One node at one visit, with its retries. Throws StepFailed where it fails and nothing catches it. */
+/** Runs a node once, with its retries. Throws StepFailed if it fails and does not catch the error. */
 export async function doStep(run: Execution, frame: Frame, node: CompiledNode, step: string): Promise<StepOutcome> {
   const past = run.history.steps.get(step)
   if (past) {
@@ -18,7 +18,7 @@ export async function doStep(run: Execution, frame: Frame, node: CompiledNode, s
     if (past.last.t === 'done') return run.kept(frame, node, past.last)
     if (past.last.t === 'failed' && !past.isStale) return caught(node, past.last.error)
   }
-  if (frame.isPast) throw new Stopped('only what was done is looked at')
+  if (frame.isPast) throw new Stopped('the step was not done, and the frame has ended')
   frame.signal.throwIfAborted()
   run.goesOn()
   if (!past) run.countStep()
@@ -30,10 +30,13 @@ function caught(node: CompiledNode, error: PublicError): StepOutcome {
   return { error }
 }
 
-/** A node that was interrupted more often may be what ends its process: it is not run once more. The supervisor ends the server at the fifth death in a row. */
+/**
+ * A node that was interrupted more often can be the cause of the crashes, so it is not run again. The supervisor exits after five
+ * crashes in a row.
+ */
 const MOST_INTERRUPTIONS = 3
 
-/** The tries of one step. */
+/** The attempts of a step. */
 class Tries {
   readonly #run: Execution
   readonly #frame: Frame
@@ -77,7 +80,7 @@ class Tries {
     return this.#run.kept(this.#frame, this.#node, done)
   }
 
-  /** Whether it is tried again: then it has waited for that. */
+  /** Records a failure. Returns undefined after the delay if the step is retried. */
   async #failed(thrown: unknown): Promise<StepOutcome | undefined> {
     const { signal } = this.#frame
     if (thrown instanceof Stopped) throw thrown
@@ -110,7 +113,7 @@ class Tries {
     this.#run.goesOn()
   }
 
-  /** It was running when its process ended. */
+  /** Whether an interrupted node can run again. */
   #mayRepeat({ attempts, failures }: Past): boolean {
     return this.#run.repeatable(this.#node) !== false && attempts - failures <= MOST_INTERRUPTIONS
   }
@@ -118,21 +121,21 @@ class Tries {
 
 const wasRunning = (past: Past | undefined) => past?.last.t === 'begun' || past?.last.t === 'called'
 
-/** A wait or fork that this try has come to. */
+/** The wait or fork that this attempt has reached. */
 const pauseOf = (past: Past | undefined): Pause | undefined =>
   past?.pause && past.last.t !== 'again' && past.last.t !== 'begun' ? { at: past.pause, woken: past.woken } : undefined
 
-/** Exponential, with the last half of it by chance: so that runs that failed together do not try together. */
+/** Exponential back-off. Half of it is random, so that runs that failed together do not retry together. */
 const delayOf = ({ delayMs, factor, maxDelayMs }: Retry, failures: number) =>
   Math.min(maxDelayMs, delayMs * factor ** failures) * (0.5 + Math.random() / 2)
 
-/** A fork or wait that a node has come to, and what ended it. */
+/** A fork or wait of a node, and its wake-up entry. */
 interface Pause {
   readonly at: EntryOf<'forked'> | EntryOf<'asleep'>
   readonly woken: EntryOf<'woken'> | undefined
 }
 
-/** How a node is tried: which time, where it goes on from, and whether nobody knows how far it came. */
+/** An attempt of a node: its number, the pause it continues after, and whether an earlier process was interrupted. */
 interface Try {
   readonly attempt: number
   readonly pause: Pause | undefined
@@ -141,10 +144,10 @@ interface Try {
 
 type LastWord = Extract<NodeStep, { readonly type: 'output' | 'wait' | 'fork' }>
 type Output = Extract<NodeStep, { readonly type: 'output' }>
-/** What a node is called again with. */
+/** Input of a repeated call. */
 type Back = Pick<NodeTask, 'state' | 'children' | 'woken' | 'interrupted'>
 
-/** One try of a node: called until it answers, with the forks and waits between. */
+/** Runs an attempt of a node: calls it until it returns an output, with its forks and waits in between. */
 async function runNode(
   run: Execution,
   frame: Frame,
@@ -171,9 +174,9 @@ class Call {
   readonly #type: WorkflowNode
   readonly #step: string
   readonly #attempt: number
-  /** It was called before, and its process ended meanwhile. */
+  /** Whether an earlier process exited during a call. */
   #wasCut = false
-  /** The settings of the first call: they were evaluated already, to be told. */
+  /** Settings that were already evaluated for the log. */
   #early: NodeTask['settings'] | undefined
 
   constructor(run: Execution, frame: Frame, node: CompiledNode, type: WorkflowNode, step: string, attempt: number) {
@@ -185,7 +188,10 @@ class Call {
     this.#attempt = attempt
   }
 
-  /** That it begins is stored before it does, together with what came of the step before; unless nothing has come of anything yet, and it may be run again. */
+  /**
+   * Records the start before the first call, together with the results of the previous step. It is stored later if no result is
+   * pending and the node can run again.
+   */
   async begin(): Promise<Back> {
     const { type, settings } = this.#node
     this.#lookBack()
@@ -197,7 +203,7 @@ class Call {
     return {}
   }
 
-  /** What it has not ended it was called for. */
+  /** Finds out whether an earlier call was interrupted. */
   #lookBack(): void {
     const past = this.#run.history.steps.get(this.#step)
     this.#wasCut = past !== undefined && !past.isStale && (past.last.t === 'begun' || past.last.t === 'called')
@@ -214,7 +220,7 @@ class Call {
     return entry
   }
 
-  /** Waits for what it paused for; answers what it is called again with. */
+  /** Waits for the end of a pause and returns the input of the next call. */
   async resumed({ at, woken }: Pause): Promise<Back> {
     const state = at.state === undefined ? {} : { state: at.state }
     this.#lookBack()
@@ -249,7 +255,7 @@ class Call {
     return woken.by === 'time' ? { by: 'time' } : { by: woken.by, data: woken.data }
   }
 
-  /** Calls it once, up to its last word. */
+  /** Calls the node once. */
   async once(back: Back): Promise<LastWord> {
     const { signal } = this.#frame
     const ms = this.#node.timeoutMs ?? this.#run.limits.nodeTimeoutMs
@@ -288,7 +294,7 @@ class Call {
       else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
       else return word
     }
-    throw nodeBroke(this.#node.name, 'it ended without a last word')
+    throw nodeBroke(this.#node.name, 'it ended without an output, a wait or a fork')
   }
 
   checked(word: Output): Output {
@@ -300,7 +306,7 @@ class Call {
 const wokenBy = ({ by, data }: EntryOf<'woken'>): NonNullable<Back['woken']> =>
   by === 'time' ? { by } : { by, data: data ?? null }
 
-/** What late expressions can name: `last` is the output of the child that was begun last, `results` are all of them. */
+/** Variables of late expressions: `last` is the output of the child that started last, `results` the outputs of all children. */
 function resultsOf(children: Readonly<Record<string, ChildOutcome>>): Record<string, Json> {
   const outputs = Object.values(children).map(one => (one.status === 'completed' ? one.output : null))
   return { results: outputs, last: outputs.at(-1) ?? null }

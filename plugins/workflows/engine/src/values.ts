@@ -11,7 +11,7 @@ function schemaOf(json: JsonSchema & object): Promise<ToolSchema> {
   return made
 }
 
-/** Throws INVALID_VALUE where a value breaks its schema, with the place. Fills in defaults in place. */
+/** Checks a value and fills in its defaults. Throws INVALID_VALUE with the path of the violation. */
 async function check(json: JsonSchema | undefined, value: Json, field: string): Promise<void> {
   if (typeof json !== 'object') return
   const [fault] = (await schemaOf(json)).check(value, 'first')
@@ -25,7 +25,7 @@ export async function checkInput({ inputs }: WorkflowDefinition, input: Json): P
   await check(inputs, input, 'input')
 }
 
-/** The result with the defaults of `outputs`. Throws INVALID_VALUE where it breaks them. */
+/** The result with the defaults of `outputs`. Throws INVALID_VALUE if it does not match them. */
 export async function checkResult({ outputs }: WorkflowDefinition, result: Json): Promise<Json> {
   if (typeof outputs !== 'object') return result
   const whole = structuredClone(result)
@@ -33,13 +33,13 @@ export async function checkResult({ outputs }: WorkflowDefinition, result: Json)
   return whole
 }
 
-/** Parameters over their defaults. Throws INVALID_VALUE for one that is unknown, missing or wrong. */
+/** Parameters with their defaults. Throws INVALID_VALUE for an unknown, missing or wrong parameter. */
 export async function withDefaults({ parameters = {} }: WorkflowDefinition, given: Json): Promise<Json> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('parameters', 'must be an object')
   const values = given as Readonly<Record<string, Json | undefined>>
   for (const name of Object.keys(values))
     if (!Object.hasOwn(parameters, name))
-      throw invalid(`parameters.${name}`, 'is no parameter of this workflow', { allowed: Object.keys(parameters) })
+      throw invalid(`parameters.${name}`, 'is not a parameter of this workflow', { allowed: Object.keys(parameters) })
   const entries = Object.entries(parameters).map(async ([name, json]) => [name, await valueOf(name, json, values[name])] as const)
   return Object.fromEntries(await Promise.all(entries))
 }

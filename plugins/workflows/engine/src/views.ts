@@ -2,7 +2,7 @@ import type { Json, Run, RunEvent, RunStep, StepStatus } from '@svc/core/contrac
 import { currentOf, type Entry, framesOf, type History, metricsOf, nodeOf, type Past, waitingIn } from './history.ts'
 import type { RunRecord } from './space.ts'
 
-/** How a run stands: from its record where it has ended, else from its log. */
+/** The public state of a run: from its record if it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
   const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, retryOf, ended } = record
   const live = ended ?? (history ? metricsOf(history, record.nodes, false) : NOTHING)
@@ -39,7 +39,7 @@ const STATUS: Readonly<Partial<Record<Entry['t'], StepStatus>>> = {
   again: 'waiting',
 }
 
-/** The steps of a run, in the order they began. */
+/** The steps of a run, in the order of their start. */
 export const stepsOf = (history: History): RunStep[] => [...history.steps].map(([step, past]) => stepOf(history, step, past))
 
 function stepOf({ frames, over }: History, step: string, { begun, last, attempts, spent }: Past): RunStep {
@@ -61,12 +61,12 @@ function stepOf({ frames, over }: History, step: string, { begun, last, attempts
   }
 }
 
-type Told = Pick<RunEvent, 'type' | 'data'>
+type EventBody = Pick<RunEvent, 'type' | 'data'>
 
 type EntryOf<Kind extends Entry['t']> = Extract<Entry, { readonly t: Kind }>
 
-/** The event of each kind of entry that a reader sees. */
-const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => Told } = {
+/** The public event of each kind of log entry. */
+const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventBody } = {
   started: () => ({ type: 'run_started', data: {} }),
   resumed: () => ({ type: 'run_resumed', data: {} }),
   begun: ({ type, n, input }) => ({ type: 'node_started', data: { node_type: type, attempt: n, input } }),
@@ -90,9 +90,9 @@ const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => Told }
   }),
 }
 
-/** What an entry of the log is to a reader; undefined for those that only the engine needs. */
+/** The public event of a log entry; undefined for internal entries. */
 export function eventOf(id: number, entry: Entry): RunEvent | undefined {
-  const told = (EVENTS[entry.t] as ((entry: Entry) => Told) | undefined)?.(entry)
+  const told = (EVENTS[entry.t] as ((entry: Entry) => EventBody) | undefined)?.(entry)
   if (!told) return undefined
   const step = 's' in entry ? entry.s : 'f' in entry ? entry.f.slice(0, -1) : undefined
   return { id, at: entry.at, ...told, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }

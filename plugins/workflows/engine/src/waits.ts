@@ -1,9 +1,9 @@
 import type { Json } from '@svc/core/contracts'
 
-/** What ended a wait; `event` is the one that was kept until then. */
+/** The reason a wait ended. `event` is the id of a stored event. */
 export type Woken = { readonly by: 'time' } | { readonly by: 'event' | 'answer'; readonly data: Json; readonly event?: string }
 
-/** What a step waits for. */
+/** The conditions that end a wait of a step. */
 export interface Sleep {
   readonly step: string
   readonly node: string
@@ -18,15 +18,15 @@ interface Sleeper extends Sleep {
   readonly timer: NodeJS.Timeout | undefined
 }
 
-/** The longest time that a timer of Node takes; a run that waits for longer is parked long before. */
+/** The longest delay of a Node timer. A run with longer waits sleeps in the store. */
 const LONGEST_MS = 2 ** 31 - 1
 
-/** The steps of one run that wait here, for time, events or answers. */
+/** The steps of a run that wait in this process for time, events or answers. */
 export class Waits {
   readonly #sleepers = new Map<string, Sleeper>()
   readonly #onTime: (step: string) => void
 
-  /** `onTime` is told when a step's time has come: whether it wakes then is decided there. */
+  /** `onTime` is called when the time of a step is over, and decides whether to wake it. */
   constructor(onTime: (step: string) => void) {
     this.#onTime = onTime
   }
@@ -34,13 +34,13 @@ export class Waits {
   get size(): number {
     return this.#sleepers.size
   }
-  /** When the next one's time comes (Unix milliseconds). */
+  /** The earliest end of a wait (Unix milliseconds). */
   get nextAt(): number | undefined {
     const times = [...this.#sleepers.values()].flatMap(({ until }) => (until === undefined ? [] : [until]))
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** Waits. Throws what the signal aborts with, and what everybody has to leave with. */
+  /** Waits. Throws the reason of the signal, or the reason passed to `end`. */
   async sleep(sleep: Sleep, signal: AbortSignal): Promise<Woken> {
     signal.throwIfAborted()
     const woken = Promise.withResolvers<Woken>()
@@ -67,14 +67,14 @@ export class Waits {
   wake(step: string, woken: Woken): void {
     this.#sleepers.get(step)?.wake(woken)
   }
-  /** Everybody leaves. */
+  /** Ends all waits with a reason. */
   end(reason: unknown): void {
     for (const one of this.#sleepers.values()) one.leave(reason)
   }
 }
 
 interface Open {
-  /** As `performance.now()` tells it. */
+  /** A time of `performance.now()`. */
   readonly until: number
   readonly late: () => Error
   readonly end: (reason: unknown) => void
@@ -82,17 +82,17 @@ interface Open {
 
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** What a call is bounded by. */
+/** Time limit and abort signal of a call. */
 interface Bounds {
   readonly ms: number
-  /** What it fails with after that. */
+  /** Creates the error after the time limit. */
   readonly late: () => Error
   readonly signal: AbortSignal
 }
 
 /**
- * The calls of a run's nodes that are open. Each ends with its time or with its signal, as `withTimeout` of the core has it; but all share a timer, and those with
- * one signal a listener: a timer and a listener a call cost a third of a step.
+ * The open node calls of a run. Each ends with its time limit or its signal. All calls share a timer, and calls with the same
+ * signal share a listener: a timer and a listener for each call cost a third of a step.
  */
 export class Calls {
   readonly #open = new Set<Open>()
@@ -100,7 +100,7 @@ export class Calls {
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
-  /** Throws what the signal aborts with, or `late`. */
+  /** Throws the reason of the signal, or the error of `late`. */
   async withTimeout<T>({ ms, late, signal }: Bounds, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     const ending = new AbortController()
@@ -123,7 +123,7 @@ export class Calls {
     }
   }
 
-  /** No call is open any more. */
+  /** Stops the timer after the last call. */
   close(): void {
     clearTimeout(this.#timer)
   }
@@ -140,7 +140,7 @@ export class Calls {
     return made
   }
 
-  /** A timer that comes too early for those that are open then is set again. */
+  /** Sets the timer for the next time limit. A timer that fires early is set again. */
   #watch(until: number): void {
     if (until >= this.#timerAt) return
     clearTimeout(this.#timer)

@@ -1,7 +1,7 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
-import { type DriveParts, type Left, RunExecutor } from './run-executor.ts'
+import { type RunExecutorParts, type RunOutcome, RunExecutor } from './run-executor.ts'
 import { type Entry, type History, metricsOf } from './history.ts'
 import { engineBroke, toPublicError } from './errors.ts'
 import { InitialCommit } from './initial-commit.ts'
@@ -13,10 +13,10 @@ interface WorkerParts {
   readonly queue: RunQueue
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
-  readonly limits: DriveParts['limits']
-  /** Runs at once. */
+  readonly limits: RunExecutorParts['limits']
+  /** Maximum number of concurrent runs. */
   readonly atOnce: number
-  /** What a run has stored, for those who read along here. */
+  /** Called with the stored entries of a run. */
   readonly stored: (id: string, entries: readonly Entry[], history: History) => void
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
@@ -24,20 +24,20 @@ interface WorkerParts {
   readonly lasting: CallContext
 }
 
-/** A run that was made here: nothing of it has to be read. */
-interface Made {
+/** A run that was created in this process, so that it need not be loaded. */
+interface NewRun {
   readonly record: RunRecord
   readonly history: History
 }
 
-/** Claims are kept so often. */
+/** How often claims are renewed. */
 const KEEP_MS = 10_000
-/** What cannot be worked on now is tried again after so long. */
+/** The delay before a run is retried that cannot be executed now. */
 const LATER_MS = 5_000
 const AGAIN_MS = 1_000
 const LONGEST_MS = 2 ** 31 - 1
 
-/** Works on runs: those that are begun here, and those that the queue gives. */
+/** Executes runs: those that start here, and those from the queue. */
 export class Worker {
   readonly #parts: WorkerParts
   readonly #active = new Map<string, Active>()
@@ -46,38 +46,38 @@ export class Worker {
   #keeping: NodeJS.Timeout | undefined
   #room: (() => void) | undefined
   #isLeaving = false
-  #trouble: string | undefined
+  #problem: string | undefined
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
   }
 
-  /** Runs that are worked on here. */
+  /** Number of runs that this worker executes. */
   get size(): number {
     return this.#active.size
   }
-  /** Whether it may begin another run. */
+  /** Whether it has capacity for another run. */
   get hasRoom(): boolean {
     return !this.#isLeaving && this.#active.size < this.#parts.atOnce
   }
-  /** Why it takes nothing from the queue just now. */
-  get trouble(): string | undefined {
-    return this.#trouble
+  /** Why it cannot take runs from the queue at the moment. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
-  /** The record of a run that was begun here, until it is given back. */
+  /** The record of a run that was created here, until the run is returned to the queue. */
   recordOf(id: string): RunRecord | undefined {
     const active = this.#active.get(id)
     return active?.isLeft ? undefined : active?.record
   }
 
-  /** Takes what the queue has, until it is stopped. */
+  /** Takes runs from the queue until it is stopped. */
   take(): Promise<void> {
     const { lasting } = this.#parts
     return this.#taker(this.#takeAll(AbortSignal.any([lasting.signal, this.#taking.signal])))
   }
 
-  /** Works on this run alone, whenever nobody else does, until it has ended or the signal aborts. */
+  /** Executes only this run whenever no other worker does, until it has ended or the signal aborts. */
   only(id: string, { signal: ending }: CallContext): Promise<void> {
     const { lasting } = this.#parts
     return this.#taker(this.#takeOne(id, AbortSignal.any([lasting.signal, this.#taking.signal, ending])))
@@ -94,15 +94,15 @@ export class Worker {
     while (!signal.aborted) {
       try {
         for await (const claim of queue.take({ ...lasting, signal })) {
-          this.#trouble = undefined
+          this.#problem = undefined
           this.begin(claim)
           await this.#untilRoom()
           if (signal.aborted) return
         }
       } catch (err) {
         if (signal.aborted) return
-        this.#trouble = messageOf(err)
-        log.warn({ err }, 'runs cannot be taken from the queue')
+        this.#problem = messageOf(err)
+        log.warn({ err }, 'failed to take runs from the queue')
         await this.#pause(signal)
       }
     }
@@ -130,36 +130,36 @@ export class Worker {
     while (this.#active.size >= this.#parts.atOnce) await new Promise<void>(resolve => (this.#room = resolve))
   }
 
-  /** Works on a run that was claimed, or that begins here. */
-  begin(held: RunClaim | InitialCommit, made?: Made): void {
+  /** Executes a run that was claimed or that starts here. */
+  begin(held: RunClaim | InitialCommit, made?: NewRun): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
     const active = newActive(held, made)
     this.#active.set(active.id, active)
     void this.#work(active, made).finally(() => {
-      // the same run may have been claimed again meanwhile
+      // the same run can be claimed again by now
       if (this.#active.get(active.id) === active) this.#active.delete(active.id)
       this.#room?.()
       active.ended.resolve()
     })
   }
 
-  /** There is news for a run; false where nobody takes it here. */
+  /** Takes the new notices of a run. Returns false if this worker does not execute the run. */
   async news(id: string): Promise<boolean> {
     const active = this.#active.get(id)
     if (!active || active.isLeft) return false
-    if (!active.drive) return (active.hasNews = true)
-    if (!active.drive.isTaking) return false
-    return active.drive.take(await this.#parts.loader.news(id, this.#parts.lasting))
+    if (!active.executor) return (active.hasNews = true)
+    if (!active.executor.isTaking) return false
+    return active.executor.take(await this.#parts.loader.news(id, this.#parts.lasting))
   }
 
-  /** Begins nothing new, and lets running nodes end; those that have not by then are given up. */
+  /** Starts no further step and waits for running nodes. Aborts them after the time limit. */
   async drain(limitMs: number): Promise<void> {
     this.#isLeaving = true
     this.#taking.abort()
     const timer = setTimeout(() => this.#abandon(), Math.min(limitMs, LONGEST_MS))
     try {
       while (this.#active.size > 0 || this.#takers.size > 0) {
-        for (const { drive } of this.#active.values()) drive?.stop()
+        for (const { executor } of this.#active.values()) executor?.stop()
         await Promise.all([...this.#takers, ...[...this.#active.values()].map(({ ended }) => ended.promise)])
       }
     } finally {
@@ -169,38 +169,38 @@ export class Worker {
   }
 
   #abandon(): void {
-    for (const { drive } of this.#active.values()) drive?.abandon()
+    for (const { executor } of this.#active.values()) executor?.abandon()
   }
 
-  async #work(active: Active, made: Made | undefined): Promise<void> {
+  async #work(active: Active, made: NewRun | undefined): Promise<void> {
     const { lasting, log } = this.#parts
-    let left: Left
+    let left: RunOutcome
     try {
-      left = (await this.#drive(active, made)) ?? { how: 'lost' }
+      left = (await this.#executor(active, made)) ?? { how: 'lost' }
     } catch (error) {
       left = await this.#broke(active, error)
     }
     active.isLeft = true
     await this.#leave(active, left).catch((err: unknown) => {
       if (left.how !== 'lost' && !lasting.signal.aborted)
-        log.warn({ err, run: active.id }, 'a run could not be given back: it goes on when its lease runs out')
+        log.warn({ err, run: active.id }, 'failed to return a run to the queue: it continues when its lease expires')
     })
   }
 
-  async #drive(active: Active, made: Made | undefined): Promise<Left> {
+  async #executor(active: Active, made: NewRun | undefined): Promise<RunOutcome> {
     const { loader, lasting, store, types, limits, log } = this.#parts
-    const { id, claim, opening } = active
+    const { id, claim, initialCommit } = active
     const record = made?.record ?? (await loader.record(id, lasting))
     if (!record) return { how: 'gone' }
     if (record.status !== 'running') return { how: 'over' }
     const history = made?.history ?? (await loader.history(id, lasting))
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
-    const drive = new RunExecutor({
+    const executor = new RunExecutor({
       store,
       types,
       fence: async () => (await claim()).fence,
-      opening,
+      initialCommit,
       loaded,
       limits: { ...limits, ...timeoutOf(loaded.definition.timeout) },
       letters,
@@ -209,21 +209,21 @@ export class Worker {
       log,
       ctx: lasting,
     })
-    active.drive = drive
-    if (!made || active.hasNews) drive.take(await letters())
-    if (this.#isLeaving) drive.stop()
-    return drive.run()
+    active.executor = executor
+    if (!made || active.hasNews) executor.take(await letters())
+    if (this.#isLeaving) executor.stop()
+    return executor.run()
   }
 
-  /** The store is away: somebody tries again later. Anything else would be the same then: the run has failed. */
-  async #broke({ id, claim }: Active, error: unknown): Promise<Left> {
+  /** Retries later if the store is unavailable. Otherwise fails the run, because a retry would fail the same way. */
+  async #broke({ id, claim }: Active, error: unknown): Promise<RunOutcome> {
     const { lasting, log } = this.#parts
     const code = codeOf(error) ?? ''
     if (lasting.signal.aborted || code.startsWith('STORE_')) {
-      log.warn({ err: error, run: id }, 'a run could not be worked on')
+      log.warn({ err: error, run: id }, 'failed to execute a run: it is retried')
       return { how: 'asleep', due: Date.now() + LATER_MS }
     }
-    log.error({ err: error, run: id }, 'a run cannot be worked on')
+    log.error({ err: error, run: id }, 'failed to execute a run: it ends as failed')
     try {
       return await failRun(this.#parts, await claim(), code === '' ? engineBroke(messageOf(error)) : error)
     } catch {
@@ -231,10 +231,10 @@ export class Worker {
     }
   }
 
-  async #leave({ id, claim: held, opening }: Active, left: Left): Promise<void> {
+  async #leave({ id, claim: held, initialCommit }: Active, left: RunOutcome): Promise<void> {
     const { queue, lasting, ended } = this.#parts
     if (left.how === 'ended') ended(id, left.record)
-    if (opening?.isOver) return
+    if (initialCommit?.isOver) return
     const claim = await held()
     if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') await queue.leave(claim, 'ended', lasting)
     else await queue.leave(claim, { due: left.how === 'asleep' ? left.due : Date.now() }, lasting)
@@ -243,12 +243,12 @@ export class Worker {
   async #keep(): Promise<void> {
     const { queue, lasting } = this.#parts
     await Promise.all(
-      [...this.#active.values()].map(async ({ id, claim, drive }) => {
+      [...this.#active.values()].map(async ({ id, claim, executor }) => {
         try {
           await queue.keep(await claim(), lasting)
           await this.news(id)
         } catch (error) {
-          if (codeOf(error) === 'STORE_FENCED') drive?.lose(error)
+          if (codeOf(error) === 'STORE_FENCED') executor?.lose(error)
         }
       })
     )
@@ -260,29 +260,29 @@ const timeoutOf = (timeout: string | undefined) => {
   return ms === undefined ? {} : { runTimeoutMs: ms }
 }
 
-/** A run that is worked on here. */
+/** A run that this worker executes. */
 interface Active {
   readonly id: string
-  /** What it is held by. Throws where it could not be stored, or taken. */
+  /** The claim on the run. Throws if the run was not stored or claimed. */
   readonly claim: () => Promise<RunClaim>
-  /** Of one that begins here, its first write. */
-  readonly opening: InitialCommit | undefined
+  /** The first write, for a run that starts in this worker. */
+  readonly initialCommit: InitialCommit | undefined
   readonly record: RunRecord | undefined
   readonly ended: PromiseWithResolvers<void>
-  drive: RunExecutor | undefined
-  /** News came before the run was read. */
+  executor: RunExecutor | undefined
+  /** Whether a notice came before the run was read. */
   hasNews: boolean
-  /** It is being given back: news that comes now is the queue's. */
+  /** Whether the worker is returning the run. The queue then keeps new notices. */
   isLeft: boolean
 }
 
-const newActive = (held: RunClaim | InitialCommit, made: Made | undefined): Active => ({
+const newActive = (held: RunClaim | InitialCommit, made: NewRun | undefined): Active => ({
   id: held.id,
   claim: held instanceof InitialCommit ? () => held.claim() : async () => held,
-  opening: held instanceof InitialCommit ? held : undefined,
+  initialCommit: held instanceof InitialCommit ? held : undefined,
   record: made?.record,
   ended: Promise.withResolvers(),
-  drive: undefined,
+  executor: undefined,
   hasNews: false,
   isLeft: false,
 })
@@ -293,8 +293,8 @@ interface FailingParts {
   readonly lasting: CallContext
 }
 
-/** Ends a run that cannot even be made ready. Throws where the store does not take it. */
-async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<Left> {
+/** Ends a run that cannot be loaded. Throws if the store rejects the write. */
+async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<RunOutcome> {
   const record = await loader.record(id, lasting)
   if (record?.status !== 'running') return { how: 'over' }
   const [at, error, history] = [Date.now(), toPublicError(reason), await loader.history(id, lasting)]

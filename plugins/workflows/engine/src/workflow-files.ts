@@ -7,28 +7,31 @@ import type { ProtectedPaths } from '@svc/core/contracts'
 import { pathRefused } from './errors.ts'
 import type { WorkflowsConfig } from './settings.ts'
 
-/** A workflow file below a root; the same object as long as the file is the same. */
-export interface Found {
-  /** As it is told: relative to its root. */
+/** A workflow file below a root. The object stays the same until the file changes. */
+export interface WorkflowFile {
+  /** The reported path, relative to its root. */
   readonly source: string
-  /** Its path. */
+  /** The path in the file system. */
   readonly file: string
   readonly text: string
-  /** What a file of code exports, or why it cannot be had; its `text` is empty. */
+  /** The default export of a code file, or why it cannot be imported. The `text` of a code file is empty. */
   readonly code?: { readonly definition: unknown } | { readonly failure: string }
 }
 
-/** The folders in which workflows lie as files. */
+/** The folders with workflow files. */
 export interface Roots {
-  /** All files below the roots, in a fixed order; those that cannot be read are left out. */
-  files(): Promise<readonly Found[]>
-  /** Names of all files, without their endings; another set after any change. */
+  /** All readable files below the roots, in a fixed order. */
+  files(): Promise<readonly WorkflowFile[]>
+  /** Names of all files without extension. Returns a new object after any change. */
   names(): Promise<ReadonlyMap<string, unknown>>
-  /** The file whose name, without its ending, is this. */
-  named(name: string): Promise<Found | undefined>
-  /** The file at a path; a relative one is looked for from each root, and from the working directory. Throws INVALID_VALUE, without saying whether it exists. */
-  file(path: string): Promise<Found>
-  /** The files that may be imported; nothing runs. */
+  /** The file with this name, without extension. */
+  named(name: string): Promise<WorkflowFile | undefined>
+  /**
+   * The file at a path. A relative path is resolved against each root and the working directory. Throws INVALID_VALUE, without
+   * revealing whether it exists.
+   */
+  file(path: string): Promise<WorkflowFile>
+  /** The code files that can be imported. This runs no code. */
   codeFiles(): Promise<readonly string[]>
 }
 
@@ -36,11 +39,11 @@ const CODE = new Set(['.ts', '.mts', '.js', '.mjs'])
 const ENDINGS = new Set(['.yaml', '.yml', '.json', ...CODE])
 const [LARGEST, MOST] = [1_048_576, 2_000]
 
-/** Folders that do not exist are empty. Code is imported from `code` alone, paths of folders and files. */
+/** Missing folders count as empty. Code is imported only from `code`, paths of folders and files. */
 export function openRoots(folders: readonly string[], code: readonly string[]): Roots {
   const sourcesOf = (paths: readonly string[], isCode: boolean) =>
     [...new Set(paths.map(path => resolve(path)))].map((root): Source => ({ root, code: isCode }))
-  // what may be imported comes first: it may lie in a folder of definitions
+  // code sources come first, because they can be inside a folder of definitions
   const sources = [...sourcesOf(code, true), ...sourcesOf(folders, false)]
   const listing = openListing(sources, path => ENDINGS.has(extname(path)))
   const read = createReader()
@@ -70,9 +73,9 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
   }
 }
 
-/** Reads a file again only when it has changed. */
-function createReader(): (place: Place) => Promise<Found | undefined> {
-  const kept = new Map<string, { readonly stamp: string; readonly found: Found | undefined }>()
+/** Reads a file again only after a change. */
+function createReader(): (place: ListedFile) => Promise<WorkflowFile | undefined> {
+  const kept = new Map<string, { readonly stamp: string; readonly found: WorkflowFile | undefined }>()
   return async place => {
     const key = `${place.code}\n${place.root}\n${place.path}`
     const stamp = fingerprintOf(place.path)
@@ -85,7 +88,7 @@ function createReader(): (place: Place) => Promise<Found | undefined> {
   }
 }
 
-async function readPlace({ root, path, code }: Place): Promise<Found | undefined> {
+async function readPlace({ root, path, code }: ListedFile): Promise<WorkflowFile | undefined> {
   const real = await realpath(path).catch(() => undefined)
   const base = await realpath(root).catch(() => undefined)
   if (!real || !base || !(real === base || real.startsWith(base + sep)) || !ENDINGS.has(extname(real))) return undefined
@@ -96,13 +99,13 @@ async function readPlace({ root, path, code }: Place): Promise<Found | undefined
   return { source, file: path, text: '', code: code ? await exported(real) : NOT_IMPORTED }
 }
 
-/** A file that a tool or a model could have written must not run. */
-const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not name it; add its path there' } as const
+/** Code that a tool or a model wrote must not run. */
+const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not list it; add its path there' } as const
 
-/** What a file of code exports as its default. Code of a running process does not change: a changed file is taken up by the next worker (`svc reload`). */
-async function exported(file: string): Promise<NonNullable<Found['code']>> {
+/** Imports the default export of a code file. A running process keeps old code; the next worker loads the new file (`svc reload`). */
+async function exported(file: string): Promise<NonNullable<WorkflowFile['code']>> {
   const reason = withImports(file).flatMap(one => foreignReason(one) ?? [])[0]
-  if (reason !== undefined) return { failure: `${reason}: make yourself its owner and take the write permission from others` }
+  if (reason !== undefined) return { failure: `${reason}: change its owner to you and remove the write permission of others` }
   try {
     const { default: definition } = (await import(pathToFileURL(file).href)) as { default?: unknown }
     return { definition }
@@ -111,13 +114,13 @@ async function exported(file: string): Promise<NonNullable<Found['code']>> {
   }
 }
 
-/** A change this young may be followed by one that the clock of the file system does not tell from it. */
+/** Within this time, a second change can have the same timestamp. */
 const FRESH_MS = 50
 let fresh = 0
 
 /**
- * What differs after any change of a file, or of the names in a folder; empty where there is none. What was changed just now has another stamp each time.
- * Not asynchronous: it takes two microseconds, the way to Node's thread pool and back twenty times that, at each start of a run.
+ * A value that changes with every change of a file or folder; empty if the path does not exist. A path that changed just now gets
+ * a new value each time. Synchronous, because the call takes 2 µs, and a round trip through Node's thread pool takes 40 µs.
  */
 function fingerprintOf(path: string): string {
   const found = statOf(path)
@@ -130,34 +133,34 @@ function statOf(path: string) {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false })
   } catch {
-    return undefined // what may not be looked at is not there
+    return undefined // an unreadable path counts as missing
   }
 }
 
-/** A folder of workflow files, or one such file. */
+/** A folder of workflow files, or a single file. */
 interface Source {
   readonly root: string
-  /** Whether files of code are imported from it. */
+  /** Whether code files in it are imported. */
   readonly code: boolean
 }
 
-/** A file, and the source it is, or lies below. */
-interface Place extends Source {
+/** A file and its source. */
+interface ListedFile extends Source {
   readonly path: string
 }
 
-/** What lies below some folders. */
+/** The files below some folders. */
 interface Listing {
-  readonly places: readonly Place[]
-  /** By name without ending; of two the first. */
-  readonly byName: ReadonlyMap<string, Place>
-  /** Folders that were looked into, as they were. */
+  readonly places: readonly ListedFile[]
+  /** By name without extension. The first file of a name wins. */
+  readonly byName: ReadonlyMap<string, ListedFile>
+  /** The fingerprints of the folders that were read. */
   readonly stamps: ReadonlyMap<string, string>
 }
 
 const DEEPEST = 5
 
-/** Lists the files of sources, each once; looks into folders again only when one has changed. */
+/** Lists the files of sources, each once. Reads folders again only after a change. */
 function openListing(sources: readonly Source[], isWanted: (path: string) => boolean): () => Promise<Listing> {
   let kept: Listing | undefined
   return async () => {
@@ -178,7 +181,7 @@ function isSame({ stamps }: Listing): boolean {
   return true
 }
 
-/** The files below a folder, or the file itself. `stamps` are taken before it is read: a change meanwhile is seen the next time. */
+/** The files below a folder, or the file itself. Fingerprints are taken before reading, so the next call sees a change in between. */
 async function below(folder: string, stamps: Map<string, string>, depth = 0): Promise<string[]> {
   stamps.set(folder, fingerprintOf(folder))
   const entries = await readdir(folder, { withFileTypes: true }).catch(error => (codeOf(error) === 'ENOTDIR' ? undefined : []))
@@ -195,13 +198,13 @@ async function below(folder: string, stamps: Map<string, string>, depth = 0): Pr
   return lists.flat()
 }
 
-/** What tools must not change. What code imports is read, so that it is known before any of it runs. */
+/** The paths that tools must not change, including files that workflow code imports. Those are found by parsing, before any code runs. */
 export async function protectedPathsOf(
   { code, writable_by_tools }: WorkflowsConfig,
   folders: readonly string[],
   roots: Roots
 ): Promise<ProtectedPaths> {
   const paths = [...(writable_by_tools ? [] : folders), ...code, ...pathsOfCode(await roots.codeFiles())]
-  const hint = writable_by_tools ? {} : { hint: 'set workflows.writable_by_tools to true to let tools write definitions' }
+  const hint = writable_by_tools ? {} : { hint: 'Set workflows.writable_by_tools to true to let tools write definitions' }
   return { paths: paths.map(path => resolve(path)), owner: 'the workflows of this server', ...hint }
 }

@@ -109,7 +109,7 @@ describe('what a run keeps and obeys', () => {
       const listed = new Map((await workflows.list(ctx)).map(one => [one.source, one.problems?.[0]?.message ?? one.nodes]))
       expect(listed.get('typed.ts')).to.equal(1)
       expect(listed.get('broken.mjs')).to.match(/^cannot be imported: /)
-      expect(listed.get('none.js')).to.equal('exports no workflow as its default')
+      expect(listed.get('none.js')).to.equal('has no workflow as its default export')
       for (const workflow of ['typed', 'typed.ts']) {
         const { id } = await workflows.start({ workflow }, ctx)
         expect((await workflows.settled(id, 5_000, ctx)).result).to.equal(7)

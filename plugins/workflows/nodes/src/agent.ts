@@ -4,7 +4,7 @@ import { objectOf } from '@svc/plugin-kit'
 import { interrupted, missingService } from './errors.ts'
 import { isReading } from './tool.ts'
 
-/** What an agent works with. */
+/** Services of the agent node. */
 export interface AgentParts {
   readonly chat: Chat | undefined
   readonly tools: SlotView<Tool>
@@ -29,49 +29,49 @@ const count = (description: string, minimum = 0) => ({ type: 'integer', minimum,
 
 const SETTINGS = objectOf(
   {
-    prompt: text('What the model is told'),
-    system: text("The system prompt instead of the profile's; the mode's is added all the same"),
-    profile: text('A profile; default: the active one'),
-    mode: text("A mode; default: the profile's, else the active one"),
-    provider: text('A provider'),
-    model: text('A model, or an alias'),
+    prompt: text('Prompt for the model'),
+    system: text("System prompt that replaces the profile's; the prompt of the mode is still added"),
+    profile: text('Profile; default: the active one'),
+    mode: text("Mode; default: the profile's, else the active one"),
+    provider: text('Provider'),
+    model: text('Model or alias'),
     temperature: { type: 'number', minimum: 0, maximum: 1, description: 'From 0 to 1' },
-    max_tokens: count('Tokens that one answer of the model may have', 1),
+    max_tokens: count('Maximum tokens in a reply of the model', 1),
     tools: {
       type: 'array',
-      items: text('A tool'),
-      description: "Names of tools; absent: the profile's, else all that the mode allows; empty: none",
+      items: text('Tool'),
+      description: "Names of tools; default: the profile's, else all that the mode allows; an empty list allows none",
     },
     budget: {
-      ...objectOf({ tool_calls: count('Tool calls'), tokens: count('Tokens of input and output together') }, [
+      ...objectOf({ tool_calls: count('Maximum tool calls'), tokens: count('Maximum tokens of input and output together') }, [
         'tool_calls',
         'tokens',
       ]),
-      description: 'What it may spend, within the budgets round it',
+      description: 'Budget of the node, within the outer budgets',
     },
-    output: { type: 'object', description: 'JSON Schema of the answer: then `data` is there' },
+    output: { type: 'object', description: 'JSON Schema of the answer, which is then available as `data`' },
   },
   ['system', 'profile', 'mode', 'provider', 'model', 'temperature', 'max_tokens', 'tools', 'budget', 'output']
 )
 
 const OUTPUT = objectOf(
   {
-    text: { type: 'string', description: 'What the model said' },
-    data: { description: 'The same as data, where `output` was given' },
+    text: { type: 'string', description: 'Text of the model' },
+    data: { description: 'The answer as data, if `output` is set' },
     provider: { type: 'string' },
     model: { type: 'string' },
-    tokens: { type: 'integer', description: 'Input and output together' },
+    tokens: { type: 'integer', description: 'Tokens of input and output together' },
     tools_used: { type: 'array', items: objectOf({ tool: { type: 'string' }, success: { type: 'boolean' } }) },
   },
   ['data']
 )
 
-/** The engine's time limit of the node is what bounds a turn. */
+/** The engine enforces the time limit of the node. */
 const LONGEST_MS = 86_400_000
 
-/** Makes the node that asks a model. */
+/** Creates the node type `agent`, which asks a model. */
 export const createAgent = ({ chat, tools }: AgentParts): WorkflowNode => ({
-  description: 'Asks a model, which may use tools. It answers text, or data of the schema `output`.',
+  description: 'Asks a model, which can use tools. Returns its text, or data of the schema `output`.',
   settings: SETTINGS,
   output: OUTPUT,
   repeatable: 'itself',
@@ -81,7 +81,7 @@ export const createAgent = ({ chat, tools }: AgentParts): WorkflowNode => ({
     const settings = task.settings as unknown as AgentSettings
     const budget = tightest(settings.budget, task.allowance)
     if (task.interrupted && !isHarmless(settings, budget, tools))
-      throw interrupted(task.node, 'its tools may have done something')
+      throw interrupted(task.node, 'its tools can have changed something')
     yield* answered(chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }), budget, ctx)
   },
 })
@@ -93,7 +93,7 @@ function tightest(one: Budget = {}, other: Budget): Budget {
   return { ...(calls < Infinity ? { tool_calls: calls } : {}), ...(tokens < Infinity ? { tokens } : {}) }
 }
 
-/** Whether a turn can have done nothing but read. */
+/** Whether the tools of a turn can only read. */
 const isHarmless = ({ tools: named }: AgentSettings, { tool_calls: calls }: Budget, tools: SlotView<Tool>) =>
   calls === 0 || named?.every(name => isReading(tools.get(name))) === true
 
@@ -113,7 +113,7 @@ const turnOf = (settings: AgentSettings, { tool_calls: toolBudget, tokens: token
 
 type Events = ReturnType<Chat['stream']>
 
-/** Tells what a turn does, what it has spent, and its answer. Throws what it failed with. */
+/** Yields the progress of a turn, its cost and its answer. Throws the error of a failed turn. */
 async function* answered(events: Events, budget: Budget, ctx: CallContext): AsyncGenerator<NodeStep> {
   let said = ''
   let failure: PublicError | undefined
@@ -130,7 +130,7 @@ async function* answered(events: Events, budget: Budget, ctx: CallContext): Asyn
   }
 }
 
-/** Calls that were wanted beyond the budget are among those of the turn, and were refused. */
+/** The turn also lists tool calls that were refused because of the budget. */
 function spentIn(
   { usage: { input, output }, toolsUsed }: TurnEnd,
   { tool_calls: most = Number.POSITIVE_INFINITY }: Budget

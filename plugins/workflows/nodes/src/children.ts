@@ -2,7 +2,7 @@ import type { ChildOutcome, Json, NodeStep, Teams, WorkflowNode } from '@svc/cor
 import { objectOf } from '@svc/plugin-kit'
 import { invalid, loopEndless, missingService, raised } from './errors.ts'
 
-/** What the only child of a node answered. Throws its failure. */
+/** The output of the only child of a node. Throws the error of a failed child. */
 function outputOf(outcome: ChildOutcome | undefined): Json {
   if (outcome?.status === 'failed') throw raised(outcome.error)
   return outcome?.status === 'completed' ? outcome.output : null
@@ -10,19 +10,19 @@ function outputOf(outcome: ChildOutcome | undefined): Json {
 
 const WIDTH = 8
 
-/** Does the same with each item of a list. */
+/** The node type `map`, which runs its body for each item of a list. */
 export const map: WorkflowNode = {
   description:
-    'Runs its body for each item of a list, so many at a time. The body has `item` and `index`. It answers the list of outputs.',
+    'Runs its body for each item of a list, with limited concurrency. The body has `item` and `index`. Returns the list of outputs.',
   settings: objectOf(
     {
-      over: { expression: 'list', description: 'The list' },
-      width: { type: 'integer', minimum: 1, default: WIDTH, description: 'So many at a time' },
-      keep_going: { type: 'boolean', default: false, description: 'Goes on when one fails; the answer has null for it' },
+      over: { expression: 'list', description: 'List of items' },
+      width: { type: 'integer', minimum: 1, default: WIDTH, description: 'Maximum number of concurrent items' },
+      keep_going: { type: 'boolean', default: false, description: 'Continue after a failed item; its output is null' },
     },
     ['width', 'keep_going']
   ),
-  output: { type: 'array', description: 'The output for each item, in its order' },
+  output: { type: 'array', description: 'Outputs in the order of the items' },
   body: 'do',
   vars: { item: true, index: { type: 'integer' } },
   repeatable: true,
@@ -42,10 +42,10 @@ const mapFork = (items: readonly Json[], width: number, keepGoing: boolean): Nod
   children: items.map((item, index) => ({ key: String(index), body: 'do', vars: { item, index } })),
 })
 
-/** In the order of the list. */
+/** The outputs in the order of the list. */
 function mapOutputs(children: Readonly<Record<string, ChildOutcome>>, keepGoing: boolean): Json {
   const outcomes = Object.values(children)
-  // the one that failed first has ended the others
+  // the first failure has ended the other children
   const failed = keepGoing ? undefined : outcomes.find(({ status }) => status === 'failed')
   if (failed) return outputOf(failed)
   return outcomes.map(one => (one.status === 'completed' ? one.output : null))
@@ -53,10 +53,9 @@ function mapOutputs(children: Readonly<Record<string, ChildOutcome>>, keepGoing:
 
 const MAX = 10
 
-/** Does the same again until an expression holds. */
+/** The node type `loop`, which repeats its body until an expression is true. */
 export const loop: WorkflowNode = {
-  description:
-    'Runs its body again and again until an expression holds. The body has `index` (from 0) and `last`, its output of the time before.',
+  description: 'Repeats its body until an expression is true. The body has `index` (from 0) and `last`, its previous output.',
   settings: objectOf(
     {
       until: {
@@ -64,17 +63,17 @@ export const loop: WorkflowNode = {
         minLength: 1,
         expression: 'bool',
         late: true,
-        description: 'Asked after each time; it has `last`, what the body answered',
+        description: 'Evaluated after each round; `last` is the output of the body',
       },
-      max: { type: 'integer', minimum: 1, maximum: 10_000, default: MAX, description: 'So many times at most' },
-      at_max: { enum: ['fail', 'end'], default: 'fail', description: 'What it does after so many' },
+      max: { type: 'integer', minimum: 1, maximum: 10_000, default: MAX, description: 'Maximum number of rounds' },
+      at_max: { enum: ['fail', 'end'], default: 'fail', description: 'What happens after the last round' },
     },
     ['max', 'at_max']
   ),
   output: objectOf({
-    last: { description: 'The last output of the body' },
-    rounds: { type: 'integer', description: 'How often it has run' },
-    done: { type: 'boolean', description: 'False where it has ended at `max`' },
+    last: { description: 'Last output of the body' },
+    rounds: { type: 'integer', description: 'Number of rounds' },
+    done: { type: 'boolean', description: 'False if it ended at `max`' },
   }),
   body: 'do',
   vars: { index: { type: 'integer' }, last: true },
@@ -100,18 +99,18 @@ const loopFork = (index: number, last: Json): NodeStep => ({
 
 type Join = 'all' | 'any' | 'first'
 
-/** Does several things at once. */
+/** The node type `parallel`, which runs several bodies at once. */
 export const parallel: WorkflowNode = {
   description:
-    'Runs its bodies at once: all of them, until one completes (any), or until one ends (first). It answers the outputs by the names of the bodies.',
+    'Runs its bodies at once: until all complete (all), one completes (any), or one ends (first). Returns the outputs by the names of the bodies.',
   settings: objectOf(
     {
-      join: { enum: ['all', 'any', 'first'], default: 'all', description: 'What it waits for' },
-      width: { type: 'integer', minimum: 1, description: 'So many at a time; default all' },
+      join: { enum: ['all', 'any', 'first'], default: 'all', description: 'When the node ends' },
+      width: { type: 'integer', minimum: 1, description: 'Maximum number of concurrent bodies; default: all' },
     },
     ['join', 'width']
   ),
-  output: { type: 'object', description: 'The output of each body that completed, by its name' },
+  output: { type: 'object', description: 'Outputs of the completed bodies, by name' },
   body: 'bodies',
   repeatable: true,
   async *run({ settings, bodies, children }) {
@@ -123,7 +122,7 @@ export const parallel: WorkflowNode = {
   },
 }
 
-/** The outputs by name. Throws what failed, where that was needed. */
+/** The outputs by name. Throws the error of a body that was needed. */
 function joined(children: Readonly<Record<string, ChildOutcome>>, join: Join): Json {
   const ended = Object.entries(children)
   const done = ended.flatMap(([name, one]) => (one.status === 'completed' ? [[name, one.output] as const] : []))
@@ -132,14 +131,14 @@ function joined(children: Readonly<Record<string, ChildOutcome>>, join: Join): J
   return Object.fromEntries(done)
 }
 
-/** Runs another workflow. */
+/** The node type `subworkflow`, which runs another workflow. */
 export const subworkflow: WorkflowNode = {
-  description: 'Runs another workflow, as it was when the run began. It answers its result.',
+  description: 'Runs another workflow, as it was when the run started. Returns its result.',
   settings: objectOf(
     {
-      workflow: { type: 'string', minLength: 1, description: 'Its name; no expression' },
-      input: { type: 'object', default: {}, description: 'Its input' },
-      parameters: { type: 'object', default: {}, description: 'Its parameters' },
+      workflow: { type: 'string', minLength: 1, description: 'Name of the workflow; not an expression' },
+      input: { type: 'object', default: {}, description: 'Input of the workflow' },
+      parameters: { type: 'object', default: {}, description: 'Parameters of the workflow' },
     },
     ['input', 'parameters']
   ),
@@ -154,12 +153,12 @@ export const subworkflow: WorkflowNode = {
   },
 }
 
-/** Makes the node that gives a task to a team. */
+/** Creates the node type `team`, which gives a task to a team. */
 export const createTeam = (teams: Teams | undefined): WorkflowNode => ({
-  description: 'Gives a task to a team. It answers what the team made of it.',
+  description: 'Gives a task to a team. Returns the result of the team.',
   settings: objectOf({
-    team: { type: 'string', minLength: 1, description: 'The name of the team' },
-    task: { description: 'What it is to do: a text, or data' },
+    team: { type: 'string', minLength: 1, description: 'Name of the team' },
+    task: { description: 'Task of the team: a text, or data' },
   }),
   names: { team: 'team' },
   repeatable: true,

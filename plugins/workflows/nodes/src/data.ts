@@ -2,20 +2,20 @@ import type { ScriptSandbox, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { missingService } from './errors.ts'
 
-/** Answers a value made of others. */
+/** The node type `transform`, which returns a value. */
 export const transform: WorkflowNode = {
-  description: 'Answers a value, with expressions in it.',
-  settings: objectOf({ value: { description: 'What it answers' } }),
+  description: 'Returns a value that can contain expressions.',
+  settings: objectOf({ value: { description: 'Value to return' } }),
   repeatable: true,
   async *run({ settings }) {
     yield { type: 'output', output: settings.value ?? null }
   },
 }
 
-/** Asks an expression, and goes the branch `true` or `false`. */
+/** The node type `condition`: evaluates an expression and takes the branch `true` or `false`. */
 export const condition: WorkflowNode = {
-  description: 'Goes one way or the other, as an expression says.',
-  settings: objectOf({ if: { type: 'string', minLength: 1, expression: 'bool', description: 'The expression that decides' } }),
+  description: 'Takes the branch `true` or `false`, as an expression decides.',
+  settings: objectOf({ if: { type: 'string', minLength: 1, expression: 'bool', description: 'Expression that decides' } }),
   output: { type: 'boolean' },
   branches: ['true', 'false'],
   repeatable: true,
@@ -35,21 +35,21 @@ const SETTINGS = objectOf(
       minLength: 1,
       maxLength: MOST_CODE,
       description:
-        'JavaScript; its last expression is the answer. Give values as `input`: what is put into the code by `${{ }}` runs as code',
+        'JavaScript; its last expression is the output. Pass values as `input`, because text that `${{ }}` inserts into the code runs as code',
     },
-    input: { description: 'JSON that the code sees as `input`' },
+    input: { description: 'JSON that the code receives as `input`' },
   },
   ['input']
 )
 
-/** Makes the node that runs JavaScript in the sandbox. */
+/** Creates the node type `compute`, which runs JavaScript in the sandbox. */
 export const createCompute = (sandbox: ScriptSandbox | undefined): WorkflowNode => ({
-  description: 'Runs JavaScript in the sandbox, without network and files. It answers the value of the last expression.',
+  description: 'Runs JavaScript in the sandbox, without network and files. Returns the value of the last expression.',
   settings: SETTINGS,
-  // it reaches nothing that it could change
+  // the sandbox has nothing that the code can change
   repeatable: true,
   async *run({ settings }, ctx) {
-    if (!sandbox) throw missingService('compute', 'a sandbox for JavaScript', '@svc/plugin-sandbox-quickjs')
+    if (!sandbox) throw missingService('compute', 'a JavaScript sandbox', '@svc/plugin-sandbox-quickjs')
     const { code, input = null } = settings
     const { value, console: lines } = await sandbox.run({ code: code as string, input }, ctx)
     for (const { text } of lines.slice(0, MOST_LINES)) yield { type: 'progress', message: text }

@@ -3,35 +3,35 @@ import type { PublicError } from '@svc/core/contracts'
 
 const clip = (text: string, most = 200) => (text.length > most ? `${text.slice(0, most)}…` : text)
 
-/** A service that a node works with is not there: the node is known all the same, so that definitions can be read and drawn. */
+/** A service of a node is missing. The node type stays registered, so that definitions can be read and drawn. */
 export const missingService = (type: string, what: string, plugin: string) =>
-  svcError('SERVICE_MISSING', `nodes of the type "${type}" need ${what}, and there is none here`, {
-    hint: `add "${plugin}" to "plugins"`,
+  svcError('SERVICE_MISSING', `nodes of the type "${type}" need ${what}, and no loaded plugin provides it`, {
+    hint: `Add "${plugin}" to "plugins"`,
   })
 
 export const invalid = (field: string, reason: string, more: Readonly<Record<string, unknown>> = {}) =>
   svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
 
-/** It was running when its process ended, and what it does is not to be done twice. */
+/** The process exited while the node ran, and the node must not run twice. */
 export const interrupted = (node: string, why: string) =>
-  svcError('NODE_INTERRUPTED', `the process that ran the node "${node}" ended before it had, and ${why}`, {
-    hint: 'look whether it has done its work, and retry the run; one that may run twice says so with "repeatable: true"',
+  svcError('NODE_INTERRUPTED', `the process exited while it ran the node "${node}", and ${why}`, {
+    hint: 'Check whether the work was done, and retry the run. Set "repeatable: true" on a node that can run twice',
   })
 
 export const noCallsLeft = (node: string) =>
-  svcError('BUDGET_EXHAUSTED', `no tool call is left for the node "${node}"`, { hint: 'raise "budget"' })
+  svcError('BUDGET_EXHAUSTED', `the budget allows no tool call for the node "${node}"`, { hint: 'Increase "budget"' })
 
-/** The error of a child, as the node's own. */
+/** Turns the error of a child into an error of the node. */
 export const raised = ({ code, message, details }: PublicError) => svcError(code, message, { details })
 
 export const toolUnknown = (tool: string) =>
-  svcError('TOOL_UNKNOWN', `there is no tool "${clip(tool)}" that a workflow may call`, {
+  svcError('TOOL_UNKNOWN', `tool "${clip(tool)}" does not exist, or workflows cannot call it`, {
     details: { tool: clip(tool) },
-    hint: '`svc tools list` tells which there are',
+    hint: 'Run `svc tools list` to see the tools',
   })
 
 export const toolDenied = (tool: string) =>
-  svcError('TOOL_DENIED', `the person who was asked did not allow the tool "${tool}"`, { details: { tool } })
+  svcError('TOOL_DENIED', `the call of the tool "${tool}" was not approved`, { details: { tool } })
 
 export const toolFailed = (tool: string, words: string, cause?: unknown) =>
   svcError('TOOL_EXECUTION_FAILED', `the tool "${tool}" failed: ${clip(words, 2_000)}`, {
@@ -40,40 +40,40 @@ export const toolFailed = (tool: string, words: string, cause?: unknown) =>
   })
 
 export const rejected = (node: string) =>
-  svcError('NOT_APPROVED', `the node "${node}" was not approved, and has no branch "rejected"`, {
-    hint: 'add the branch, or "catch"',
+  svcError('NOT_APPROVED', `the node "${node}" was rejected, and has no branch "rejected"`, {
+    hint: 'Add the branch "rejected", or "catch"',
   })
 
 export const unanswered = (node: string) =>
-  svcError('NOT_ANSWERED', `nobody answered the node "${node}" in time`, {
-    hint: 'give it a "fallback", the branch "timeout", or "catch"',
+  svcError('NOT_ANSWERED', `the question of the node "${node}" was not answered in time`, {
+    hint: 'Add a "fallback", the branch "timeout", or "catch"',
   })
 
 export const nothingCame = (node: string, event: string) =>
   svcError('EVENT_MISSED', `the event "${event}" did not come in time for the node "${node}"`, {
-    hint: 'give the node the branch "timeout", or "catch"',
+    hint: 'Add the branch "timeout", or "catch"',
   })
 
 export const loopEndless = (node: string, max: number) =>
-  svcError('LOOP_EXHAUSTED', `the node "${node}" has run its body ${max} times, and "until" does not hold`, {
+  svcError('LOOP_EXHAUSTED', `the node "${node}" has run its body ${max} times, and "until" is still false`, {
     details: { max },
-    hint: 'raise "max", or say "at_max: end"',
+    hint: 'Increase "max", or set "at_max: end"',
   })
 
-/** What a server answered that was not asked for: one that refuses the request will do so again, one that failed may not. */
+/** An unexpected HTTP status. HTTP_REFUSED is final, HTTP_FAILED can be retried. */
 export const statusUnexpected = (url: string, status: number, body: string, retryAfter: string | undefined) =>
-  svcError(isFinal(status) ? 'HTTP_REFUSED' : 'HTTP_FAILED', `${url} answered with the status ${status}`, {
+  svcError(isFinal(status) ? 'HTTP_REFUSED' : 'HTTP_FAILED', `${url} returned the status ${status}`, {
     details: {
       url,
       status,
       ...(body === '' ? {} : { body: clip(body, 1_000) }),
       ...(retryAfter === undefined ? {} : { retry_after: clip(retryAfter) }),
     },
-    hint: 'list statuses that are fine in "statuses"',
+    hint: 'List the accepted statuses in "statuses"',
   })
 
 const NOT_FINAL: ReadonlySet<number> = new Set([408, 425, 429])
 const isFinal = (status: number) => status < 500 && !NOT_FINAL.has(status)
 
 export const noJson = (url: string, error: unknown) =>
-  svcError('HTTP_BODY_INVALID', `${url} answered with what is no JSON: ${clip(messageOf(error))}`, { hint: 'say "parse: text"' })
+  svcError('HTTP_BODY_INVALID', `${url} did not return valid JSON: ${clip(messageOf(error))}`, { hint: 'Set "parse: text"' })

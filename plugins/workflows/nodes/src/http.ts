@@ -20,26 +20,26 @@ const scalars = { type: ['string', 'number', 'boolean', 'null'] }
 
 const SETTINGS = objectOf(
   {
-    url: { type: 'string', minLength: 1, maxLength: 10_000, description: 'Where' },
-    method: { enum: ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'], default: 'GET', description: 'How' },
-    headers: { type: 'object', additionalProperties: scalars, default: {}, description: 'Headers; null: left out' },
+    url: { type: 'string', minLength: 1, maxLength: 10_000, description: 'URL of the request' },
+    method: { enum: ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'], default: 'GET', description: 'HTTP method' },
+    headers: { type: 'object', additionalProperties: scalars, default: {}, description: 'Request headers; null omits a header' },
     query: {
       type: 'object',
       additionalProperties: { anyOf: [scalars, { type: 'array', items: scalars }] },
       default: {},
-      description: 'Added to the URL; of a list each item, null is left out',
+      description: 'Query parameters; a list adds each item, null is omitted',
     },
-    body: { description: 'A text is sent as it is, all else as JSON' },
+    body: { description: 'Request body: a text is sent as it is, other values as JSON' },
     statuses: {
       type: 'array',
       items: { type: 'integer', minimum: 200, maximum: 599 },
       minItems: 1,
-      description: 'Statuses that are fine; default: 200 to 299',
+      description: 'Accepted statuses; default: 200 to 299',
     },
     parse: {
       enum: ['auto', 'json', 'text'],
       default: 'auto',
-      description: 'How the body is read; auto: as the response says it is',
+      description: 'How to read the body; auto: as the content type says',
     },
   },
   ['method', 'headers', 'query', 'body', 'statuses', 'parse']
@@ -47,25 +47,25 @@ const SETTINGS = objectOf(
 
 const OUTPUT = objectOf({
   status: { type: 'integer' },
-  headers: { type: 'object', additionalProperties: { type: 'string' }, description: 'By names in lower case' },
-  body: { description: 'JSON where it is some, else text' },
-  url: { type: 'string', description: 'Where it came from, after all redirects' },
+  headers: { type: 'object', additionalProperties: { type: 'string' }, description: 'Headers by lower-case name' },
+  body: { description: 'JSON or text' },
+  url: { type: 'string', description: 'Final URL, after redirects' },
 })
 
-/** Methods that change nothing. */
+/** Methods without side effects. */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Makes the node that asks a server. */
+/** Creates the node type `http`, which sends an HTTP request. */
 export const createHttp = (web: Pick<GuardedFetch, 'fetch'>): WorkflowNode => ({
   description:
-    'Asks a server over HTTP. Private addresses are refused but for those of `workflow_nodes.http.allow`. What changes something carries an Idempotency-Key.',
+    'Sends an HTTP request. Private addresses are refused unless `workflow_nodes.http.allow` lists them. Requests that change something carry an Idempotency-Key.',
   settings: SETTINGS,
   output: OUTPUT,
   repeatable: 'itself',
   async *run(task, ctx) {
     const settings = task.settings as unknown as HttpSettings
     if (task.interrupted && !SAFE.has(settings.method ?? 'GET'))
-      throw interrupted(task.node, 'its request may have been received')
+      throw interrupted(task.node, 'the server can have received its request')
     yield { type: 'output', output: await asked(web, settings, task, ctx) }
   },
 })
@@ -134,7 +134,7 @@ function parsed(text: string, type = '', parse: HttpSettings['parse'] = 'auto', 
   }
 }
 
-/** A URL as it may be told: a query may hold a key. */
+/** The URL for error texts, without its query, which can contain a key. */
 function shown(href: string): string {
   const { origin, pathname } = new URL(href)
   return origin + pathname

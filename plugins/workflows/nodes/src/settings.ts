@@ -10,18 +10,18 @@ export const HTTP_CONFIG = schema<FetchConfig>({
   properties: fetchKeys({ timeoutMs: 60_000, longestMs: 3_600_000, maxBytes: 4_194_304 }),
 })
 
-/** A setting that is a length of time. */
+/** Schema of a duration. */
 export const duration = (description: string) =>
   ({
     type: 'string',
     pattern: DURATION_PATTERN,
-    patternHint: 'must be a length of time such as 30s, 5m, 2h, 7d',
+    patternHint: 'must be a duration such as 30s, 5m, 2h, 7d',
     description,
   }) as const
 
-/** When a length of time will be over, in Unix milliseconds. Throws INVALID_VALUE. */
+/** The end of a duration that starts now, in Unix milliseconds. Throws INVALID_VALUE. */
 export function endOf(field: string, length: string): number {
   const ms = durationMs(length)
-  if (ms === undefined) throw invalid(field, 'must be a length of time such as 30s, 5m, 2h, 7d', { value: length.slice(0, 100) })
+  if (ms === undefined) throw invalid(field, 'must be a duration such as 30s, 5m, 2h, 7d', { value: length.slice(0, 100) })
   return Date.now() + ms
 }

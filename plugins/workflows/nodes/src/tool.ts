@@ -8,16 +8,15 @@ type Arguments = Parameters<Tool['call']>[0]
 
 const SETTINGS = objectOf(
   {
-    name: { type: 'string', minLength: 1, description: 'The name of the tool' },
-    arguments: { type: 'object', default: {}, description: 'What it is called with' },
+    name: { type: 'string', minLength: 1, description: 'Name of the tool' },
+    arguments: { type: 'object', default: {}, description: 'Arguments of the call' },
   },
   ['arguments']
 )
 
-/** Makes the node that calls a tool. */
+/** Creates the node type `tool`, which calls a tool. */
 export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
-  description:
-    'Calls a tool. It answers what the tool answered: its data, else its text. Where the tool asks before each call, a person is asked.',
+  description: 'Calls a tool. Returns its data, else its text. If the tool needs approval for each call, a person is asked.',
   settings: SETTINGS,
   repeatable: 'itself',
   names: { name: 'tool' },
@@ -25,9 +24,9 @@ export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
   async *run(task, ctx) {
     const name = task.settings.name as string
     const tool = tools.get(name)
-    // one that only certain modes have is for models
+    // tools of certain modes are only for models
     if (!tool || tool.modes) throw toolUnknown(name)
-    if (task.interrupted && !isReading(tool)) throw interrupted(task.node, `the tool "${name}" may have done its work`)
+    if (task.interrupted && !isReading(tool)) throw interrupted(task.node, `the tool "${name}" can have done its work`)
     const args = await checked(tool, task.settings.arguments)
     if (tool.asks && !task.woken) return yield questionOf(name, args)
     if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)
@@ -42,11 +41,11 @@ const SHOWN = 1_000
 function questionOf(name: string, args: Arguments): NodeStep {
   const json = JSON.stringify(args)
   const shown = json.length > SHOWN ? `${json.slice(0, SHOWN)}…` : json
-  return { type: 'wait', ask: { kind: 'approval', message: `May the tool "${name}" run with ${shown}?` } }
+  return { type: 'wait', ask: { kind: 'approval', message: `Allow the tool "${name}" to run with ${shown}?` } }
 }
 
 const checks = new WeakMap<Tool, Promise<ToolSchema>>()
-const TOLD = 10
+const MAX_REPORTED = 10
 
 /** The arguments with their defaults. Throws INVALID_VALUE. */
 async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
@@ -54,13 +53,13 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
   const check = checks.get(tool) ?? toolSchema(tool.parameters)
   checks.set(tool, check)
   const faults = (await check).check(args)
-  if (faults.length > 0) throw invalid('arguments', `do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}`)
+  if (faults.length > 0) throw invalid('arguments', `are invalid: ${faults.slice(0, MAX_REPORTED).map(words).join('; ')}`)
   return args
 }
 
 const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
 
-/** Calls it, and tells how far it is. Throws TOOL_EXECUTION_FAILED. */
+/** Calls a tool and yields its progress. Throws TOOL_EXECUTION_FAILED. */
 async function* called(
   name: string,
   tool: Tool,
@@ -77,24 +76,24 @@ async function* called(
 }
 
 function outputOf(name: string, result: ToolResult): Json {
-  if (!Array.isArray(result?.content)) throw toolFailed(name, 'it did not answer { content: [{ type: "text", text }] }')
+  if (!Array.isArray(result?.content)) throw toolFailed(name, 'it did not return { content: [{ type: "text", text }] }')
   const text = result.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
-  if (result.isError) throw toolFailed(name, text || 'it did not say why')
+  if (result.isError) throw toolFailed(name, text || 'it gave no reason')
   if (result.structured !== undefined) return result.structured
   return result.content.every(({ type }) => type === 'text') ? text : (result.content as unknown as Json)
 }
 
-/** Whether a tool changes nothing: calling it once more does no harm. */
+/** Whether a tool only reads, so that a repeated call does no harm. */
 export const isReading = (tool: Tool | undefined): boolean => tool?.effects.every(effect => effect === 'read') === true
 
-/** Calls a tool within its own time limit; one that tells its steps is asked for them. */
+/** Calls a tool with its own time limit, and yields its progress if it reports any. */
 async function* stepsOf(tool: Tool, args: Arguments, ctx: CallContext): AsyncGenerator<NodeStep, ToolResult> {
-  if (tool.run) return yield* told(tool.run.bind(tool), tool.timeoutMs, args, ctx)
+  if (tool.run) return yield* runSteps(tool.run.bind(tool), tool.timeoutMs, args, ctx)
   if (tool.timeoutMs === undefined) return tool.call(args, ctx)
   return withTimeout(tool.timeoutMs, signal => tool.call(args, { ...ctx, signal }), ctx)
 }
 
-async function* told(
+async function* runSteps(
   run: NonNullable<Tool['run']>,
   ms: number | undefined,
   args: Arguments,
@@ -107,7 +106,7 @@ async function* told(
   try {
     for await (const step of run(args, { can: [] }, { ...ctx, signal })) {
       if (step.type === 'result') return step.result
-      if (step.type === 'input') throw new Error('it asks for input, which a workflow cannot give: ask with a human node before')
+      if (step.type === 'input') throw new Error('it asks for input, which a workflow cannot give; ask with a human node before')
       if (step.type === 'progress') yield progressOf(step)
     }
   } finally {

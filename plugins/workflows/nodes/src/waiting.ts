@@ -14,25 +14,24 @@ interface HumanSettings {
   readonly fallback?: Json
 }
 
-/** Asks a person. */
+/** The node type `human`, which asks a person. */
 export const human: WorkflowNode = {
-  description:
-    'Asks a person: for an approval, a choice, or for input. The run waits, for days if need be, and takes no room meanwhile.',
+  description: 'Asks a person for an approval, a choice or input. The run sleeps until the answer, and uses no memory meanwhile.',
   settings: {
     ...objectOf(
       {
-        kind: { enum: ['approval', 'choice', 'input'], default: 'approval', description: 'What is asked for' },
-        message: { type: 'string', minLength: 1, description: 'What the person reads' },
+        kind: { enum: ['approval', 'choice', 'input'], default: 'approval', description: 'Kind of question' },
+        message: { type: 'string', minLength: 1, description: 'Text of the question' },
         choices: {
           type: 'array',
           items: { type: 'string', minLength: 1 },
           minItems: 1,
           uniqueItems: true,
-          description: 'What there is to choose from',
+          description: 'Choices',
         },
         schema: { type: 'object', description: 'JSON Schema of the input' },
-        for: duration('How long it waits; default: as long as the run may take'),
-        fallback: { description: 'The answer where nobody answers in time' },
+        for: duration('How long it waits; default: the maximum age of the run'),
+        fallback: { description: 'Answer to use after the time limit' },
       },
       ['kind', 'choices', 'schema', 'for', 'fallback']
     ),
@@ -41,7 +40,7 @@ export const human: WorkflowNode = {
     else: { required: ['choices'] },
   },
   output: objectOf({
-    answer: { description: 'true or false, the choice, or the input; null where nobody answered' },
+    answer: { description: 'true or false, the choice, or the input; null without an answer' },
     timed_out: { type: 'boolean' },
   }),
   branches: 'any',
@@ -66,7 +65,7 @@ async function asked(settings: HumanSettings): Promise<NodeStep> {
   return { type: 'wait', ask, ...(length === undefined ? {} : { until: endOf('for', length) }) }
 }
 
-/** Before anybody is asked: a question whose schema is none could never be answered, and nobody may be there to see what the fallback does. Throws INVALID_VALUE. */
+/** Rejects a question with an invalid schema or fallback before it is asked, because it could not be answered. Throws INVALID_VALUE. */
 async function checkAnswerable({ kind = 'approval', choices = [], schema, fallback }: HumanSettings): Promise<void> {
   const check = kind === 'input' && schema !== undefined ? await schemaOf(schema) : undefined
   if (fallback === undefined) return
@@ -80,11 +79,11 @@ async function checkAnswerable({ kind = 'approval', choices = [], schema, fallba
 async function schemaOf(schema: NonNullable<Question['schema']>): Promise<ToolSchema> {
   try {
     const made = await toolSchema(schema)
-    // it is compiled with its first check
+    // the first check compiles the schema
     made.check(null, 'first')
     return made
   } catch (error) {
-    throw invalid('schema', `is no JSON Schema: ${messageOf(error).slice(0, 200)}`)
+    throw invalid('schema', `is not a valid JSON Schema: ${messageOf(error).slice(0, 200)}`)
   }
 }
 
@@ -94,7 +93,7 @@ function late(settings: HumanSettings, task: NodeTask): NodeStep {
   return { type: 'output', output: { answer: null, timed_out: true }, branch: 'timeout' }
 }
 
-/** What is not approved does not simply go on: it needs a branch of its own. */
+/** Returns the branch of an answer. A rejected approval fails without a branch `rejected`, so that the run never continues by default. */
 function answered({ kind = 'approval' }: HumanSettings, { node, branches }: NodeTask, answer: Json, timedOut: boolean): NodeStep {
   const branch = branchOf(kind, answer)
   if (branch === 'rejected' && kind === 'approval' && !branches.includes('rejected')) throw rejected(node)
@@ -112,23 +111,23 @@ interface WaitSettings {
   readonly event?: string
 }
 
-/** Waits for a time, or for an event. */
+/** The node type `wait`, which waits for a time or an event. */
 export const wait: WorkflowNode = {
   description:
-    'Waits so long, until a time, or for an event (`POST /api/v1/workflows/{id}/events`), with `for` or `until` as the longest it waits.',
+    'Waits for a duration, until a time, or for an event (`POST /api/v1/workflows/{id}/events`). For events, `for` or `until` is the time limit.',
   settings: {
     ...objectOf(
       {
-        for: duration('How long'),
-        until: { type: ['string', 'number'], description: 'When: an ISO 8601 time, or Unix milliseconds' },
-        event: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{1,100}$', description: 'The name of an event' },
+        for: duration('How long to wait'),
+        until: { type: ['string', 'number'], description: 'End of the wait: an ISO 8601 time, or Unix milliseconds' },
+        event: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{1,100}$', description: 'Name of the event' },
       },
       ['for', 'until', 'event']
     ),
     anyOf: [{ required: ['for'] }, { required: ['until'] }, { required: ['event'] }],
     not: { required: ['for', 'until'] },
   },
-  output: objectOf({ by: { enum: ['time', 'event'] }, data: { description: 'What came with the event' } }),
+  output: objectOf({ by: { enum: ['time', 'event'] }, data: { description: 'Data of the event' } }),
   branches: 'any',
   answers: [{ given: ['event'], branches: ['event'], optional: ['timeout'] }, {}],
   repeatable: true,

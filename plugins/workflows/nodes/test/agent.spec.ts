@@ -1,7 +1,7 @@
 import { Conversations, type Tool, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, type HostOptions, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 const keys: (string | undefined)[] = []
 const tool = (effects: Tool['effects']): Tool => ({
@@ -11,7 +11,7 @@ const tool = (effects: Tool['effects']): Tool => ({
   parameters: { type: 'object' },
   call: async (_args, { idempotencyKey }) => (keys.push(idempotencyKey), { content: [{ type: 'text', text: 'done' }] }),
 })
-const options: HouseOptions = {
+const options: HostOptions = {
   plugins: ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'provider-local'],
   give: [item(Tools, 'look', tool(['read'])), item(Tools, 'save', tool(['write']))],
   config: { providers: { local: {} } },
@@ -58,7 +58,7 @@ describe('a node agent', () => {
 
   it('tells its tools and what it has spent, no more than it was granted, and when it fails, too', async () => {
     await using one = await openNode('agent', options)
-    const words = await told(one, {
+    const words = await nodeSteps(one, {
       settings: { prompt: '/tool look {"a":1}\n/tool look {"a":2}', tools: ['look'] },
       allowance: { tool_calls: 1 },
     })
@@ -87,22 +87,22 @@ describe('a node agent', () => {
   it('is asked again after its process has ended where its tools only read', async () => {
     await using one = await openNode('agent', options)
     for (const tools of [[], ['look']])
-      expect((await told(one, { settings: { prompt: 'hi', tools }, interrupted: true })).at(-1)?.type).to.equal('output')
+      expect((await nodeSteps(one, { settings: { prompt: 'hi', tools }, interrupted: true })).at(-1)?.type).to.equal('output')
     for (const settings of [{ prompt: 'hi' }, { prompt: 'hi', tools: ['look', 'save'] }])
-      expect((await codeThrown(told(one, { settings, interrupted: true }))).code).to.equal('NODE_INTERRUPTED')
+      expect((await codeThrown(nodeSteps(one, { settings, interrupted: true }))).code).to.equal('NODE_INTERRUPTED')
   })
 
   it('leaves no conversation', async () => {
     await using one = await openNode('agent', options)
-    await told(one, { settings: { prompt: 'hi' } })
+    await nodeSteps(one, { settings: { prompt: 'hi' } })
     expect((await one.host.service(Conversations).list({ limit: 9 }, testContext())).conversations).to.deep.equal([])
   })
 
   it('says what to add where there is no chat', async () => {
     await using one = await openNode('agent')
-    expect(await codeThrown(told(one, { settings: { prompt: 'hi' } }))).to.include({
+    expect(await codeThrown(nodeSteps(one, { settings: { prompt: 'hi' } }))).to.include({
       code: 'SERVICE_MISSING',
-      hint: 'add "@svc/plugin-chat" to "plugins"',
+      hint: 'Add "@svc/plugin-chat" to "plugins"',
     })
   })
 })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { codeThrown, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 describe('a node compute', () => {
   provesNode(
@@ -21,7 +21,7 @@ describe('a node compute', () => {
 
   it('tells what its code writes to the console', async () => {
     await using one = await openNode('compute', { plugins: ['sandbox-quickjs'] })
-    expect(await told(one, { settings: { code: 'console.log("half"); 1' } })).to.deep.equal([
+    expect(await nodeSteps(one, { settings: { code: 'console.log("half"); 1' } })).to.deep.equal([
       { type: 'progress', message: 'half' },
       { type: 'output', output: 1 },
     ])
@@ -29,6 +29,6 @@ describe('a node compute', () => {
 
   it('says what to add where there is no sandbox', async () => {
     await using one = await openNode('compute')
-    expect((await codeThrown(told(one, { settings: { code: '1' } }))).code).to.equal('SERVICE_MISSING')
+    expect((await codeThrown(nodeSteps(one, { settings: { code: '1' } }))).code).to.equal('SERVICE_MISSING')
   })
 })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { codeThrown, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 describe('a node transform', () => {
   provesNode('transform', {
@@ -37,10 +37,12 @@ describe('a node parallel', () => {
     await using one = await openNode('parallel')
     const broke = { status: 'failed', error: { code: 'BROKE', message: 'it broke', details: { a: 1 } } } as const
     const done = { status: 'completed', output: 1 } as const
-    const error = await codeThrown(told(one, { settings: {}, children: { a: done, b: broke } }))
+    const error = await codeThrown(nodeSteps(one, { settings: {}, children: { a: done, b: broke } }))
     expect(error).to.deep.include({ code: 'BROKE', message: 'it broke', details: { a: 1 } })
-    expect((await codeThrown(told(one, { settings: { join: 'any' }, children: { a: broke, b: broke } }))).code).to.equal('BROKE')
-    const [answer] = await told(one, { settings: { join: 'any' }, children: { a: broke, b: done } })
+    expect((await codeThrown(nodeSteps(one, { settings: { join: 'any' }, children: { a: broke, b: broke } }))).code).to.equal(
+      'BROKE'
+    )
+    const [answer] = await nodeSteps(one, { settings: { join: 'any' }, children: { a: broke, b: done } })
     expect(answer).to.deep.include({ output: { b: 1 } })
   })
 })
@@ -75,7 +77,7 @@ describe('a node map', () => {
     await using one = await openNode('map')
     const over = Array.from({ length: 200 }, (_, at) => at)
     const children = Object.fromEntries(over.map(at => [at, { status: 'completed', output: at } as const]))
-    expect(await told(one, { settings: { over }, children })).to.deep.equal([{ type: 'output', output: over }])
+    expect(await nodeSteps(one, { settings: { over }, children })).to.deep.equal([{ type: 'output', output: over }])
   })
 
   it('fails with what failed, unless it keeps going', async () => {
@@ -84,8 +86,8 @@ describe('a node map', () => {
       0: { status: 'cancelled' },
       1: { status: 'failed', error: { code: 'BROKE', message: 'it broke', details: {} } },
     } as const
-    expect((await codeThrown(told(one, { settings: { over: [1, 2] }, children }))).code).to.equal('BROKE')
-    const [answer] = await told(one, { settings: { over: [1, 2], keep_going: true }, children })
+    expect((await codeThrown(nodeSteps(one, { settings: { over: [1, 2] }, children }))).code).to.equal('BROKE')
+    const [answer] = await nodeSteps(one, { settings: { over: [1, 2], keep_going: true }, children })
     expect(answer).to.deep.include({ output: [null, null] })
   })
 })

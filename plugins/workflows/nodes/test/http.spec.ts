@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Json } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, type HostOptions, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 const keys: (string | undefined)[] = []
 
@@ -37,7 +37,7 @@ const server = createServer((request, response) => void answer(request, response
 await once(server, 'listening')
 server.unref()
 const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-const options: HouseOptions = { config: { workflow_nodes: { http: { allow: ['127.0.0.1'], max_bytes: 4_096 } } } }
+const options: HostOptions = { config: { workflow_nodes: { http: { allow: ['127.0.0.1'], max_bytes: 4_096 } } } }
 const seen = (output: Json) => (output as { body: Record<string, Json> }).body
 
 describe('a node http', () => {
@@ -91,16 +91,18 @@ describe('a node http', () => {
 
   it('tells the status and the beginning of the answer, and no query, which may hold a key', async () => {
     await using one = await openNode('http', options)
-    const { message, details } = await codeThrown(told(one, { settings: { url: `${base}/503?token=hidden` } }))
-    expect(message).to.equal(`${base}/503 answered with the status 503`)
+    const { message, details } = await codeThrown(nodeSteps(one, { settings: { url: `${base}/503?token=hidden` } }))
+    expect(message).to.equal(`${base}/503 returned the status 503`)
     expect(details).to.include({ status: 503, retry_after: '7', url: `${base}/503` })
   })
 
   it('is run again after its process has ended where it changes nothing', async () => {
     await using one = await openNode('http', options)
     for (const method of ['GET', 'HEAD'])
-      expect((await told(one, { settings: { url: `${base}/text`, method }, interrupted: true })).at(-1)?.type).to.equal('output')
-    expect((await codeThrown(told(one, { settings: { url: base, method: 'DELETE' }, interrupted: true }))).code).to.equal(
+      expect((await nodeSteps(one, { settings: { url: `${base}/text`, method }, interrupted: true })).at(-1)?.type).to.equal(
+        'output'
+      )
+    expect((await codeThrown(nodeSteps(one, { settings: { url: base, method: 'DELETE' }, interrupted: true }))).code).to.equal(
       'NODE_INTERRUPTED'
     )
   })

@@ -2,7 +2,7 @@ import { svcError } from '@svc/core'
 import { Teams } from '@svc/core/contracts'
 import { service } from '@svc/testing'
 import { expect } from 'chai'
-import { codeThrown, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 const body = (task: unknown) => ({ nodes: { ask: { type: 'transform', value: task } } })
 const none = async () => Promise.reject(new Error('not asked for'))
@@ -11,7 +11,7 @@ const teams: Teams = {
   show: none,
   start: none,
   async body(team, task) {
-    if (team !== 'writers') throw svcError('TEAM_UNKNOWN', `there is no team "${team}"`)
+    if (team !== 'writers') throw svcError('TEAM_UNKNOWN', `team "${team}"`)
     return body(task)
   },
 }
@@ -34,6 +34,6 @@ describe('a node team', () => {
 
   it('says what to add where there are no teams', async () => {
     await using one = await openNode('team')
-    expect((await codeThrown(told(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
+    expect((await codeThrown(nodeSteps(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
   })
 })

@@ -1,7 +1,7 @@
 import { type Tool, Tools } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
+import { codeThrown, type HostOptions, openNode, provesNode, nodeSteps } from './support/host.ts'
 
 const text = (words: string) => ({ content: [{ type: 'text', text: words }] }) as const
 const tool = (parts: Partial<Tool>): Tool => ({
@@ -38,7 +38,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   }),
   picture: tool({ call: async () => ({ content: [{ type: 'image', data: 'AA==', mimeType: 'image/png' }] }) }),
 }
-const options: HouseOptions = { give: Object.entries(TOOLS).map(([name, one]) => item(Tools, name, one)) }
+const options: HostOptions = { give: Object.entries(TOOLS).map(([name, one]) => item(Tools, name, one)) }
 
 describe('a node tool', () => {
   provesNode(
@@ -73,22 +73,22 @@ describe('a node tool', () => {
 
   it('tells its progress and what it spends, and asks a person with the arguments before', async () => {
     await using one = await openNode('tool', options)
-    expect(await told(one, { settings: { name: 'steps' } })).to.deep.equal([
+    expect(await nodeSteps(one, { settings: { name: 'steps' } })).to.deep.equal([
       { type: 'spent', tool_calls: 1 },
       { type: 'progress', message: 'half', fraction: 0.5 },
       { type: 'output', output: 'whole' },
     ])
-    const ask = { kind: 'approval', message: 'May the tool "asks" run with {"n":1}?' }
-    expect(await told(one, { settings: { name: 'asks', arguments: { n: 1 } } })).to.deep.equal([{ type: 'wait', ask }])
+    const ask = { kind: 'approval', message: 'Allow the tool "asks" to run with {"n":1}?' }
+    expect(await nodeSteps(one, { settings: { name: 'asks', arguments: { n: 1 } } })).to.deep.equal([{ type: 'wait', ask }])
   })
 
   it('is run again after its process has ended where it only reads', async () => {
     await using one = await openNode('tool', options)
-    expect(await told(one, { settings: { name: 'say' }, interrupted: true })).to.have.lengthOf(2)
-    const { code, message } = await codeThrown(told(one, { settings: { name: 'save' }, interrupted: true }))
+    expect(await nodeSteps(one, { settings: { name: 'say' }, interrupted: true })).to.have.lengthOf(2)
+    const { code, message } = await codeThrown(nodeSteps(one, { settings: { name: 'save' }, interrupted: true }))
     expect([code, message]).to.deep.equal([
       'NODE_INTERRUPTED',
-      'the process that ran the node "s" ended before it had, and the tool "save" may have done its work',
+      'the process exited while it ran the node "s", and the tool "save" can have done its work',
     ])
   })
 })

@@ -1,14 +1,14 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
 
-/** A claim lasts so long without being kept. */
+/** A claim expires after this time without renewal. */
 const CLAIM_MS = 30_000
 
-/** The leases behind claims: one a run, and one a place of a group. */
+/** The leases of claims: one for each run, and one for each slot of a group. */
 export class Leases {
   readonly #store: Store
   readonly #holder: string
-  /** The places of groups that runs of this process hold. */
+  /** Group slots that runs of this process hold. */
   readonly #places = new Map<string, Fence>()
 
   constructor(store: Store, holder: string) {
@@ -16,12 +16,12 @@ export class Leases {
     this.#holder = holder
   }
 
-  /** Undefined where somebody has the run. */
+  /** Acquires the lease of a run; undefined if it is taken. */
   run(id: string, ctx: CallContext): Promise<Fence | undefined> {
     return this.#acquire(RUN_LEASE + id, ctx)
   }
 
-  /** Takes a place of its group for a run; false where all are taken, or this process works on the run already. */
+  /** Acquires a group slot for a run. Returns false if all slots are taken, or if this process already executes the run. */
   async enter(id: string, { name, limit }: NonNullable<QueuedRun['group']>, ctx: CallContext): Promise<boolean> {
     if (this.#places.has(id)) return false
     for (let at = 0; at < limit; at++) {
@@ -33,11 +33,11 @@ export class Leases {
     return false
   }
 
-  hasPlace(id: string): boolean {
+  hasSlot(id: string): boolean {
     return this.#places.has(id)
   }
 
-  /** Whether it held a place of a group. */
+  /** Releases the group slot of a run. Returns whether it had one. */
   async leave(id: string, ctx: CallContext): Promise<boolean> {
     const place = this.#places.get(id)
     this.#places.delete(id)
@@ -50,7 +50,7 @@ export class Leases {
     return hadPlace
   }
 
-  /** Throws STORE_FENCED where one of them is another's. */
+  /** Renews the leases of a claim. Throws STORE_FENCED if another process holds one of them. */
   async keep(id: string, fence: Fence, ctx: CallContext): Promise<void> {
     const place = this.#places.get(id)
     await Promise.all((place ? [fence, place] : [fence]).map(one => this.#store.renew(one, CLAIM_MS, ctx)))
@@ -58,7 +58,7 @@ export class Leases {
 
   async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
     try {
-      // one holder a claim: a holder gets back a lease that it has
+      // each claim has its own holder, because a holder gets back a lease that it already has
       const { fence } = await this.#store.acquire(
         lease,
         { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 },
@@ -74,18 +74,18 @@ export class Leases {
 
 export const QUEUE = 'run_queue'
 const RUN_LEASE = 'run/'
-/** One of the places of a group. */
+/** Lease of a group slot. */
 const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
 
-/** The place of a run in the queue. */
-export interface Place {
-  /** `ready`: nobody has it; `held`: somebody works on it; `asleep`: it waits for its time, or to be woken. */
+/** A queue entry. */
+export interface QueueEntry {
+  /** `ready`: free; `held`: a process executes it; `asleep`: it waits for its time or a wake-up. */
   readonly state: 'ready' | 'held' | 'asleep'
-  /** Unix milliseconds from which on it is looked at. */
+  /** Time of the next check, in Unix milliseconds. */
   readonly due: number
   readonly group?: QueuedRun['group']
   readonly holder?: string
-  /** News came while it was held. */
+  /** Whether a notice came while it was held. */
   readonly woken?: boolean
 }
 

@@ -1,13 +1,13 @@
 import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { Leases, type Place, QUEUE } from './leases.ts'
+import { Leases, type QueueEntry, QUEUE } from './leases.ts'
 
-/** Wakes those who wait for something to do. */
+/** Wakes waiters. */
 class Wakeup {
   readonly #waiting = new Set<() => void>()
   #rings = 0
 
-  /** How often it has rung: whoever looks for work notes it before, and so misses no ring while he looks. */
+  /** Number of wake-ups. Read it before you look for work, so that you miss no wake-up in between. */
   get rings(): number {
     return this.#rings
   }
@@ -17,7 +17,7 @@ class Wakeup {
     for (const wake of this.#waiting) wake()
   }
 
-  /** Answers when it has rung more often than that, after so long, or with the signal. */
+  /** Resolves at the next wake-up after `rings`, after `ms`, or when the signal aborts. */
   async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#rings !== rings || signal.aborted) return
     const rung = Promise.withResolvers<void>()
@@ -35,10 +35,10 @@ class Wakeup {
   }
 }
 
-/** So long at the most. */
+/** Maximum waiting time of the gate. */
 const LULL_MS = 5
 
-/** A short wait that ends early when something is done anyway: what waited for it shares its commit. */
+/** A short wait that ends early with the next operation, so that both share a commit. */
 class IdleGate {
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -58,22 +58,22 @@ class IdleGate {
 
 export interface QueueParts {
   readonly store: Store
-  /** What all leases of this process begin with. */
+  /** The prefix of the lease holders of this process. */
   readonly holder: string
-  /** Lasts as long as the process works: a claim that was begun is not left half made. */
+  /** A context that lasts as long as the process, so that no claim is left unfinished. */
   readonly lasting: CallContext
 }
 
-/** What is held is looked at again after so long: its holder may be gone. */
+/** When a held entry is checked again, because its holder can be gone. */
 const HELD_MS = 60_000
-/** What other processes put into the queue is seen after so long. */
+/** How often the queue is polled for entries of other processes. */
 const POLL_MS = 1_000
-/** A new process looks at all that is held for so long. */
+/** How long a new process checks all held entries. */
 const SETTLE_MS = 5_000
 const PAGE = 100
 const NEVER = Number.MAX_SAFE_INTEGER
 
-/** The queue of runs in the store: a record a run, and a lease for whoever works on it. */
+/** A run queue in the store: a record for each run, and a lease for the process that executes it. */
 export class StoreQueue implements RunQueue {
   readonly #store: Store
   readonly #holder: string
@@ -96,20 +96,20 @@ export class StoreQueue implements RunQueue {
       await this.#wait(run, ctx)
       return undefined
     }
-    const [fence] = await Promise.all([this.#leases.run(run.id, ctx), this.#write(run.id, this.#held(placeOf(run)), {}, ctx)])
+    const [fence] = await Promise.all([this.#leases.run(run.id, ctx), this.#write(run.id, this.#held(entryOf(run)), {}, ctx)])
     if (fence) return { id: run.id, fence }
     await this.#leases.leave(run.id, ctx)
     return undefined
   }
 
-  /** It waits for somebody; who works on it now is told, and goes on. */
+  /** Makes a run ready. A process that executes it now is notified and continues. */
   async #wait(run: QueuedRun, ctx: CallContext): Promise<void> {
-    await this.#update(run.id, place => (place?.state === 'held' ? toPublicError(place, run) : placeOf(run)), {}, ctx)
+    await this.#update(run.id, place => (place?.state === 'held' ? markWoken(place, run) : entryOf(run)), {}, ctx)
     this.#bell.ring()
   }
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
-    // whoever held something when this process began may be gone; their leases are freed about now
+    // holders of a previous process can be gone; their leases expire about now
     const settled = Date.now() + SETTLE_MS
     for (let lookAt = 0; !ctx.signal.aborted; ) {
       const { rings } = this.#bell
@@ -134,7 +134,7 @@ export class StoreQueue implements RunQueue {
       const { rings } = this.#bell
       const found = await this.#store.get(QUEUE, id, ctx)
       if (!found) return
-      const claim = placeIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
+      const claim = entryIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
       if (claim) yield claim
       else await this.#bell.after(rings, POLL_MS, ctx.signal)
     }
@@ -145,14 +145,14 @@ export class StoreQueue implements RunQueue {
   }
 
   async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
-    // nobody waits for a run that has ended, unless for its place: it goes with what is written next
-    if (how === 'ended' && !this.#leases.hasPlace(id)) await this.#lull.wait()
+    // an ended run needs no hurry unless it holds a group slot: delete it together with the next write
+    if (how === 'ended' && !this.#leases.hasSlot(id)) await this.#lull.wait()
     try {
       if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, ctx)
       else await this.#update(id, place => place && asleep(place, how.due), { fence }, ctx)
     } finally {
       const freesPlace = await this.#leases.free(id, fence, ctx)
-      // others look for work only where there may be some
+      // wake others only if there can be work
       if (how !== 'ended' || freesPlace) this.#bell.ring()
     }
   }
@@ -162,23 +162,23 @@ export class StoreQueue implements RunQueue {
     this.#bell.ring()
   }
 
-  /** A process has ended, and its leases are free. */
+  /** Makes the runs of an ended process due. */
   async gone(holder: string, ctx: CallContext): Promise<void> {
     for await (const { key, value } of this.#inState('held', NEVER, ctx)) {
-      const place = value as unknown as Place
+      const place = value as unknown as QueueEntry
       if (place.holder?.startsWith(holder)) await this.#update(key, one => one && { ...one, due: Date.now() }, {}, ctx)
     }
     this.#bell.ring()
   }
 
-  /** Runs whose time has come: those that wait, and those whose holder may be gone. */
+  /** Due runs: ready, asleep, and held ones whose holder can be gone. */
   async *#due(heldUntil: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
     yield* this.#inState('ready', Date.now() + 1, ctx)
     yield* this.#inState('asleep', Date.now() + 1, ctx)
     yield* this.#inState('held', heldUntil, ctx)
   }
 
-  async *#inState(state: Place['state'], to: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
+  async *#inState(state: QueueEntry['state'], to: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
     for (let cursor: string | undefined; ; ) {
       const query = { index: 'by_state', equals: [state], to, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
       const page = await this.#store.range(QUEUE, query, ctx)
@@ -189,7 +189,7 @@ export class StoreQueue implements RunQueue {
   }
 
   async #claim(found: StoreRecord, full: Set<string>, ctx: CallContext): Promise<RunClaim | undefined> {
-    const { group } = placeIn(found)
+    const { group } = entryIn(found)
     if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, ctx))) full.add(group.name)
     if (group && full.has(group.name)) {
       await this.#lookLater(found, ctx)
@@ -202,16 +202,16 @@ export class StoreQueue implements RunQueue {
     return undefined
   }
 
-  /** Somebody works on it: it is looked at again later. */
+  /** Postpones the next check of a held run. */
   async #lookLater(found: StoreRecord, ctx: CallContext): Promise<void> {
-    const place = placeIn(found)
+    const place = entryIn(found)
     if (place.state !== 'held' || place.due > Date.now()) return
     await this.#write(found.key, { ...place, due: Date.now() + HELD_MS }, { ifVersion: found.version }, ctx).catch(onlyConflict)
   }
 
-  /** False where it is another's by now. */
+  /** Marks a run as held. Returns false if another process was faster. */
   async #hold(found: StoreRecord, fence: Fence, ctx: CallContext): Promise<boolean> {
-    const { woken: _, ...place } = placeIn(found)
+    const { woken: _, ...place } = entryIn(found)
     try {
       await this.#write(found.key, this.#held(place), { ifVersion: found.version, fence }, ctx)
       return true
@@ -221,20 +221,20 @@ export class StoreQueue implements RunQueue {
     }
   }
 
-  #held(place: Place): Place {
+  #held(place: QueueEntry): QueueEntry {
     return { ...place, state: 'held', due: Date.now() + HELD_MS, holder: this.#holder }
   }
 
-  /** Changes the place of a run, whoever else does; nothing where `change` answers nothing. Throws STORE_FENCED. */
+  /** Changes the entry of a run, and retries after concurrent changes. Does nothing if `change` returns undefined. Throws STORE_FENCED. */
   async #update(
     id: string,
-    change: (place: Place | undefined) => Place | undefined,
+    change: (place: QueueEntry | undefined) => QueueEntry | undefined,
     { fence }: { readonly fence?: Fence },
     ctx: CallContext
   ): Promise<void> {
     for (;;) {
       const found = await this.#store.get(QUEUE, id, ctx)
-      const next = change(found && placeIn(found))
+      const next = change(found && entryIn(found))
       if (!next) return
       try {
         return await this.#write(id, next, { ifVersion: found?.version ?? 0, ...(fence ? { fence } : {}) }, ctx)
@@ -246,7 +246,7 @@ export class StoreQueue implements RunQueue {
 
   async #write(
     key: string,
-    place: Place,
+    place: QueueEntry,
     { ifVersion, fence }: { readonly ifVersion?: number; readonly fence?: Fence },
     ctx: CallContext
   ): Promise<void> {
@@ -261,28 +261,28 @@ export class StoreQueue implements RunQueue {
   }
 }
 
-const placeIn = ({ value }: StoreRecord) => value as unknown as Place
+const entryIn = ({ value }: StoreRecord) => value as unknown as QueueEntry
 
-const placeOf = ({ due, group }: QueuedRun): Place => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
+const entryOf = ({ due, group }: QueuedRun): QueueEntry => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
 
-/** What is said of a run while somebody works on it counts once he leaves it. */
-function toPublicError(held: Place, { group }: QueuedRun): Place {
+/** A change of a held run takes effect when its holder returns it. */
+function markWoken(held: QueueEntry, { group }: QueuedRun): QueueEntry {
   const { group: _, ...place } = held
   return { ...place, ...(group ? { group } : {}), woken: true }
 }
 
-/** News that came meanwhile is not slept over. */
-function asleep({ woken: news, group }: Place, due: number | null): Place {
+/** A run with new notices becomes ready instead of sleeping. */
+function asleep({ woken: news, group }: QueueEntry, due: number | null): QueueEntry {
   const place = group ? { group } : {}
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 
-function woken(place: Place | undefined): Place | undefined {
+function woken(place: QueueEntry | undefined): QueueEntry | undefined {
   if (place?.state === 'held') return place.woken ? undefined : { ...place, woken: true }
   return place && { ...place, state: 'ready', due: Math.min(place.due, Date.now()) }
 }
 
-/** Another was faster. */
+/** Ignores a conflict with another process. */
 function onlyConflict(error: unknown): void {
   if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }

@@ -1,13 +1,13 @@
 import { type SvcError, svcError } from '@svc/core'
 
 export const unknownWord = (field: string, value: string, allowed: readonly string[]): SvcError =>
-  svcError('INVALID_VALUE', `${field} "${value.slice(0, 100)}" is not known`, {
+  svcError('INVALID_VALUE', `unknown ${field} "${value.slice(0, 100)}"`, {
     details: { field, value, allowed, reason: 'unknown' },
-    hint: `write one of ${allowed.join(', ')}`,
+    hint: `Use one of: ${allowed.join(', ')}`,
   })
 
 export const taskInvalid = (reason: string): SvcError =>
   svcError('INVALID_VALUE', `task_type ${reason}`, {
     details: { field: 'task_type', reason },
-    hint: 'name the task in a few words, like code_review',
+    hint: 'Name the task in a few words, such as code_review',
   })

@@ -1,27 +1,27 @@
 import type { Vertical, VerticalPattern } from '@svc/core/contracts'
 import type MiniSearch from 'minisearch'
 
-/** A team or workflow as it is looked for. */
+/** A team or workflow in the search index. */
 export interface Listed {
   readonly kind: Candidate['kind']
   readonly name: string
   readonly description: string
 }
 
-/** What a word counts for that is in a name, and in a description. */
+/** The weight of a match in a name and in a description. */
 const WORTH = { name: 1, description: 0.7 } as const
-/** Words alone never make as sure as a pattern. */
+/** Maximum confidence of a word match; patterns reach more. */
 const MOST = 0.6
-/** What has less is no match: one word of many is in any description, and one of two, as "write" of "write a poem", in many a name. */
+/** Minimum confidence. A single common word of a longer task must not match. */
 const LEAST = 0.31
-/** Shorter words are looked for as they are, longer ones as beginnings too. */
+/** Minimum length of words that also match as a prefix. */
 const PREFIX = 4
 
-/** Looks for the words of a task in names and descriptions; what it needs is loaded when it is first asked. */
+/** Searches names and descriptions for the words of a task. Loads the search library at the first use. */
 export class Finder {
   #index: { readonly key: string; readonly search: MiniSearch<Listed & { id: string }> } | undefined
 
-  /** Those that have some of its words, the surest first. */
+  /** Candidates with some of the words, highest confidence first. */
   async find(task: Task, listed: readonly Listed[]): Promise<readonly Candidate[]> {
     const search = await this.#indexOf(listed)
     const found = search.search([...task.telling].join(' '), { prefix: word => word.length >= PREFIX, boost: { name: 2 } })
@@ -42,13 +42,13 @@ export class Finder {
   }
 }
 
-/** `match` has the words that were found, each with the fields it is in; a beginning stands for the words that begin so. */
+/** `match` maps each indexed word to the fields that contain it. A prefix matches all words that start with it. */
 function candidateOf(id: string, match: Readonly<Record<string, readonly string[]>>, task: Task): Candidate {
   const [kind, name] = id.split(' ') as [Candidate['kind'], string]
   const hits = [...task.telling].flatMap(word => hitOf(word, match))
   const worth = hits.reduce((sum, hit) => sum + hit.worth, 0) / task.telling.size
   const words = hits.map(({ word }) => `"${word}"`).join(', ')
-  return { kind, name, confidence: rounded(MOST * worth), reason: `its name and description have ${words}`, trigger: null }
+  return { kind, name, confidence: rounded(MOST * worth), reason: `its name and description contain ${words}`, trigger: null }
 }
 
 function hitOf(word: string, match: Readonly<Record<string, readonly string[]>>) {
@@ -58,7 +58,7 @@ function hitOf(word: string, match: Readonly<Record<string, readonly string[]>>)
   return [{ word, worth }]
 }
 
-/** A team or workflow that may be what a task needs. */
+/** A team or workflow that can fit a task. */
 export interface Candidate {
   readonly kind: 'team' | 'workflow'
   readonly name: string
@@ -68,10 +68,10 @@ export interface Candidate {
   readonly trigger: string | null
 }
 
-/** How sure a pattern makes that says one word of many: the rest comes with the share of the task that it matched. */
+/** Minimum confidence of a pattern match. The matched share of the task adds the rest. */
 const SURE = 0.6
 
-/** What the patterns of a vertical name for a task, in their order. */
+/** The candidates of the patterns of a vertical, in their order. */
 export const byPatterns = ({ patterns }: Vertical, task: Task): readonly Candidate[] =>
   patterns.flatMap(pattern => patternCandidates(pattern, patternHit(pattern, task)))
 
@@ -80,7 +80,7 @@ interface Hit {
   readonly share: number
 }
 
-/** The phrase of a pattern that says the most of a task. */
+/** The phrase of a pattern that covers the largest share of a task. */
 function patternHit({ words }: VerticalPattern, task: Task): Hit | undefined {
   const hits = words.map(trigger => ({ trigger, found: phraseWords(trigger, task) })).filter(({ found }) => found.length > 0)
   return hits.map(({ trigger, found }) => ({ trigger, share: shareOf(found, task) })).toSorted((a, b) => b.share - a.share)[0]
@@ -98,11 +98,11 @@ function patternCandidates({ weight = 1, team, workflow }: VerticalPattern, hit:
 
 const rounded = (share: number): number => Math.round(share * 100) / 100
 
-/** A task as it is matched. */
+/** The words of a task. */
 export interface Task {
-  /** Its words in lower case: `codeReview`, `code_review` and `Code review` are the same two. */
+  /** Its words in lower case. `codeReview`, `code_review` and `Code review` are equal. */
   readonly words: readonly string[]
-  /** Those of them that say something: all, where none does. */
+  /** The significant words, or all words if none is significant. */
   readonly telling: ReadonlySet<string>
 }
 
@@ -126,7 +126,7 @@ const wordsOf = (text: string): string[] =>
     .split(/[^\p{L}\p{M}\p{N}]+/u)
     .filter(Boolean)
 
-/** The words of a task that a phrase stands for; none unless all of the phrase's are there. */
+/** The words of a task that a phrase matches; empty unless all words of the phrase match. */
 function phraseWords(phrase: string, { words }: Task): readonly string[] {
   const found = phrase
     .toLowerCase()
@@ -138,6 +138,6 @@ function phraseWords(phrase: string, { words }: Task): readonly string[] {
 
 const fits = (wanted: string, word: string) => (wanted.endsWith('*') ? word.startsWith(wanted.slice(0, -1)) : word === wanted)
 
-/** The share of what a task says that these words are: 0 to 1. */
+/** The share of the significant words among these, 0 to 1. */
 const shareOf = (found: Iterable<string>, { telling }: Task): number =>
   telling.size === 0 ? 0 : new Set(found).intersection(telling).size / telling.size

@@ -10,8 +10,7 @@ export default definePlugin({
       approval: {
         type: 'boolean',
         default: false,
-        description:
-          'Whether a team with tools that write or execute is recommended with require_approval instead of auto_spawn.',
+        description: 'Recommend teams whose tools write or execute with require_approval instead of auto_spawn.',
       },
     },
     additionalProperties: false,

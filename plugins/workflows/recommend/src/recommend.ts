@@ -19,14 +19,14 @@ import { byPatterns, type Candidate, Finder, type Listed, type Task, taskOf } fr
 
 export interface RecommendParts extends CatalogParts, Effects {
   readonly verticals: SlotView<Vertical>
-  /** Whether a team that acts needs somebody's yes. */
+  /** Whether teams with side effects need an approval. */
   readonly approval: boolean
 }
 
-/** The most characters of a task type: it is a label. */
+/** Maximum length of a task type, which is a label. */
 const LONGEST = 200
 
-/** Makes the service. */
+/** Creates the service. */
 export function createRecommend(parts: RecommendParts): Recommend {
   const finder = new Finder()
   return {
@@ -45,7 +45,7 @@ export function createRecommend(parts: RecommendParts): Recommend {
 function checked(taskType: RecommendRequest['taskType']): Task {
   if (taskType.length > LONGEST) throw taskInvalid(`has more than ${LONGEST} characters`)
   const task = taskOf(taskType)
-  if (task.words.length === 0) throw taskInvalid('has no word in it')
+  if (task.words.length === 0) throw taskInvalid('contains no word')
   return task
 }
 
@@ -72,7 +72,7 @@ async function entryOf(parts: RecommendParts, question: Question, ctx: CallConte
   }
 }
 
-/** What of a vertical's own there is, the surest first; of two alike the one that a pattern names, in the order of the patterns. */
+/** The available teams and workflows of a vertical, highest confidence first. With equal confidence, patterns win in their order. */
 function candidatesOf({ vertical, task, catalog, found }: Question): readonly Candidate[] {
   const own = { team: new Set(vertical.teams), workflow: new Set(vertical.workflows) }
   const there = { team: catalog.teams, workflow: catalog.workflows }
@@ -112,7 +112,7 @@ const LEVELS = ['trivial', 'low', 'medium', 'high', 'extreme'] as const
 type Level = (typeof LEVELS)[number]
 const ALIASES: Readonly<Record<string, Level>> = { simple: 'low', moderate: 'medium', complex: 'high', very_high: 'extreme' }
 
-/** By mode, over the levels from trivial to extreme. */
+/** Actions of each mode, for the levels from trivial to extreme. */
 const ACTIONS: Readonly<Record<string, readonly RecommendedAction[]>> = {
   build: ['none', 'none', 'suggest', 'auto_spawn', 'auto_spawn'],
   plan: ['none', 'none', 'suggest', 'suggest', 'suggest'],
@@ -121,7 +121,7 @@ const ACTIONS: Readonly<Record<string, readonly RecommendedAction[]>> = {
   explore: ['none', 'none', 'none', 'suggest', 'suggest'],
 }
 
-/** What is done with a task of this complexity in this mode. Throws INVALID_VALUE. */
+/** The action for a complexity and mode. Throws INVALID_VALUE. */
 function actionOf(mode: string, complexity: string): RecommendedAction {
   const level = levelOf(complexity)
   const row = Object.hasOwn(ACTIONS, mode) ? ACTIONS[mode] : undefined
@@ -135,17 +135,17 @@ function levelOf(complexity: string): Level {
   return level
 }
 
-/** What tools and modes allow. */
+/** The effects of tools and modes. */
 interface Effects {
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
 }
 
-/** Whether a member of a team may write or execute; one without a list of tools has what its mode allows. */
+/** Whether a member of a team can write or execute. A member without a list of tools has those of its mode. */
 const acts = ({ members }: TeamDefinition, effects: Effects): boolean =>
   Object.values(members).some(member => effectsOf(member, effects).some(one => one === 'write' || one === 'execute'))
 
-/** The mode of a member that names none. */
+/** Default mode of a member. */
 const USUAL = 'build'
 
 function effectsOf({ tools, mode = USUAL }: TeamMember, effects: Effects): readonly string[] {
@@ -160,7 +160,7 @@ interface CatalogParts {
   readonly workflows: Workflows | undefined
 }
 
-/** The teams and workflows that there are and can run. */
+/** The teams and workflows without problems. */
 interface Catalog {
   readonly teams: ReadonlySet<string>
   readonly workflows: ReadonlyMap<string, WorkflowInfo>
@@ -185,14 +185,14 @@ const listedOf = (
   description,
 })
 
-/** Tool calls that a team may make in all; null where one of its members has no limit. */
+/** Maximum tool calls of a team; null if a member has no limit. */
 function budgetOf({ budget, members }: TeamDefinition): number | null {
   if (budget?.tool_calls !== undefined) return budget.tool_calls
   const each = Object.values(members).map(member => member.budget?.tool_calls)
   return each.every(one => one !== undefined) ? each.reduce((sum, one) => sum + one, 0) : null
 }
 
-/** How many members have each role. */
+/** Number of members by role. */
 function rolesOf({ members }: TeamDefinition): Readonly<Record<string, number>> {
   const groups = Map.groupBy(Object.values(members), member => member.role)
   return Object.fromEntries([...groups].map(([role, those]) => [role, those.length]))

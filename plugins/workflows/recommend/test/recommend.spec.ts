@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { openDesk } from './support/desk.ts'
+import { openRecommendHost } from './support/host.ts'
 
 const CODING = `
 name: coding
@@ -43,7 +43,7 @@ workflows:
 
 describe('recommendations', () => {
   it('tell team and workflow of the pattern that matches, with all that is said of them', async () => {
-    await using desk = await openDesk([CODING, COOKING])
+    await using desk = await openRecommendHost([CODING, COOKING])
     expect(await desk.recommend({})).to.deep.equal([
       {
         vertical: 'coding',
@@ -69,7 +69,7 @@ describe('recommendations', () => {
   })
 
   it('are the surer the more of the task a pattern says', async () => {
-    await using desk = await openDesk([CODING])
+    await using desk = await openRecommendHost([CODING])
     const sure = async (taskType: string) => (await desk.recommend({ taskType }))[0]?.workflow?.confidence
     expect(await sure('codeReview')).to.equal(1)
     expect(await sure('a review of our code')).to.equal(1)
@@ -80,14 +80,14 @@ describe('recommendations', () => {
   })
 
   it('find by words of names and descriptions what no pattern names, less sure than any pattern', async () => {
-    await using desk = await openDesk([CODING, COOKING])
+    await using desk = await openRecommendHost([CODING, COOKING])
     const [entry, ...others] = await desk.recommend({ taskType: 'write tests' })
     expect(others, 'one of two words is not enough').to.deep.equal([])
     expect(entry).to.deep.include({ vertical: 'coding', workflow: null })
     expect(entry!.team).to.deep.include({
       name: 'crew',
       confidence: 0.42,
-      reason: 'its name and description have "write", "tests"',
+      reason: 'its name and description contain "write", "tests"',
       suggestedBudget: 7,
       roles: { Tester: 2 },
     })
@@ -104,7 +104,7 @@ describe('recommendations', () => {
   })
 
   it('are none where nothing matches, nor of a vertical that there is not', async () => {
-    await using desk = await openDesk([CODING, COOKING])
+    await using desk = await openRecommendHost([CODING, COOKING])
     expect(await desk.recommend({ taskType: 'sing a song' })).to.deep.equal([])
     expect(await desk.recommend({ taskType: 'the' })).to.deep.equal([])
     expect(await desk.recommend({ vertical: 'astrology' })).to.deep.equal([])
@@ -112,7 +112,7 @@ describe('recommendations', () => {
   })
 
   it('have one entry for each vertical that matches, the surest first, or the one that is asked for', async () => {
-    await using desk = await openDesk([COOKING, CODING])
+    await using desk = await openRecommendHost([COOKING, CODING])
     const verticals = async (vertical?: string) =>
       (await desk.recommend({ taskType: 'pull request', ...(vertical ? { vertical } : {}) })).map(one => one.vertical)
     expect(await verticals()).to.deep.equal(['coding', 'cooking'])
@@ -120,11 +120,11 @@ describe('recommendations', () => {
   })
 
   it('never name what cannot run', async () => {
-    await using desk = await openDesk([CODING], { broken: ['look', 'crew'] })
+    await using desk = await openRecommendHost([CODING], { broken: ['look', 'crew'] })
     const [entry] = await desk.recommend({})
     expect([entry!.team?.name, entry!.workflow]).to.deep.equal(['board', null])
     expect(await desk.recommend({ taskType: 'write tests' })).to.deep.equal([])
-    await using alone = await openDesk([CODING], { alone: true })
+    await using alone = await openRecommendHost([CODING], { alone: true })
     expect(await alone.recommend({})).to.deep.equal([])
   })
 
@@ -136,7 +136,7 @@ describe('recommendations', () => {
     explore: ['none', 'none', 'none', 'suggest', 'suggest'],
   }
   it('say what to do by mode and complexity', async () => {
-    await using desk = await openDesk([CODING])
+    await using desk = await openRecommendHost([CODING])
     const action = async (complexity: string, mode?: string) =>
       (await desk.recommend({ complexity, ...(mode ? { mode } : {}) }))[0]!.action
     const levels = ['trivial', 'low', 'medium', 'high', 'extreme']
@@ -149,17 +149,17 @@ describe('recommendations', () => {
 
   it('ask for a yes where it is configured and a member may write or execute', async () => {
     const config = { recommend: { approval: true } }
-    await using desk = await openDesk([CODING], { config })
+    await using desk = await openRecommendHost([CODING], { config })
     const action = async (taskType: string, complexity: string) => (await desk.recommend({ taskType, complexity }))[0]!.action
     expect(await action('write tests', 'high'), 'members without a list have all that build allows').to.equal('require_approval')
     expect(await action('write tests', 'medium')).to.equal('suggest')
     expect(await action('code review', 'high'), 'a plan never writes, whatever tools it lists').to.equal('auto_spawn')
-    await using writing = await openDesk([CODING.replace('mode: plan, ', '')], { config })
+    await using writing = await openRecommendHost([CODING.replace('mode: plan, ', '')], { config })
     expect((await writing.recommend({}))[0]!.action).to.equal('require_approval')
   })
 
   it('refuse a complexity, mode or task that cannot be meant, and say what there is', async () => {
-    await using desk = await openDesk([CODING])
+    await using desk = await openRecommendHost([CODING])
     const refusal = (request: object) =>
       desk.recommend(request).then(
         () => expect.fail('it was taken'),

@@ -13,17 +13,17 @@ import { oneLine, table } from '@svc/plugin-kit'
 import { lineOf } from './errors.ts'
 import type { TeamResult } from './team-node.ts'
 
-/** Ending a run that is not wanted any more takes no longer. */
+/** Time limit of a cancellation. */
 const CANCEL_MS = 12_000
 
-/** `svc teams run <team> <task>`: the answer goes to the standard output, who works and how they came out of it to the standard error. */
 class TeamsRun extends SvcCommand {
-  static override summary = 'Have a team work on a task'
-  static override description = 'Shows who works while it lasts, and prints the answer. Ctrl-C cancels the run.'
+  static override summary = 'Run a team on a task'
+  static override description =
+    'Prints the answer to the standard output, and the progress of the members to the standard error. Ctrl-C cancels the run.'
   static override examples = ['<%= config.bin %> <%= command.id %> reviewers "What is wrong with README.md?"']
   static override args = {
     team: Args.string({ description: 'Name of a team', required: true, ignoreStdin: true }),
-    task: Args.string({ description: 'What it shall do', required: true, multiple: true, ignoreStdin: true }),
+    task: Args.string({ description: 'Task of the team', required: true, multiple: true, ignoreStdin: true }),
   }
   static override flags = JSON_FLAG
 
@@ -43,12 +43,12 @@ class TeamsRun extends SvcCommand {
   }
 }
 
-type Tell = (line: string) => void
+type PrintLine = (line: string) => void
 
-/** The run once it has ended. Whoever leaves wants no more of it. */
-async function watched(workflows: Workflows, id: string, note: Tell, ctx: CallContext): Promise<Run> {
+/** Shows a run to its end. Cancels it after Ctrl-C. */
+async function watched(workflows: Workflows, id: string, note: PrintLine, ctx: CallContext): Promise<Run> {
   try {
-    for await (const event of workflows.events(id, 0, ctx)) tell(event, note)
+    for await (const event of workflows.events(id, 0, ctx)) reportStep(event, note)
     ctx.signal.throwIfAborted()
     return await workflows.get(id, ctx)
   } catch (error) {
@@ -58,29 +58,28 @@ async function watched(workflows: Workflows, id: string, note: Tell, ctx: CallCo
 }
 
 const WORDS: Partial<Record<RunEvent['type'], string>> = {
-  node_started: 'works',
-  node_completed: 'has answered',
-  node_failed: 'has failed',
+  node_started: 'started',
+  node_completed: 'answered',
+  node_failed: 'failed',
 }
 
-/** Members are the steps within the team's own. */
-function tell({ type, step, node }: RunEvent, note: Tell): void {
+/** Reports member steps, which are inside the step of the team. */
+function reportStep({ type, step, node }: RunEvent, note: PrintLine): void {
   const words = WORDS[type]
   if (words && node && step?.includes('/')) note(`${node} ${words}`)
 }
 
-function show(result: TeamResult, print: Tell, note: Tell): void {
+function show(result: TeamResult, print: PrintLine, note: PrintLine): void {
   const { answer, members, rounds, agreed, approved, reasons = [], positions = {}, spent } = result
   if (answer !== null) print(shownText(answer))
   for (const [name, text] of Object.entries(positions)) print(`## ${name}\n${shownText(text)}\n`)
   for (const [name, { status, error }] of Object.entries(members))
     note(`${name}: ${status}${error ? ` (${oneLine(error.message, 300)})` : ''}`)
-  if (agreed !== undefined) note(agreed ? 'they agreed' : 'they did not agree')
+  if (agreed !== undefined) note(agreed ? 'the members agreed' : 'the members did not agree')
   if (approved !== undefined) note(approved ? 'approved' : `not approved: ${oneLine(reasons.join('; '), 500)}`)
   note(`${rounds === undefined ? '' : `rounds: ${rounds}, `}tokens: ${spent.tokens}, tool calls: ${spent.tool_calls}`)
 }
 
-/** `svc teams show <team>`. */
 class TeamsShow extends SvcCommand {
   static override summary = 'Show a team and its members'
   static override examples = ['<%= config.bin %> <%= command.id %> reviewers']
@@ -118,9 +117,8 @@ function memberLines([name, { role, goal, lead, profile, mode, tools, budget }]:
 
 const LIST_HEAD = ['TEAM', 'FORMATION', 'MEMBERS', 'FROM', 'DESCRIPTION']
 
-/** `svc teams list`: all teams, those of files that are broken too. */
 class TeamsList extends SvcCommand {
-  static override summary = 'List the teams'
+  static override summary = 'List teams'
   static override examples = ['<%= config.bin %> <%= command.id %>']
   static override flags = JSON_FLAG
 
@@ -128,7 +126,7 @@ class TeamsList extends SvcCommand {
     const { flags } = await this.parse(TeamsList)
     const teams = await (await this.host()).service(Teams).list(systemContext(this.signal, 'svc teams list'))
     if (flags.json) return this.print(JSON.stringify({ teams }))
-    if (teams.length === 0) return this.note('there are no teams; write one into a folder of teams.roots')
+    if (teams.length === 0) return this.note('no teams found; add a team file to a folder of teams.roots')
     for (const line of table([LIST_HEAD, ...teams.map(teamCells)])) this.print(line)
     for (const { source, problems = [] } of teams)
       for (const problem of problems) this.note(`${source}: ${oneLine(lineOf(problem), 300)}`)
@@ -140,11 +138,11 @@ const teamCells = ({ name, formation, members, source, description = '', problem
   formation ?? '-',
   members.join(' '),
   source,
-  problems ? 'cannot work, see below' : oneLine(description),
+  problems ? 'invalid, see below' : oneLine(description),
 ]
 
 export const COMMANDS = { 'teams:list': TeamsList, 'teams:show': TeamsShow, 'teams:run': TeamsRun }
 
-/** Text of models as a terminal may have it: without what would steer it. */
+/** Removes control characters from the text of models. */
 export const shownText = (text: string): string =>
   text.replace(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')

@@ -1,8 +1,8 @@
 import { type SchemaProblem, nearest, schema } from '@svc/core'
 import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
 
-/** What members may name. */
-export interface Known {
+/** Names that members can use. */
+export interface AvailableNames {
   readonly tools: () => readonly string[]
   readonly modes: () => readonly string[]
 }
@@ -24,16 +24,16 @@ const MEMBER_NAME = '^(?!end$)[a-z][a-z0-9_]{0,39}$'
 const BUDGET = closed({ tool_calls: count('Tool calls'), tokens: count('Tokens') })
 const MEMBER = closed(
   {
-    role: text('What it is'),
-    goal: text('What it is to reach; told to the model'),
-    lead: { type: 'boolean', description: 'It leads, judges, or merges' },
-    profile: text('A profile'),
-    mode: text('A mode'),
+    role: text('Role of the member'),
+    goal: text('Goal of the member, part of its system prompt'),
+    lead: { type: 'boolean', description: 'Whether the member leads, judges or merges' },
+    profile: text('Profile'),
+    mode: text('Mode'),
     tools: {
       type: 'array',
-      items: text('A tool'),
+      items: text('Tool'),
       uniqueItems: true,
-      description: 'Names of tools; absent: as its mode has it; empty: none',
+      description: 'Names of tools; default: those of its mode; an empty list allows none',
     },
     budget: BUDGET,
   },
@@ -44,9 +44,9 @@ const FORMATIONS = ['sequential', 'parallel', 'hierarchical', 'pipeline', 'conse
 const TEAM = schema<TeamDefinition>(
   closed(
     {
-      name: text('Its name', {
+      name: text('Name of the team', {
         pattern: TEAM_NAME,
-        patternHint: 'must be a-z, 0-9, _ or -, beginning with a letter, at most 50 of them',
+        patternHint: 'must be at most 50 characters of a-z, 0-9, _ and -, and start with a letter',
       }),
       description: { type: 'string' },
       formation: { enum: FORMATIONS },
@@ -56,21 +56,21 @@ const TEAM = schema<TeamDefinition>(
         maxProperties: MOST_MEMBERS,
         propertyNames: {
           pattern: MEMBER_NAME,
-          patternHint: 'must be a-z, 0-9 or _, beginning with a letter, at most 40 of them, and not "end"',
+          patternHint: 'must be at most 40 characters of a-z, 0-9 and _, start with a letter, and not be "end"',
         },
         additionalProperties: MEMBER,
       },
       budget: BUDGET,
-      rounds: count('At most so many', { minimum: 1, maximum: MOST_ROUNDS }),
+      rounds: count('Maximum number of rounds', { minimum: 1, maximum: MOST_ROUNDS }),
       agreement: { type: 'number', exclusiveMinimum: 0.5, maximum: 1 },
     },
     ['name', 'formation', 'members']
   )
 )
 
-/** Everything wrong with the form of a definition, and with what it says of its formation. */
+/** All problems of the form of a definition, and of the keys that do not fit its formation. */
 export function formProblems(definition: unknown): WorkflowProblem[] {
-  // a wrong name of a member is told by its pattern
+  // the pattern reports a wrong member name
   const faults = TEAM.check(structuredClone(definition)).filter(({ keyword }) => keyword !== 'propertyNames')
   return faults.length > 0
     ? faults.map(problemOf)
@@ -83,7 +83,7 @@ function problemOf(fault: SchemaProblem): WorkflowProblem {
 }
 
 function hintOf({ keyword, allowed = [], value, nearest: near }: SchemaProblem): string | undefined {
-  if (keyword === 'unknown') return near ? `did you mean "${near}"?` : `known here: ${allowed.join(', ')}`
+  if (keyword === 'unknown') return near ? `did you mean "${near}"?` : `Use one of: ${allowed.join(', ')}`
   const meant = keyword === 'enum' ? nearest(String(value), allowed as string[]) : undefined
   return meant && `did you mean "${meant}"?`
 }
@@ -96,35 +96,37 @@ function leadProblems({ formation, members }: TeamDefinition): WorkflowProblem[]
   const leads = Object.keys(members).filter(name => members[name]!.lead)
   const [, second] = leads
   return [
-    ...(second === undefined ? [] : [{ message: 'is a second lead', path: `members.${second}.lead`, hint: 'a team has one' }]),
+    ...(second === undefined
+      ? []
+      : [{ message: 'is a second lead', path: `members.${second}.lead`, hint: 'Keep only one lead' }]),
     ...(leads[0] === undefined || LEADS.has(formation)
       ? []
       : [
           {
-            message: `means nothing in the formation ${formation}`,
+            message: `has no effect in the formation ${formation}`,
             path: `members.${leads[0]}.lead`,
-            hint: `leave it out; ${[...LEADS].join(', ')} have a lead`,
+            hint: `Remove it; only ${[...LEADS].join(', ')} have a lead`,
           },
         ]),
     ...(formation !== 'reflection' || Object.keys(members).length === 2
       ? []
-      : [{ message: 'must be two in the formation reflection', path: 'members', hint: 'one writes, one judges' }]),
+      : [{ message: 'must be two in the formation reflection', path: 'members', hint: 'Define a writer and a critic' }]),
   ]
 }
 
 function keyProblems({ formation, rounds, agreement }: TeamDefinition): WorkflowProblem[] {
-  const without = (path: string) => ({ message: `means nothing in the formation ${formation}`, path, hint: 'leave it out' })
+  const without = (path: string) => ({ message: `has no effect in the formation ${formation}`, path, hint: 'Remove it' })
   return [
     ...(rounds === undefined || ROUNDS.has(formation) ? [] : [without('rounds')]),
     ...(agreement === undefined || formation === 'consensus' ? [] : [without('agreement')]),
   ]
 }
 
-/** Tools of servers that are not connected just now may come back. */
+/** Tools of MCP servers, which can be disconnected at the moment. */
 const BRIDGED = /__/
 
-/** What it names that is not there. Profiles are a file's, and are looked up when they are used. */
-export function nameProblems({ members }: TeamDefinition, known: Known): WorkflowProblem[] {
+/** Unknown names. Profiles come from a file and are checked at use. */
+export function nameProblems({ members }: TeamDefinition, known: AvailableNames): WorkflowProblem[] {
   return Object.entries(members).flatMap(([name, { mode, tools = [] }]) => [
     ...(mode === undefined || known.modes().includes(mode) ? [] : [strange('mode', mode, `members.${name}.mode`, known.modes())]),
     ...tools.flatMap((tool, at) =>
@@ -137,6 +139,6 @@ export function nameProblems({ members }: TeamDefinition, known: Known): Workflo
 
 function strange(kind: string, name: string, path: string, known: readonly string[]): WorkflowProblem {
   const near = nearest(name, known)
-  const hint = near ? `did you mean "${near}"?` : `known: ${known.slice(0, 30).join(', ') || 'none'}`
-  return { message: `names the ${kind} "${name.slice(0, 60)}", which is not there`, path, hint }
+  const hint = near ? `did you mean "${near}"?` : `Use one of: ${known.slice(0, 30).join(', ') || 'none'}`
+  return { message: `is the ${kind} "${name.slice(0, 60)}", which does not exist`, path, hint }
 }

@@ -11,47 +11,47 @@ export interface DelegateParts {
   readonly waitMs: number
 }
 
-/** Beyond what it waits itself: to answer, or to end what nobody waits for. */
+/** Additional time to return the answer or to cancel the run. */
 const MARGIN_MS = 5_000
-/** So many teams are named to the model. */
+/** Maximum number of teams in the tool description. */
 const SHOWN = 30
 
-/** The tool by which a model gives work to a team; it is told which teams there are. */
+/** The tool `delegate`, with which a model gives work to a team. Its description lists the teams. */
 export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, known: readonly TeamDefinition[]): Tool {
   return toolOf<{ readonly team: string; readonly task: string }>({
-    description: `Gives a task to a team of models, and answers what it made of it. ${toPublicError(known)}`,
+    description: `Gives a task to a team of models, and returns its result. ${teamList(known)}`,
     category: 'teams',
-    // what its members may do
+    // the effects that its members can have
     effects: ['read', 'write', 'execute', 'network'],
     modes: ['delegate'],
     timeoutMs: waitMs + MARGIN_MS,
     parameters: objectOf({
-      team: { type: 'string', minLength: 1, maxLength: 100, description: 'The name of a team' },
+      team: { type: 'string', minLength: 1, maxLength: 100, description: 'name of a team' },
       task: {
         type: 'string',
         minLength: 1,
         maxLength: 100_000,
-        description: 'All that the team has to know: it sees nothing else',
+        description: 'everything that the team must know: it sees nothing else',
       },
     }),
     async call({ team, task }, ctx) {
       await checkDepth(workflows, ctx)
       const { id } = await delegate(team, task, ctx)
       const run = await ended(workflows, id, waitMs, ctx)
-      if (run.status === 'running') return answerOf(`The team still works on it; its run is ${id}.`)
+      if (run.status === 'running') return answerOf(`The team is still working; its run is ${id}.`)
       if (run.status === 'failed') throw runFailed(team, run)
       return answerOf(wordsOf(run.result as unknown as TeamResult))
     },
   })
 }
 
-const toPublicError = (known: readonly TeamDefinition[]) =>
+const teamList = (known: readonly TeamDefinition[]) =>
   `Teams: ${known
     .slice(0, SHOWN)
     .map(({ name, description }) => (description ? `${name} (${description})` : name))
     .join(', ')}`
 
-/** Teams that delegate to teams would never come to an end. A turn within a run has the id of the run as that of its request. */
+/** Prevents endless delegation between teams. A turn in a run has the id of the run as its request id. */
 async function checkDepth(workflows: Workflows, ctx: CallContext): Promise<void> {
   const run = await workflows.get(ctx.requestId, ctx).catch((error: unknown) => {
     if (codeOf(error) === 'RUN_UNKNOWN') return undefined
@@ -60,7 +60,7 @@ async function checkDepth(workflows: Workflows, ctx: CallContext): Promise<void>
   if (run && (run.input as { readonly delegated?: unknown }).delegated === true) throw delegatedAlready()
 }
 
-/** The run once it has ended, or after so long; one that nobody waits for any more is cancelled. */
+/** Waits for the end of a run, up to the limit. Cancels the run if the caller aborts. */
 async function ended(workflows: Workflows, id: string, waitMs: number, ctx: CallContext): Promise<Run> {
   try {
     return await workflows.settled(id, waitMs, ctx)
@@ -72,7 +72,7 @@ async function ended(workflows: Workflows, id: string, waitMs: number, ctx: Call
 
 function wordsOf({ answer, agreed, positions = {}, approved, reasons = [], members }: TeamResult): string[] {
   const failed = Object.entries(members).flatMap(([name, { status, error }]) =>
-    status === 'failed' ? [`(${name} has failed: ${error?.message})`] : []
+    status === 'failed' ? [`(${name} failed: ${error?.message})`] : []
   )
   if (agreed === false)
     return [
@@ -80,11 +80,11 @@ function wordsOf({ answer, agreed, positions = {}, approved, reasons = [], membe
       ...Object.entries(positions).map(([name, text]) => `## ${name}\n${text}`),
       ...failed,
     ]
-  const verdict = approved === false ? ['(The critic has not approved it:', ...reasons.map(reason => `- ${reason}`), ')'] : []
+  const verdict = approved === false ? ['(The critic did not approve it:', ...reasons.map(reason => `- ${reason}`), ')'] : []
   return [answer ?? '', ...verdict, ...failed]
 }
 
-/** Offers something that tells of the teams there are, as long as there is one; anew whenever they have changed. */
+/** Adds an item that lists the teams while any exist, and replaces it when they change. */
 export function createOffer(slot: SlotView<TeamDefinition>, add: (known: readonly TeamDefinition[]) => () => void): () => void {
   let remove = () => {}
   return () => {

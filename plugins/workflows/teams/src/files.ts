@@ -3,33 +3,33 @@ import { basename, extname, join, relative, resolve, sep } from 'node:path'
 import { asSvcError, readConfigFile } from '@svc/core'
 import type { WorkflowProblem } from '@svc/core/contracts'
 
-/** A file below a root, read. */
+/** A team file that was read. */
 export interface TeamFile {
-  /** As it is told: relative to its root. */
+  /** The reported path, relative to its root. */
   readonly source: string
-  /** The file's name without its ending. */
+  /** The file name without extension. */
   readonly stem: string
   readonly value: unknown
-  /** Why it cannot be read; one at most. */
+  /** At most one problem: why it cannot be read. */
   readonly problems: readonly WorkflowProblem[]
-  /** The line of a path in it, or of the nearest thing round it. */
+  /** The line of a path in the file, or of the nearest parent. */
   readonly line: (path: string) => number | undefined
 }
 
 const ENDINGS: ReadonlySet<string> = new Set(['.yaml', '.yml', '.json'])
 const [LARGEST, MOST] = [262_144, 1_000]
 
-/** The folders in which teams lie as files; those that do not exist are empty. */
+/** The folders with team files. Missing folders count as empty. */
 export class TeamFiles {
   readonly #roots: readonly string[]
-  /** What was read, by its path and how the file was then. */
+  /** Files that were read, with their fingerprints, by path. */
   #read = new Map<string, { readonly mark: string; readonly file: TeamFile }>()
 
   constructor(folders: readonly string[]) {
     this.#roots = folders.map(folder => resolve(folder))
   }
 
-  /** All files as they are now, in a fixed order. */
+  /** The current files, in a fixed order. */
   async all(): Promise<readonly TeamFile[]> {
     const lists = await Promise.all(this.#roots.map(async root => (await filesIn(root)).map(path => ({ root, path }))))
     const found = await Promise.all(
@@ -43,7 +43,7 @@ export class TeamFiles {
     return there.map(({ file }) => file)
   }
 
-  /** A link that leads out of its root is no file of it. */
+  /** Ignores links that lead out of their root. */
   async #file(root: string, path: string) {
     const [base, real] = await Promise.all([root, path].map(one => realpath(one).catch(() => undefined)))
     if (!base || !real?.startsWith(base + sep)) return undefined

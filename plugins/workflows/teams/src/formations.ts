@@ -1,6 +1,6 @@
 import type { Json } from '@svc/core/contracts'
 import { allFailed, memberFailed } from './errors.ts'
-import type { Ask, Ending, Member, Play, Said, Team } from './team.ts'
+import type { Ask, Ending, Member, FormationScript, Said, Team } from './team.ts'
 
 interface Assignment {
   readonly member: string
@@ -12,11 +12,11 @@ interface Plan {
   readonly answer: string
 }
 
-/** So many assignments of one round are carried out. */
+/** Maximum number of assignments in a round. */
 const MOST = 16
 const textProperty = (description: string) => ({ type: 'string', description })
 
-// a name that there is not is told back: a schema that forbids it would fail the lead instead
+// an unknown name is reported to the lead, because a schema error would fail it
 const ASSIGNMENT = {
   type: 'object',
   properties: {
@@ -47,8 +47,8 @@ const ANSWER = {
   additionalProperties: false,
 }
 
-/** The lead gives parts of the task to members and sees what they bring, in so many rounds; then it answers. */
-function* hierarchical(team: Team, task: string): Play {
+/** The lead gives parts of the task to members and sees their replies, in several rounds. Then it answers. */
+function* hierarchical(team: Team, task: string): FormationScript {
   const lead = team.lead!
   const past: string[] = []
   for (let round = 1; round <= team.rounds; round++) {
@@ -76,7 +76,7 @@ function dataOf<T>(team: Team, lead: Member, { data, error }: Said): T {
   return data as T
 }
 
-/** What can be given to a member, and a word on all else. */
+/** Sorts assignments into valid ones and a report on the others. */
 function sorted(
   { others }: Team,
   assignments: readonly Assignment[]
@@ -87,7 +87,7 @@ function sorted(
   const words = [
     assignments.length === 0 && 'You gave nothing to do, and no answer.',
     strange.length > 0 &&
-      `There is no member ${[...new Set(strange)].join(', ')}: nobody did that. The members are ${names.join(', ')}.`,
+      `There is no member ${[...new Set(strange)].join(', ')}, so that work was not done. The members are ${names.join(', ')}.`,
     known.length > MOST && `Only the first ${MOST} of ${known.length} assignments were carried out.`,
   ]
   return { known: known.slice(0, MOST), refused: prompt(...words) }
@@ -98,7 +98,7 @@ interface Vote {
   readonly reason: string
 }
 
-/** What a round has come to. */
+/** Proposals and votes of a round. */
 interface Round {
   readonly proposals: readonly Said[]
   readonly votes: readonly Said[]
@@ -115,10 +115,10 @@ const voteFor = (names: readonly string[]) => ({
 })
 
 /**
- * Each proposes, then all vote; where too few agree they propose again, having seen the proposals, votes and reasons. Who has failed takes no part any more,
- * and counts among those who do not agree.
+ * All members propose, then vote. Without enough votes, they propose again and see the earlier proposals, votes and reasons. A
+ * member that fails takes no further part and counts as not agreeing.
  */
-function* consensus(team: Team, task: string): Play {
+function* consensus(team: Team, task: string): FormationScript {
   let present: readonly string[] = team.members.map(({ name }) => name)
   let before: Round | undefined
   for (let round = 1; ; round++) {
@@ -161,7 +161,7 @@ function endingOf({ needed }: Team, { proposals, votes }: Round, rounds: number)
   return { answer: null, agreed: false, rounds, votes: cast, positions }
 }
 
-/** What a critic says of a draft. */
+/** The verdict of a critic. */
 interface Verdict {
   readonly approved: boolean
   readonly reasons: readonly string[]
@@ -181,8 +181,8 @@ const VERDICT = {
   additionalProperties: false,
 }
 
-/** One writes, one judges, until it is approved or the rounds are over; which of the two is told. */
-function* reflection(team: Team, task: string): Play {
+/** A writer writes and a critic judges until the draft is approved or the rounds are over. The result says which. */
+function* reflection(team: Team, task: string): FormationScript {
   const [writer, critic] = [team.others[0]!.name, team.lead!.name]
   let [draft, verdict]: [string, Verdict] = ['', { approved: false, reasons: [] }]
   for (let round = 1; ; round++) {
@@ -205,8 +205,8 @@ function writing(task: string, draft: string, { reasons }: Verdict): string {
   return prompt(theTask(task), `# Your last draft\n\n${draft}`, asked, '# Now write it anew')
 }
 
-/** One after the other: each sees the task and what those before have said. The last word is the answer. */
-function* sequential(team: Team, task: string): Play {
+/** Members work one after the other. Each sees the task and the earlier replies. The last reply is the answer. */
+function* sequential(team: Team, task: string): FormationScript {
   const before: Said[] = []
   for (const { name } of team.members) {
     const past = before.length > 0 && `# What the members before you have said\n\n${contributions(team, before)}`
@@ -217,8 +217,8 @@ function* sequential(team: Team, task: string): Play {
   return { answer: before.at(-1)!.text }
 }
 
-/** Stages: the first is given the task, each other only what the one before has made. What the last makes is the answer. */
-function* pipeline(team: Team, task: string): Play {
+/** Stages: the first gets the task, each other the output of the previous stage. The last output is the answer. */
+function* pipeline(team: Team, task: string): FormationScript {
   let made = task
   for (const { name } of team.members) {
     const [said] = yield [{ member: name, prompt: made }]
@@ -228,8 +228,8 @@ function* pipeline(team: Team, task: string): Play {
   return { answer: made }
 }
 
-/** All at once; the lead makes one answer of what they bring, and without a lead it is put together as it is. */
-function* parallel(team: Team, task: string): Play {
+/** All members work at once. The lead merges their replies; without a lead, the replies are concatenated. */
+function* parallel(team: Team, task: string): FormationScript {
   const said = yield team.others.map(({ name }) => ({ member: name, prompt: theTask(task) }))
   if (said.every(({ error }) => error)) throw allFailed(team, said)
   const { lead } = team
@@ -247,7 +247,7 @@ function* parallel(team: Team, task: string): Play {
 }
 
 /** How a team of each formation works. */
-export const FORMATIONS: Readonly<Record<Team['formation'], (team: Team, task: string) => Play>> = {
+export const FORMATIONS: Readonly<Record<Team['formation'], (team: Team, task: string) => FormationScript>> = {
   sequential,
   parallel,
   hierarchical,
@@ -256,7 +256,7 @@ export const FORMATIONS: Readonly<Record<Team['formation'], (team: Team, task: s
   reflection,
 }
 
-/** A task as a model reads it. */
+/** Formats a task for a model. */
 export const taskText = (task: Json | undefined): string =>
   typeof task === 'string' ? task : JSON.stringify(task ?? null, null, 2)
 
@@ -264,7 +264,7 @@ const PLACE: Readonly<Record<Team['formation'], string>> = {
   sequential:
     'The members work one after the other. You see what those before you have said: build on it, and do not do it again.',
   parallel: 'The members work on the same task at once, without seeing each other.',
-  hierarchical: 'You are given one part of a larger task by the lead of the team: do that part, and tell what came of it.',
+  hierarchical: 'You are given one part of a larger task by the lead of the team: do that part, and reportStep what came of it.',
   pipeline:
     'You are one stage: you are given what the stage before has made, and what you answer is given to the next. Answer with your result only.',
   consensus:
@@ -280,21 +280,21 @@ const LEAD: Partial<Record<Team['formation'], string>> = {
     'You are the critic: you judge what the writer brings by the task and by your goal. Approve only what needs no change.',
 }
 
-/** What a member is told about itself. */
+/** The system prompt of a member. */
 export function systemOf(team: Team, member: Member): string {
   const place = (member === team.lead && LEAD[team.formation]) || PLACE[team.formation]
   return `You are ${member.role}, the member "${member.name}" of the team "${team.name}".\nYour goal: ${member.goal}\n${place}`
 }
 
-/** Parts of a prompt, with an empty line between. */
+/** Joins parts of a prompt with empty lines. */
 const prompt = (...parts: readonly (string | false | undefined)[]): string => parts.filter(Boolean).join('\n\n')
 
 const theTask = (task: string) => `# Task\n\n${task}`
 
-/** What members said, each under its name. */
+/** Formats the replies of members, each under its name. */
 const contributions = (team: Team, said: readonly Said[]): string => said.map(one => contribution(team, one)).join('\n\n')
 
 function contribution({ members }: Team, { member, text, error }: Said): string {
   const { role = '' } = members.find(({ name }) => name === member) ?? {}
-  return `## ${member} (${role})\n\n${error ? `(has failed: ${error.message})` : text}`
+  return `## ${member} (${role})\n\n${error ? `(failed: ${error.message})` : text}`
 }

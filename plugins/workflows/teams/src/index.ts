@@ -27,13 +27,13 @@ export default definePlugin({
       scope.add(ProtectedPaths, 'teams', {
         paths: roots.map(root => resolve(root)),
         owner: 'the teams of this server',
-        hint: 'set teams.writable_by_tools to true',
+        hint: 'Set teams.writable_by_tools to true',
       })
     const parts = { delegate, workflows, waitMs: durationMs(wait)! }
     const offer = createOffer(slot, known => scope.add(Tools, 'delegate', createDelegate(parts, known)))
     scope.add(WorkflowNodes, TEAM_NODE, teamNode)
     scope.tap(TeamDefinitions.changed, () => offer())
-    // once all plugins have brought theirs: a file takes no name of a plugin
+    // after all plugins, because a file must not take the name of a plugin's team
     scope.tap(Host.hooks.ready, async () => {
       await library.look()
       return undefined

@@ -1,18 +1,18 @@
 import { messageOf, type SlotView } from '@svc/core'
 import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
-import { formProblems, type Known, nameProblems } from './definition.ts'
+import { formProblems, type AvailableNames, nameProblems } from './definition.ts'
 import { teamInvalid, teamUnknown } from './errors.ts'
 import type { TeamFile, TeamFiles } from './files.ts'
 
-/** A team that there is, with what is wrong with it. */
-export interface KnownTeam {
+/** A team with its problems. */
+export interface LoadedTeam {
   readonly name: string
   readonly source: string
   readonly definition: TeamDefinition
   readonly problems: readonly WorkflowProblem[]
 }
 
-/** A file that brings no team. */
+/** A file without a valid team. */
 interface Broken {
   readonly name: string
   readonly source: string
@@ -22,8 +22,8 @@ interface Broken {
 export interface LibraryParts {
   readonly slot: SlotView<TeamDefinition>
   readonly files: TeamFiles
-  readonly known: Known
-  /** Puts a team into the slot; answers its removal. Throws NAME_TAKEN. */
+  readonly known: AvailableNames
+  /** Adds a team to the slot and returns a function that removes it. Throws NAME_TAKEN. */
   readonly add: (name: string, definition: TeamDefinition) => () => void
 }
 
@@ -32,7 +32,7 @@ interface Added {
   readonly remove: () => void
 }
 
-/** All teams there are. Those of files are put into the slot with those of plugins, as the files are at each look: so whoever reads the slot knows them all. */
+/** All teams. Teams in files are added to the slot at each look, so that readers of the slot see all teams. */
 export class Library {
   readonly #parts: LibraryParts
   readonly #added = new Map<string, Added>()
@@ -43,27 +43,27 @@ export class Library {
     this.#parts = parts
   }
 
-  /** Takes up what has changed in the files; one look after the other. */
+  /** Reads changed files. Calls run one after the other. */
   look(): Promise<void> {
     this.#looking = this.#looking.catch(() => {}).then(async () => this.#take(await this.#parts.files.all()))
     return this.#looking
   }
 
-  async all(): Promise<readonly (KnownTeam | Broken)[]> {
+  async all(): Promise<readonly (LoadedTeam | Broken)[]> {
     await this.look()
     const teams = this.#parts.slot.entries().map(([name, definition]) => this.#known(name, definition))
     return [...teams, ...this.#broken].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** One that can work. Throws TEAM_UNKNOWN, TEAM_INVALID. */
-  async ready(name: string): Promise<KnownTeam> {
+  /** A valid team. Throws TEAM_UNKNOWN, TEAM_INVALID. */
+  async ready(name: string): Promise<LoadedTeam> {
     const known = await this.find(name)
     if (known.problems.length > 0) throw teamInvalid(name, known.problems)
     return known
   }
 
-  /** One by its name. Throws TEAM_UNKNOWN, and TEAM_INVALID for one that is not even written right. */
-  async find(name: string): Promise<KnownTeam> {
+  /** Finds a team by name. Throws TEAM_UNKNOWN, and TEAM_INVALID for a malformed file. */
+  async find(name: string): Promise<LoadedTeam> {
     await this.look()
     const definition = this.#parts.slot.get(name)
     if (definition) return this.#known(name, definition)
@@ -71,7 +71,7 @@ export class Library {
     throw broken ? teamInvalid(name, broken.problems) : teamUnknown(name, this.#parts.slot.names())
   }
 
-  #known(name: string, definition: TeamDefinition): KnownTeam {
+  #known(name: string, definition: TeamDefinition): LoadedTeam {
     const file = this.#added.get(name)?.file
     const source = file?.source ?? this.#parts.slot.owner?.(name) ?? 'a plugin'
     const form = file ? [] : [...formProblems(definition), ...nameOf(name, definition)]
@@ -101,16 +101,16 @@ export class Library {
       this.#added.set(name, { file, remove: this.#parts.add(name, definition) })
       return []
     } catch (error) {
-      return broken(name, [{ message: messageOf(error), path: 'name', hint: 'give it another name' }])
+      return broken(name, [{ message: messageOf(error), path: 'name', hint: 'Rename the team' }])
     }
   }
 }
 
-/** A file without a name in it has that of the file. */
+/** A definition without a name gets that of its file. */
 const named = ({ stem, value }: TeamFile) => ({ name: stem, ...(value as object) }) as TeamDefinition
 
 const nameOf = (name: string, definition: TeamDefinition): WorkflowProblem[] =>
-  definition.name === name ? [] : [{ message: `must be "${name}", as its plugin calls it`, path: 'name' }]
+  definition.name === name ? [] : [{ message: `must be "${name}", the name in its plugin`, path: 'name' }]
 
 const placed = ({ line }: TeamFile, problems: readonly WorkflowProblem[]): WorkflowProblem[] =>
   problems.map(problem => {

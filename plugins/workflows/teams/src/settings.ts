@@ -15,19 +15,19 @@ export const TEAMS_CONFIG = schema<TeamsConfig>({
       type: 'array',
       items: { type: 'string', minLength: 1 },
       default: ['teams'],
-      description: 'Folders of team files; relative ones lie in the working directory. `<svc home>/teams` is always one',
+      description: 'Folders of team files, relative to the working directory. `<svc home>/teams` is always included',
     },
     writable_by_tools: {
       type: 'boolean',
       default: false,
-      description: 'Whether tools and sandboxed programs may write into the folders of `teams.roots`',
+      description: 'Allow tools and sandboxed programs to write into the folders of `teams.roots`',
     },
     delegate_wait: {
       type: 'string',
       pattern: DURATION_PATTERN,
-      patternHint: 'must be a length of time such as 30s, 5m',
+      patternHint: 'must be a duration such as 30s, 5m',
       default: '90s',
-      description: 'How long the tool `delegate` waits for a team; what takes longer goes on, and the model is told its run',
+      description: 'How long the tool `delegate` waits for a team. Longer runs continue, and the model gets the id of the run',
     },
   },
 })

@@ -13,10 +13,10 @@ import type {
 import { formProblems } from './definition.ts'
 import { teamInvalid } from './errors.ts'
 import { FORMATIONS, systemOf, taskText } from './formations.ts'
-import { type Ask, type Ending, type Member, type Said, standing, type Team, teamOf } from './team.ts'
+import { type Ask, type Ending, type Member, type Said, replay, type Team, teamOf } from './team.ts'
 
-/** What it keeps between its calls: all that was said, and who is being asked. */
-interface Kept {
+/** State between calls: all replies, and the members that are being asked. */
+interface TeamState {
   readonly heard: readonly (readonly Said[])[]
   readonly asked: readonly string[]
 }
@@ -26,8 +26,8 @@ const RESULT = {
   properties: {
     team: { type: 'string' },
     formation: { type: 'string' },
-    answer: { type: ['string', 'null'], description: 'Null where they did not agree' },
-    members: { type: 'object', description: 'By name: `status` completed, failed or idle (was not asked), and the last `error`' },
+    answer: { type: ['string', 'null'], description: 'Null without an agreement' },
+    members: { type: 'object', description: 'By name: `status` completed, failed or idle (not asked), and the last `error`' },
     rounds: { type: 'integer' },
     agreed: { type: 'boolean' },
     approved: { type: 'boolean' },
@@ -39,14 +39,14 @@ const RESULT = {
   required: ['team', 'formation', 'answer', 'members', 'spent'],
 }
 
-/** A team at work. Its members are asked as children, so each of them is a step of the run. */
+/** The node type of a team. Members run as children, so each is a step of the run. */
 export const teamNode: WorkflowNode = {
-  description: 'Has a team work on a task: what `Teams.body` makes, use `team` in workflows.',
+  description: 'Runs a team on a task. `Teams.body` creates this node; use `team` in workflows.',
   settings: {
     type: 'object',
     properties: {
-      team: { type: 'object', description: 'The definition of the team' },
-      task: { description: 'What it is to do' },
+      team: { type: 'object', description: 'Definition of the team' },
+      task: { description: 'Task of the team' },
     },
     required: ['team', 'task'],
     additionalProperties: false,
@@ -55,31 +55,31 @@ export const teamNode: WorkflowNode = {
   repeatable: true,
   async *run({ settings, state, children = {} }: NodeTask) {
     const team = teamIn(settings.team)
-    const kept = state as unknown as Kept | undefined
+    const kept = state as unknown as TeamState | undefined
     const heard = kept ? [...kept.heard, saidBy(kept.asked, children)] : []
-    const at = standing(FORMATIONS[team.formation](team, taskText(settings.task)), heard)
+    const at = replay(FORMATIONS[team.formation](team, taskText(settings.task)), heard)
     if (at.done) yield { type: 'output', output: resultOf(team, heard, at.value) }
     else yield { type: 'fork', join: 'all', children: childrenOf(team, at.value, heard), state: keptOf(heard, at.value) }
   },
 }
 
-/** The team as it was when the body was made; a person may have written the node. Throws TEAM_INVALID. */
+/** The team as it was when the body was created. Checks it, because a person can have written the node. Throws TEAM_INVALID. */
 function teamIn(definition: Json | undefined): Team {
   const problems = formProblems(definition)
   if (problems.length > 0) throw teamInvalid('team', problems)
   return teamOf(definition as unknown as TeamDefinition)
 }
 
-const keptOf = (heard: Kept['heard'], asks: readonly Ask[]): Json =>
+const keptOf = (heard: TeamState['heard'], asks: readonly Ask[]): Json =>
   ({ heard, asked: asks.map(({ member }) => member) }) as unknown as Json
 
-/** Children come back in the order they were asked in. */
+/** The replies in the order of the prompts. */
 function saidBy(asked: readonly string[], children: Readonly<Record<string, ChildOutcome>>): Said[] {
   const outcomes = Object.values(children)
   return asked.map((member, at) => saidOf(member, outcomes[at]))
 }
 
-function childrenOf(team: Team, asks: readonly Ask[], heard: Kept['heard']): ChildSpec[] {
+function childrenOf(team: Team, asks: readonly Ask[], heard: TeamState['heard']): ChildSpec[] {
   const before = heard.flat().length
   const asked = new Map(asks.map(({ member }) => [member, asks.filter(one => one.member === member)]))
   return asks.map((ask, at) => {
@@ -91,7 +91,7 @@ function childrenOf(team: Team, asks: readonly Ask[], heard: Kept['heard']): Chi
   })
 }
 
-/** A member at one thing it is asked, within what it may spend on that of its own budget. */
+/** The body that asks a member once, with its share of the member's budget. */
 function memberBody(member: Member, { schema, judges }: Ask, budget: Budget | undefined): Graph {
   const tools = judges ? [] : member.tools
   const agent: NodeDefinition = {
@@ -106,10 +106,7 @@ function memberBody(member: Member, { schema, judges }: Ask, budget: Budget | un
   return { nodes: { [member.name]: agent }, ...(budget ? { budget } : {}) }
 }
 
-/**
- * A member's own budget for each of so many things that it is asked at once: together they spend no more than is left after all that it was asked before.
- * What it spent where it failed it did not tell: that counts as all it was given.
- */
+/** Divides the remaining budget of a member among prompts that run at once. A failed reply reports no usage, so its whole share counts as spent. */
 function budgetsOf(
   { name, budget }: Member,
   heard: readonly (readonly Said[])[],
@@ -133,11 +130,11 @@ const each = (budget: Budget, part: (left: number, kind: Kind) => number): Budge
 
 const less = (budget: Budget, spent: Budget): Budget => each(budget, (left, kind) => Math.max(0, left - (spent[kind] ?? 0)))
 
-/** What does not divide goes to the first. */
+/** The first shares get the remainder. */
 const sharesOf = (budget: Budget, count: number): Budget[] =>
   Array.from({ length: count }, (_, at) => each(budget, left => Math.floor(left / count) + (at < left % count ? 1 : 0)))
 
-/** What a node `agent` answers. */
+/** Output of a node `agent`. */
 interface AgentOutput {
   readonly text: string
   readonly data?: Json
@@ -145,24 +142,24 @@ interface AgentOutput {
   readonly tools_used: readonly Json[]
 }
 
-/** How a member came out of it: what its last word was, and the last error it had. */
+/** Status of a member after its last reply, and its last error. */
 interface MemberOutcome {
   readonly status: 'completed' | 'failed' | 'idle'
   readonly error?: PublicError
 }
 
-/** What a team answers. */
+/** Output of a team. */
 export interface TeamResult extends Ending {
   readonly team: string
   readonly formation: Team['formation']
   readonly members: { readonly [name: string]: MemberOutcome }
-  /** What the members told; what one spent that failed is in the figures of the run alone. */
+  /** Usage that the members reported. Only the metrics of the run include failed members. */
   readonly spent: { readonly tokens: number; readonly tool_calls: number }
 }
 
 const CANCELLED: PublicError = { code: 'CANCELLED', message: 'cancelled', details: {} }
 
-/** What a member said, from what became of its child. */
+/** The reply of a member, from the outcome of its child. */
 function saidOf(member: string, outcome: ChildOutcome | undefined): Said {
   if (outcome?.status !== 'completed')
     return { member, text: '', error: outcome?.status === 'failed' ? outcome.error : CANCELLED, tokens: 0, toolCalls: 0 }

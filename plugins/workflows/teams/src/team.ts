@@ -1,72 +1,72 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, PublicError, TeamDefinition, TeamMember } from '@svc/core/contracts'
 
-/** Something that a member is asked. */
+/** A prompt for a member. */
 export interface Ask {
   readonly member: string
   readonly prompt: string
-  /** JSON Schema of the answer, where it is to be data. */
+  /** JSON Schema of an answer that must be data. */
   readonly schema?: JsonSchema
-  /** It only judges what it is shown: without tools. */
+  /** Whether the member only judges, without tools. */
   readonly judges?: true
 }
 
-/** What a member said, or why it did not. */
+/** The reply of a member, or its error. */
 export interface Said {
   readonly member: string
   readonly text: string
-  /** The answer as data, where a schema was given. */
+  /** The answer as data, if the prompt has a schema. */
   readonly data?: Json
   readonly error?: PublicError
   readonly tokens: number
   readonly toolCalls: number
 }
 
-/** How the work of a team ends. */
+/** The result of a formation. */
 export interface Ending {
-  /** Null where they did not come to one. */
+  /** Null without an agreement. */
   readonly answer: string | null
   readonly rounds?: number
   readonly agreed?: boolean
   readonly approved?: boolean
   /** The critic's last reasons. */
   readonly reasons?: readonly string[]
-  /** What each proposed last, where they did not agree. */
+  /** The last proposal of each member, without an agreement. */
   readonly positions?: { readonly [member: string]: string }
-  /** Whose proposal each voted for last. */
+  /** The last vote of each member. */
   readonly votes?: { readonly [member: string]: string }
 }
 
 /**
- * A formation, told as it happens: it yields who is asked at once, is given what they said, in that order, and returns how it ends. It is told again from
- * the beginning with what was said before, so it depends on nothing else.
+ * A formation as a generator. It yields prompts that run at once, receives the replies in the same order, and returns the result.
+ * It is replayed from the start with the earlier replies, so it must depend on nothing else.
  */
-export type Play = Generator<readonly Ask[], Ending, readonly Said[]>
+export type FormationScript = Generator<readonly Ask[], Ending, readonly Said[]>
 
-/** Where a play stands after all that was said. */
-export function standing(play: Play, heard: readonly (readonly Said[])[]): IteratorResult<readonly Ask[], Ending> {
+/** Replays a formation with the replies so far. */
+export function replay(play: FormationScript, heard: readonly (readonly Said[])[]): IteratorResult<readonly Ask[], Ending> {
   let at = play.next([])
   for (const said of heard) if (!at.done) at = play.next(said)
   return at
 }
 
-/** A member with its name. */
+/** A member and its name. */
 export interface Member extends TeamMember {
   readonly name: string
 }
 
-/** A team as its formation takes it: defaults are filled in. */
+/** A team with defaults filled in. */
 export interface Team {
   readonly name: string
   readonly formation: TeamDefinition['formation']
-  /** In the order they work in. */
+  /** In working order. */
   readonly members: readonly Member[]
-  /** Who leads or judges; in `parallel` only where one is named. */
+  /** The member that leads or judges; in `parallel` only if the definition sets it. */
   readonly lead: Member | undefined
-  /** The others. */
+  /** The members without the lead. */
   readonly others: readonly Member[]
   readonly rounds: number
-  /** So many members must agree. */
+  /** Number of votes for an agreement. */
   readonly needed: number
 }
 

@@ -13,7 +13,7 @@ import type {
 import { taskInvalid } from './errors.ts'
 import type { Library } from './library.ts'
 
-/** The same as `Teams.start`, for a model: what it gives to a team is not given to another by that one's members. */
+/** Starts a team for a model. The members of the team cannot delegate again. */
 export type Delegation = (team: string, task: string, ctx: CallContext) => Promise<Run>
 
 export function createTeams(library: Library, workflows: Workflows): { readonly service: Teams; readonly delegate: Delegation } {
@@ -37,7 +37,7 @@ export function createTeams(library: Library, workflows: Workflows): { readonly 
   return { service, delegate: async (team, task, ctx) => start(team, { task: checked(task), delegated: true }, ctx) }
 }
 
-/** Throws INVALID_VALUE for a task that says nothing. */
+/** Throws INVALID_VALUE for a blank task. */
 function checked(task: Json): Json {
   if (task === null || (typeof task === 'string' && task.trim() === '')) throw taskInvalid()
   return task
@@ -55,19 +55,19 @@ function infoOf({ name, source, problems, ...rest }: Awaited<ReturnType<Library[
   }
 }
 
-/** The type of the node that a team is in a workflow. */
+/** The node type of a team in a workflow. */
 export const TEAM_NODE = 'team_work'
 
-/** A team at a task as a body of a workflow: one node, which asks the members; the budget is that of all of them. */
+/** A body that runs a team on a task: a single node with the budget of the team. */
 const bodyOf = (team: TeamDefinition, task: Json): Graph => graphOf(team, written(task))
 
-/** A team as a workflow of its own, the same for all of its tasks. */
+/** A workflow that runs a team. It is the same for all tasks. */
 const workflowOf = (team: TeamDefinition): WorkflowDefinition => ({
   name: `team_${team.name}`,
   ...(team.description === undefined ? {} : { description: team.description }),
   inputs: {
     type: 'object',
-    properties: { task: {}, delegated: { type: 'boolean', description: 'A model has given the task, not a person' } },
+    properties: { task: {}, delegated: { type: 'boolean', description: 'Whether a model delegated the task' } },
     required: ['task'],
     additionalProperties: false,
   },
@@ -81,7 +81,7 @@ function graphOf(team: TeamDefinition, task: Json): Graph {
 
 const budgetOf = (budget: Budget | undefined) => (budget ? { budget } : {})
 
-/** A value as a definition holds it that means just this: a text that looks like an expression becomes one that answers this text. */
+/** Escapes a value for a definition. Text that looks like an expression becomes an expression that returns the text. */
 function written(value: Json): Json {
   if (typeof value === 'string') return value.includes('${{') ? `\${{ ${JSON.stringify(value.toWellFormed())} }}` : value
   if (Array.isArray(value)) return value.map(written)

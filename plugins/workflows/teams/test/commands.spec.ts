@@ -5,7 +5,7 @@ import type { TeamDefinition } from '@svc/core/contracts'
 import { Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { COMMANDS } from '../src/commands.ts'
-import { members, openHouse, type Script, sleeping, ctx } from './support/house.ts'
+import { members, openTeamHost, type Script, sleeping, ctx } from './support/host.ts'
 
 const { 'teams:list': list, 'teams:show': show, 'teams:run': run } = COMMANDS
 type Command = (typeof COMMANDS)[keyof typeof COMMANDS]
@@ -18,7 +18,7 @@ const CREW: TeamDefinition = {
   budget: { tokens: 90 },
 }
 const open = (script: Script = ({ member }) => `word of ${member}`, crew: Partial<TeamDefinition> = {}) =>
-  openHouse({ teams: { crew: { ...CREW, ...crew } }, script })
+  openTeamHost({ teams: { crew: { ...CREW, ...crew } }, script })
 
 async function called(host: RunningHost, command: Command, args: readonly string[], signal: AbortSignal = ctx.signal) {
   const { code, out, err } = await runCommand(command, args, { signal, host: async () => host })
@@ -37,8 +37,8 @@ describe('svc teams', () => {
   it('lists a team that cannot work with what is wrong', async () => {
     await using host = await open(undefined, { rounds: 3 })
     const { printed, noted } = await called(host, list, [])
-    expect(printed[1]).to.include('cannot work')
-    expect(noted).to.deep.equal(['test:teams/crew: rounds means nothing in the formation parallel'])
+    expect(printed[1]).to.include('invalid, see below')
+    expect(noted).to.deep.equal(['test:teams/crew: rounds has no effect in the formation parallel'])
   })
 
   it('shows a team with its members', async () => {
@@ -58,7 +58,7 @@ describe('svc teams', () => {
     const { code, printed, noted } = await called(host, run, ['crew', 'Build', 'a boat.'])
     expect(code).to.equal(0)
     expect(printed).to.deep.equal(['## ann (the ann)\n\nword of ann\n\n## bob (the bob)\n\nword of bob'])
-    expect(noted).to.include.members(['ann works', 'bob has answered', 'ann: completed', 'tokens: 20, tool calls: 0'])
+    expect(noted).to.include.members(['ann started', 'bob answered', 'ann: completed', 'tokens: 20, tool calls: 0'])
     const { runs } = await host.service(Workflows).runs({ limit: 1 }, ctx)
     expect(runs[0]!.input).to.deep.equal({ task: 'Build a boat.' })
   })

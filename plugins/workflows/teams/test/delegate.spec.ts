@@ -1,6 +1,6 @@
 import { Chat, type TeamDefinition, Teams, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { type HouseOptions, members, openHouse, type Script, sleeping, ToolWish, ctx } from './support/house.ts'
+import { type HostOptions, members, openTeamHost, type Script, sleeping, ToolWish, ctx } from './support/host.ts'
 
 const CREW: TeamDefinition = {
   name: 'crew',
@@ -17,7 +17,7 @@ const delegating =
     if (asked.member !== '') return crew(asked)
     return asked.results.length === 0 ? wish : asked.results.join('\n')
   }
-const open = (script: Script, more: HouseOptions = {}) => openHouse({ teams: { crew: CREW }, script, ...more })
+const open = (script: Script, more: HostOptions = {}) => openTeamHost({ teams: { crew: CREW }, script, ...more })
 
 describe('the tool delegate', () => {
   it('gives a task to a team, and the model what the team made of it', async () => {
@@ -51,14 +51,14 @@ describe('the tool delegate', () => {
 
   it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
     const told = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
-      await using host = await openHouse({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
+      await using host = await openTeamHost({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
       return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)).response
     }
     expect(await told(() => new Error('all are ill')))
-      .to.include('the team \\"crew\\" has failed')
+      .to.include('the team \\"crew\\" failed')
       .and.include('all are ill')
     expect(await told(() => 'So.', 'sequential', new ToolWish('delegate', { team: 'boat', task: 'Build.' }))).to.include(
-      'there is no team \\"boat\\"'
+      'team \\"boat\\" does not exist'
     )
     const split: Script = ({ member, isData }) => (isData ? { vote: member, reason: 'mine' } : `plan of ${member}`)
     expect(await told(split, 'consensus'))
@@ -83,7 +83,7 @@ describe('the tool delegate', () => {
     )
     await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     expect(given).to.have.length(1)
-    expect(given[0]).to.include('it is not delegated again')
+    expect(given[0]).to.include('cannot be delegated again')
     const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
     expect(runs).to.have.length(1)
   })
@@ -96,7 +96,7 @@ describe('the tool delegate', () => {
     )
     const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
-    expect(response).to.include('still works').and.include(runs[0]!.id)
+    expect(response).to.include('still working').and.include(runs[0]!.id)
     last.resolve('Built.')
     expect((await host.service(Workflows).settled(runs[0]!.id, 15_000, ctx)).status).to.equal('completed')
   })

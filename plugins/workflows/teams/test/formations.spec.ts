@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { ECHO, failing, names, team } from './support/crew.ts'
-import { worked } from './support/house.ts'
+import { ECHO, failing, names, team } from './support/team.ts'
+import { worked } from './support/host.ts'
 
 describe('a sequential team', () => {
   it('gives each the task and what those before have said; the last word is the answer', async () => {
@@ -134,14 +134,14 @@ describe('a hierarchical team', () => {
     const { run, result, asked } = await worked(team('hierarchical', ['ann', 'bob']), ({ member }) =>
       member === 'ann' ? plans[turn++]! : new Error('bob is ill')
     )
-    expect(asked[1]!.prompt).to.include('There is no member "zoe": nobody did that. The members are bob.')
-    expect(asked.at(-1)!.prompt).to.include('has failed: bob is ill').and.include('There is no member "ann"')
+    expect(asked[1]!.prompt).to.include('There is no member "zoe", so that work was not done. The members are bob.')
+    expect(asked.at(-1)!.prompt).to.include('failed: bob is ill').and.include('There is no member "ann"')
     expect(run.status).to.equal('completed')
     expect(result).to.deep.include({ answer: 'So be it.', rounds: 3 })
     expect(result.members.bob).to.deep.include({ status: 'failed' })
   })
 
-  it('ends after its rounds: then the lead has to answer', async () => {
+  it('ends after its rounds: then the lead must return', async () => {
     const { result, asked } = await worked(team('hierarchical', ['ann', 'bob'], { rounds: 2 }), ({ member, prompt }) => {
       if (member === 'bob') return 'more is to be done'
       return prompt.includes('The rounds are over') ? { answer: 'As far as I know.' } : give({ member: 'bob', task: 'go on' })

@@ -1,7 +1,7 @@
 import { type ChildOutcome, type ChildSpec, type Json, type TeamDefinition, Tools, WorkflowNodes } from '@svc/core/contracts'
 import { nodeKit, toolKit } from '@svc/testing'
-import { team } from './support/crew.ts'
-import { openHouse, sleeping } from './support/house.ts'
+import { team } from './support/team.ts'
+import { openTeamHost, sleeping } from './support/host.ts'
 
 /** What a member says to any question: a draft, a plan, a vote and a verdict in one. */
 const word = ({ vars }: ChildSpec): ChildOutcome => ({
@@ -18,7 +18,7 @@ const FORMATIONS = ['sequential', 'parallel', 'hierarchical', 'pipeline', 'conse
 
 describe('the node team_work', () => {
   const open = async () => {
-    const host = await openHouse({})
+    const host = await openTeamHost({})
     return { node: host.slot(WorkflowNodes).get('team_work')!, close: () => host.close() }
   }
   const samples = {
@@ -37,7 +37,7 @@ describe('the node team_work', () => {
 
 describe('delegate, as any tool', () => {
   const open = async () => {
-    const host = await openHouse({
+    const host = await openTeamHost({
       teams: { crew: team('pipeline', ['ann', 'bob']) },
       script: asked => (asked.prompt === 'sleep' ? sleeping(asked) : 'Done.'),
     })
@@ -45,7 +45,7 @@ describe('delegate, as any tool', () => {
   }
   const samples = {
     good: [{ args: { team: 'crew', task: 'a boat' } }],
-    bad: [{ args: { team: 'crew' } }, { args: { team: 'boat', task: 'a boat' }, message: /no team "boat"/ }],
+    bad: [{ args: { team: 'crew' } }, { args: { team: 'boat', task: 'a boat' }, message: /team "boat" does not exist/ }],
     slow: { args: { team: 'crew', task: 'sleep' } },
     concurrent: 10,
   }

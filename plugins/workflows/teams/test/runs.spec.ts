@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Budget, type Json, type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { members, openHouse, ran, type Script, sleeping, ToolWish, ctx, worked } from './support/house.ts'
+import { members, openTeamHost, ran, type Script, sleeping, ToolWish, ctx, worked } from './support/host.ts'
 
 const crew = (
   formation: TeamDefinition['formation'],
@@ -33,7 +33,7 @@ const PER_WORD = 10
 
 describe('the budget of a team', () => {
   it('is shared by members that work at once, and spent to the last token and no further', async () => {
-    await using host = await openHouse({ teams: crew('parallel', ['ann', 'bob', 'cy', 'dee'], { budget: { tokens: 35 } }) })
+    await using host = await openTeamHost({ teams: crew('parallel', ['ann', 'bob', 'cy', 'dee'], { budget: { tokens: 35 } }) })
     const run = await ran(host, 'crew')
     expect(run.status).to.equal('completed')
     expect(run.spent.tokens).to.equal(35)
@@ -41,7 +41,7 @@ describe('the budget of a team', () => {
   })
 
   it('that leaves nobody enough is told of each member', async () => {
-    await using host = await openHouse({ teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
+    await using host = await openTeamHost({ teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
     const run = await ran(host, 'crew')
     const told = (run.error!.details as { members: Record<string, { code: string }> }).members
     expect(Object.values(told).map(({ code }) => code)).to.deep.equal([
@@ -55,7 +55,7 @@ describe('the budget of a team', () => {
   it('of tool calls is spent to the last call and no further', async () => {
     const { counted, gift } = counter()
     const script: Script = ({ tools }) => (tools.includes('count') ? new ToolWish('count') : 'Counted.')
-    await using host = await openHouse({
+    await using host = await openTeamHost({
       teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tool_calls: 7 } }),
       script,
       give: [gift],
@@ -71,7 +71,7 @@ describe('the budget of a team', () => {
     const teams = crew('reflection', ['ann', 'bob'], { rounds: 5 })
     const writer = { ...teams.crew!.members.ann!, budget: { tokens: 25 } }
     const verdict = { approved: false, reasons: ['more'] }
-    await using host = await openHouse({
+    await using host = await openTeamHost({
       teams: { crew: { ...teams.crew!, members: { ...teams.crew!.members, ann: writer } } },
       script: ({ member }) => (member === 'ann' ? 'A draft.' : verdict),
     })
@@ -121,7 +121,7 @@ describe('the run of a team', () => {
   })
   afterEach(() => rm(folder, { recursive: true }))
 
-  it('goes on in another process where it was: who has answered is not asked again', async () => {
+  it('goes on in another process where it was: who answered is not asked again', async () => {
     const config = { store: { path: join(folder, 'store.db') } }
     const teams = crew('sequential', ['ann', 'bob', 'cy'])
     const quiet = {
@@ -132,7 +132,7 @@ describe('the run of a team', () => {
     }
     const asked: string[] = []
     const hangs = Promise.withResolvers<void>()
-    const first = await openHouse({
+    const first = await openTeamHost({
       store: 'store-sqlite',
       config,
       teams: quiet,
@@ -146,7 +146,7 @@ describe('the run of a team', () => {
     const { id } = await first.service(Teams).start('crew', 'Build a boat.', ctx)
     await hangs.promise
     await first.close({ limitMs: 0 })
-    await using second = await openHouse({
+    await using second = await openTeamHost({
       store: 'store-sqlite',
       config,
       teams: quiet,
@@ -166,7 +166,7 @@ describe('the run of a team', () => {
   it('ends with a cancel, which reaches the members that work', async () => {
     const working = Promise.withResolvers<void>()
     const aborted = Promise.withResolvers<void>()
-    await using host = await openHouse({
+    await using host = await openTeamHost({
       teams: crew('parallel', ['ann', 'bob']),
       script: ({ signal }) => {
         working.resolve()
@@ -191,7 +191,7 @@ describe('the run of a team', () => {
   it('is retried from the member that failed', async () => {
     let isIll = true
     const asked: string[] = []
-    await using host = await openHouse({
+    await using host = await openTeamHost({
       teams: crew('pipeline', ['ann', 'bob']),
       script: ({ member, prompt }) => {
         asked.push(member)
@@ -211,7 +211,7 @@ describe('the run of a team', () => {
 describe('teams with the local provider', () => {
   for (const formation of ['sequential', 'parallel', 'hierarchical', 'pipeline', 'consensus', 'reflection'] as const)
     it(`work as ${formation}`, async () => {
-      const host = await openHouse({
+      const host = await openTeamHost({
         teams: crew(formation, ['ann', 'bob']),
         plugins: ['provider-local'],
         config: { providers: { local: {} } },

@@ -5,7 +5,7 @@ import { codeOf, type SvcError } from '@svc/core'
 import { type TeamDefinition, TeamDefinitions, Teams, Tools, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
-import { members, openHouse, ran, ctx } from './support/house.ts'
+import { members, openTeamHost, ran, ctx } from './support/host.ts'
 
 const BOAT = `
 description: Builds boats
@@ -29,7 +29,7 @@ describe('teams', () => {
   })
   afterEach(() => rm(root, { recursive: true }))
   const open = (teams: Readonly<Record<string, TeamDefinition>> = {}) =>
-    openHouse({ teams, config: { teams: { roots: [join(root, 'in')] } } })
+    openTeamHost({ teams, config: { teams: { roots: [join(root, 'in')] } } })
   const file = async (name: string, text: string) => {
     await mkdir(join(root, 'in'), { recursive: true })
     await writeFile(join(root, 'in', name), text)
@@ -96,7 +96,7 @@ members:
     [
       'a lead where nobody leads',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', lead: true } } },
-      /members.bob.lead means nothing/,
+      /members.bob.lead has no effect/,
     ],
     [
       'two leads',
@@ -107,18 +107,18 @@ members:
       /second lead/,
     ],
     ['three who reflect', { formation: 'reflection', members: members('ann', 'bob', 'cy') }, /members must be two/],
-    ['rounds where there are none', { rounds: 2 }, /rounds means nothing/],
-    ['an agreement where nobody votes', { agreement: 0.8 }, /agreement means nothing/],
+    ['rounds where there are none', { rounds: 2 }, /rounds has no effect/],
+    ['an agreement where nobody votes', { agreement: 0.8 }, /agreement has no effect/],
     ['an agreement of half', { formation: 'consensus', agreement: 0.5 }, /agreement must be > 0.5/],
     [
       'an unknown tool',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', tools: ['hammmer'] } } },
-      /tools\[0\] names the tool "hammmer"/,
+      /tools\[0\] is the tool "hammmer"/,
     ],
     [
       'an unknown mode',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', mode: 'biuld' } } },
-      /mode names the mode "biuld"/,
+      /mode is the mode "biuld"/,
     ],
     ['another name than its plugin gives it', { name: 'other' }, /name must be "crew"/],
   ]
@@ -201,7 +201,7 @@ describe('a team in a workflow', () => {
     for (const text of TEXTS) {
       const seen: string[] = []
       const crew: TeamDefinition = { ...CREW, members: { ...members('bob'), ann: { role: 'Reader', goal: text } } }
-      await using host = await openHouse({
+      await using host = await openTeamHost({
         teams: { crew },
         script: ({ system, prompt }) => {
           seen.push(`${system}\n${prompt}`)
@@ -223,7 +223,7 @@ describe('a team in a workflow', () => {
   })
 
   it('fails the node where the team fails, so that the workflow can catch it', async () => {
-    await using host = await openHouse({ teams: { crew: CREW }, script: () => new Error('all are ill') })
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: () => new Error('all are ill') })
     const nodes = {
       ask: { type: 'team', team: 'crew', task: 'Build.', catch: 'sorry' },
       sorry: { type: 'transform', value: '${{ error.code }}' },

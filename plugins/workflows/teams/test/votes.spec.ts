@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { ECHO, failing, names, team } from './support/crew.ts'
-import { type Script, worked } from './support/house.ts'
+import { ECHO, failing, names, team } from './support/team.ts'
+import { type Script, worked } from './support/host.ts'
 
 /** Proposes its own, and votes as the table says: by member, in the order of the rounds. */
 const voting = (votes: Readonly<Record<string, readonly string[]>>): Script => {
@@ -29,7 +29,7 @@ describe('a consensus team', () => {
     expect(asked.filter(({ isData }) => !isData).every(({ prompt }) => !prompt.includes('plan of'))).to.equal(true)
   })
 
-  it('proposes again with votes and reasons in sight where they did not agree', async () => {
+  it('proposes again with votes and reasons in sight where the members did not agree', async () => {
     const votes = { ann: ['ann', 'cy'], bob: ['bob', 'cy'], cy: ['cy', 'cy'] }
     const { result, asked } = await worked(team('consensus', ['ann', 'bob', 'cy']), voting(votes))
     expect(result).to.deep.include({ answer: 'plan of cy', agreed: true, rounds: 2 })

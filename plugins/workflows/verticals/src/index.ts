@@ -5,7 +5,7 @@ import { itemsOf } from './vertical-file.ts'
 
 export default definePlugin({ provides: VerticalRuntime, setup: () => createRuntime() })
 
-/** Makes the runtime "vertical": it reads a plugin's file, and runs nothing. */
+/** Creates the runtime "vertical", which reads a file and runs no code. */
 const createRuntime = (): Runtime => ({
   open: ({ plugin, code }) => itemsOf(plugin, code),
   call: ({ plugin }) => Promise.reject(onlyData(plugin)),

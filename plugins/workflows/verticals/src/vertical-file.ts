@@ -4,7 +4,7 @@ import type { Document, LineCounter, Node, Pair } from 'yaml'
 import { type Problem, verticalInvalid } from './errors.ts'
 import { VERTICAL, type VerticalFile } from './vertical-schema.ts'
 
-/** What a vertical's file contributes: itself, its teams and its workflows. Throws VERTICAL_INVALID with all that is wrong with it. */
+/** The contributions of a vertical file: the vertical, its teams and its workflows. Throws VERTICAL_INVALID with all problems. */
 export async function itemsOf(plugin: string, text: string): Promise<readonly RuntimeItem[]> {
   const read = await readText(text)
   const problems = read.faults.length > 0 ? read.faults : await problemsOf(read)
@@ -37,7 +37,7 @@ async function problemsOf({ value, line }: Read): Promise<readonly Problem[]> {
   return Promise.all(faults.map(async ({ keys, ...told }) => ({ line: await line(keys), path: pathOf(keys), ...told })))
 }
 
-function faultsOf(value: unknown): readonly Fault[] {
+function faultsOf(value: unknown): readonly SchemaProblem[] {
   const form = VERTICAL.check(value)
   if (form.length > 0)
     return form.map(({ keys, message, nearest }) => ({
@@ -50,7 +50,7 @@ function faultsOf(value: unknown): readonly Fault[] {
   return [...file.patterns.flatMap((pattern, at) => strangePattern(pattern, file, at)), ...leads]
 }
 
-interface Fault {
+interface SchemaProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint?: string
@@ -59,7 +59,7 @@ interface Fault {
 const pathOf = ([first = '', ...keys]: readonly string[]) =>
   [first, ...keys.map(key => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`))].join('')
 
-function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): Fault[] {
+function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): SchemaProblem[] {
   const keys = ['patterns', String(at)]
   return [
     ...(team === undefined && workflow === undefined ? [{ keys, message: 'must name a team, a workflow or both' }] : []),
@@ -68,24 +68,24 @@ function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile,
   ]
 }
 
-const missing = (keys: readonly string[], name: string | undefined, there: object): Fault[] =>
+const missing = (keys: readonly string[], name: string | undefined, there: object): SchemaProblem[] =>
   name === undefined || Object.hasOwn(there, name) ? [] : [{ keys, message: `"${name}" is not defined in this file` }]
 
-const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[]): Fault[] =>
+const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[]): SchemaProblem[] =>
   members.filter(({ lead }) => lead === true).length > 1
-    ? [{ keys: ['teams', team, 'members'], message: 'must have one lead at most' }]
+    ? [{ keys: ['teams', team, 'members'], message: 'must have at most one lead' }]
     : []
 
-/** A text of YAML or JSON with the line of everything in it. */
+/** Parsed YAML or JSON, with line numbers. */
 interface Read {
   readonly value: unknown
-  /** Faults of its syntax. */
+  /** Syntax errors. */
   readonly faults: readonly Problem[]
-  /** The line of a key or an item, or of the nearest thing around it. */
+  /** The line of a key or item, or of the nearest parent. */
   readonly line: (keys: readonly string[]) => number | Promise<number>
 }
 
-/** Reads JSON, in a hundredth of the time that YAML takes, or YAML; its lines are looked for when they are asked. */
+/** Reads JSON, which takes a hundredth of the time of YAML, or YAML. Line numbers are computed on demand. */
 async function readText(text: string): Promise<Read> {
   return asJson(text) ?? readYaml(text)
 }
@@ -95,17 +95,17 @@ function asJson(text: string): Read | undefined {
   try {
     return { value: JSON.parse(text) as unknown, faults: [], line: async keys => (await readYaml(text)).line(keys) }
   } catch {
-    // what is wrong with it is told with its line
+    // the YAML parser reports errors with their line
     return undefined
   }
 }
 
-/** What is there twice is a fault. */
+/** Reads YAML. Duplicate keys are errors. */
 async function readYaml(text: string): Promise<Read> {
   const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml')
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter })
-  // what follows the first fault is mostly its consequence
+  // later errors mostly follow from the first
   const faults = document.errors.slice(0, 1).map(one => ({
     line: one.linePos?.[0].line ?? 1,
     path: '',
@@ -121,7 +121,7 @@ async function readYaml(text: string): Promise<Read> {
   return { ...valueOf(document, faults), line: keys => lineOf(document, counter, keyOf, keys) }
 }
 
-/** Aliases of nothing, and those that would grow without end, are told as the parser says them. */
+/** The parser rejects unknown and exploding aliases with its own message. */
 function valueOf(document: Document, faults: readonly Problem[]): Pick<Read, 'value' | 'faults'> {
   if (faults.length > 0) return { value: undefined, faults }
   try {

@@ -1,7 +1,7 @@
 import { type JsonSchema, schema } from '@svc/core'
 import type { Formation, TeamDefinition, VerticalPattern, WorkflowDefinition } from '@svc/core/contracts'
 
-/** A vertical as its file has it: names lead to definitions. */
+/** A vertical file, with definitions by name. */
 export interface VerticalFile {
   readonly name: string
   readonly description: string
@@ -11,7 +11,7 @@ export interface VerticalFile {
 }
 
 const NAME = '^[a-z][a-z0-9_-]{0,63}$'
-const SMALL_LETTERS = 'must be small letters, digits, _ and -, at most 64, and begin with a letter'
+const SMALL_LETTERS = 'must be at most 64 lower-case letters, digits, _ and -, and start with a letter'
 const FORMATIONS = ['sequential', 'parallel', 'hierarchical', 'pipeline', 'consensus', 'reflection'] satisfies Formation[]
 
 const closed = (properties: Readonly<Record<string, JsonSchema>>, required: readonly string[] = []): JsonSchema => ({
@@ -20,7 +20,7 @@ const closed = (properties: Readonly<Record<string, JsonSchema>>, required: read
   required,
   additionalProperties: false,
 })
-const said: JsonSchema = { type: 'string', pattern: '\\S', patternHint: 'must be text that is not blank' }
+const said: JsonSchema = { type: 'string', pattern: '\\S', patternHint: 'must be non-blank text' }
 const name: JsonSchema = { type: 'string', pattern: NAME, patternHint: SMALL_LETTERS }
 const texts = (most: number): JsonSchema => ({ type: 'array', items: said, minItems: 1, maxItems: most })
 const byName = (of: JsonSchema, more: object = {}): JsonSchema => ({
@@ -66,7 +66,7 @@ const team = closed(
   ['description', 'formation', 'members']
 )
 
-/** The outermost keys; the nodes are for those who run them, who know their types. */
+/** Only the outer keys. The workflow engine checks the nodes, because it knows their types. */
 const workflow = closed(
   {
     description: said,
@@ -88,10 +88,10 @@ const workflow = closed(
   ['description', 'nodes']
 )
 
-/** The most patterns: each is a few words against those of a label. */
+/** Maximum number of patterns. */
 const PATTERNS = 200
 
-// no keyword that the host's quick check does not know: a good file starts without loading the slow one
+// uses only keywords that the fast schema check supports, so that a valid file starts without the slow one
 export const VERTICAL = schema<VerticalFile>(
   closed(
     {

@@ -124,13 +124,13 @@ describe('a plugin with "runtime": "vertical"', () => {
     ])
     const led = GARDEN.replaceAll(/role: (\w+)/g, 'role: $1, lead: true')
     expect(await problemsOf(led)).to.deep.equal([
-      { line: 9, path: 'teams.diggers.members', message: 'must have one lead at most' },
+      { line: 9, path: 'teams.diggers.members', message: 'must have at most one lead' },
     ])
   })
 
   for (const [what, text, line] of [
     ['what is no YAML', 'name: garden\ndescription: a: b\n', 2],
-    ['a key that is there twice', 'name: garden\ndescription: Beds\nname: garden\n', 3],
+    ['a key that is a duplicate key', 'name: garden\ndescription: Beds\nname: garden\n', 3],
     ['a list', '- name: garden\n', 1],
     ['nothing at all', '', 1],
     ['aliases that grow without end', bomb(), 1],

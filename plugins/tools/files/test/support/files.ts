@@ -8,7 +8,7 @@ import { expect } from 'chai'
 
 const SECRET = 'the secret'
 
-/** A folder with a root and something secret beside it, and the plugin on that root. */
+/** Starts the plugin on a root with a secret folder beside it. */
 export async function openFiles(config: object = {}, roots = ['root']) {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-files-')))
   for (const root of roots) await mkdir(join(folder, root), { recursive: true })
@@ -67,7 +67,7 @@ export async function sample() {
   return files
 }
 
-/** Swaps a folder of the root for a link that leads out, and back, until it is stopped. */
+/** Swaps a folder of the root with a link that leads out, and back, until it is stopped. */
 export function swapping(files: Awaited<ReturnType<typeof openFiles>>, name: string) {
   let going = true
   const swap = (async () => {
@@ -75,7 +75,7 @@ export function swapping(files: Awaited<ReturnType<typeof openFiles>>, name: str
     const clear = () => rm(path, { recursive: true, force: true })
     while (going) {
       await rename(path, files.at('root', 'put-aside'))
-      // A tool may have made the folder anew.
+      // a tool can have created the folder again
       await symlink(files.at('beside'), path).catch(clear)
       await clear()
       const back = () =>

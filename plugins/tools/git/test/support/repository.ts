@@ -9,7 +9,7 @@ import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { describeWith } from '../../../../../test/support/needs.ts'
 
-/** A group of tests that need git; they are skipped with the reason where it is missing. */
+/** A group of tests that need git. Without git, they are skipped with the reason. */
 export const withGit = (title: string, cases: () => void) =>
   describeWith('git', title, () => {
     after(dropMade)
@@ -18,7 +18,7 @@ export const withGit = (title: string, cases: () => void) =>
 
 type Args = Parameters<Tool['call']>[0]
 
-/** A root with a repository in it, a folder beside it, and the plugin on that root; git knows nobody but "Ann". */
+/** Starts the plugin on a root with a repository and a folder beside it. The only configured author is "Ann". */
 export async function openGit(config: object = {}, inner = '.') {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-git-')))
   const at = (...parts: string[]) => join(folder, ...parts)
@@ -56,12 +56,12 @@ export async function openGit(config: object = {}, inner = '.') {
   return { at, git, write, tool, ctx, ...tools, close, [Symbol.asyncDispose]: close }
 }
 
-/** The same with two commits, and a change of each kind after them: made once, then copied. */
+/** The same with two commits, and a change of each kind. The repository is created once, then copied. */
 export async function sample(config: object = {}) {
   const files = await openGit(config)
   made ??= make()
   await cp(await made, files.at('root'), { recursive: true })
-  await files.git('status', '--porcelain') // git knows files by their times too
+  await files.git('status', '--porcelain') // git also compares file times
   return files
 }
 
@@ -92,7 +92,7 @@ async function dropMade(): Promise<void> {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true })
 }
 
-/** A program that leaves a mark; `marks` tells whether it ran. */
+/** A program that writes a file when it runs. */
 export async function marker(files: Awaited<ReturnType<typeof openGit>>) {
   const program = files.at('beside', 'program')
   await writeFile(program, `#!/bin/sh\necho "$0" "$@" >> '${files.at('beside', 'mark')}'\ncat\n`)
@@ -106,5 +106,5 @@ export const refusal = (work: Promise<unknown>): Promise<{ code?: string; messag
     (error: Error) => error
   )
 
-/** Where a program lies. */
+/** The path of a program. */
 export const which = async (program: string) => (await promisify(execFile)('sh', ['-c', `command -v ${program}`])).stdout.trim()

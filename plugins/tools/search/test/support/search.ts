@@ -6,7 +6,7 @@ import { type Tool, Tools, Workplace } from '@svc/core/contracts'
 import { service, testHost } from '@svc/testing'
 import { expect } from 'chai'
 
-export interface Found {
+export interface SearchResult {
   path: string
   matches: { path: string; line: number; column: number; text: string; before?: string[]; after?: string[] }[]
   files_searched: number
@@ -31,7 +31,7 @@ export async function openSearch(files: Record<string, string | Buffer> = {}, co
   const host = await testHost([new URL('../..', import.meta.url)], { give: [workplace], config: { tools: { search: config } } })
   const tool = host.slot(Tools).get('search_text')!
   const ctx = systemContext(new AbortController().signal)
-  const search = async (args: Parameters<Tool['call']>[0]) => (await tool.call(args, ctx)).structured as unknown as Found
+  const search = async (args: Parameters<Tool['call']>[0]) => (await tool.call(args, ctx)).structured as unknown as SearchResult
   const close = async () => {
     await host.close()
     await rm(folder, { recursive: true, force: true })
@@ -39,7 +39,7 @@ export async function openSearch(files: Record<string, string | Buffer> = {}, co
   return { at, tool, ctx, search, close, [Symbol.asyncDispose]: close }
 }
 
-export const places = ({ matches }: Found) => matches.map(({ path, line }) => `${path}:${line}`)
+export const places = ({ matches }: SearchResult) => matches.map(({ path, line }) => `${path}:${line}`)
 export const refusal = (work: Promise<unknown>): Promise<{ code?: string; message: string }> =>
   work.then(
     () => expect.fail('it was not refused'),

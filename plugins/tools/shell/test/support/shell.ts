@@ -6,11 +6,11 @@ import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { describeWith } from '../../../../../test/support/needs.ts'
 
-/** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */
+/** A group of tests that need bubblewrap and namespaces. Without them, they are skipped with the reason. */
 export const withSandbox = (title: string, cases: () => void) => describeWith('bubblewrap', title, cases)
 
 export const COMMANDS = ['sh', 'cat', 'echo', 'ls', 'node', 'sleep', 'yes', 'no-such-program']
-/** A root with a file, a folder beside it that a link leads to, and the plugin with its sandbox. */
+/** Starts the plugin with its sandbox on a root with a file and a link to a folder outside. */
 export async function openShell(config: object = {}, home = 'home') {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-shell-')))
   const at = (...parts: string[]) => join(folder, ...parts)

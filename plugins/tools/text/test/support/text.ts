@@ -5,7 +5,7 @@ import { expect } from 'chai'
 
 const hostOf = (config: object) => testHost([new URL('../..', import.meta.url)], { config: { tools: { text: { ...config } } } })
 
-/** One tool of the plugin in a host of its own. */
+/** A tool of the plugin in its own host. */
 export async function open(name: string, config: object = {}) {
   const host = await hostOf(config)
   return { name, host, tool: host.slot(Tools).get(name)!, close: () => host.close() }
@@ -14,7 +14,7 @@ export async function open(name: string, config: object = {}) {
 type Host = Awaited<ReturnType<typeof testHost>>
 const hosts = new Map<string, Promise<Host>>()
 
-/** A group of cases whose calls share a host for each configuration: the processes that work for them are those of real calls, one after the other. */
+/** A group of tests that share a host for each configuration, so that worker processes are reused as in production. */
 export const describeTool = (title: string, cases: () => void) =>
   describe(title, () => {
     after('their hosts are closed', async () => {
@@ -25,7 +25,7 @@ export const describeTool = (title: string, cases: () => void) =>
     cases()
   })
 
-/** Calls a tool once; answers its data and its words. */
+/** Calls a tool and returns its data and its text. */
 export async function call(name: string, args: Parameters<Tool['call']>[0], config: object = {}) {
   const key = JSON.stringify(config)
   if (!hosts.has(key)) hosts.set(key, hostOf(config))

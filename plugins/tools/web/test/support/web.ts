@@ -8,7 +8,7 @@ import { expect } from 'chai'
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => unknown
 
-/** A server of the web, on the loopback. */
+/** A web server on the loopback. */
 export async function site(answer: Answer) {
   const asked: { url: string; headers: IncomingMessage['headers']; body: string }[] = []
   const server = createServer(async (request, response) => {
@@ -26,14 +26,14 @@ export async function site(answer: Answer) {
   return { asked, port, server, url: `http://127.0.0.1:${port}`, close, [Symbol.asyncDispose]: close }
 }
 
-/** A site of fixed pages by path: type, and body. */
+/** A site with fixed pages by path: type and body. */
 export const pages = (all: Readonly<Record<string, readonly [type: string, body: string | Uint8Array, status?: number]>>) =>
   site((request, response) => {
     const [type, body, status = 200] = all[request.url!] ?? ['text/plain', 'nothing here', 404]
     response.writeHead(status, type === '' ? {} : { 'content-type': type }).end(body)
   })
 
-/** The plugin in a host, allowed to fetch from the loopback. */
+/** Starts the plugin in a host that can fetch from the loopback. */
 export async function openWeb(config: object = {}) {
   const host = await testHost([new URL('../..', import.meta.url)], {
     config: { tools: { web: { allow: ['127.0.0.1'], ...config } } },

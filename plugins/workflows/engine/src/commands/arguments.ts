@@ -7,21 +7,21 @@ import { storeForgets } from '../errors.ts'
 
 const RUN = 'workflows run <workflow> [--input <json>] [--param <name>=<value>]...'
 
-/** The input as the command line has it: JSON, or `@` and the file that has it. Throws COMMAND_LINE_INVALID. */
+/** Reads the input of the command line: JSON, or `@` and the path of a JSON file. Throws COMMAND_LINE_INVALID. */
 export async function inputOf(given: string | undefined): Promise<Json> {
   if (given === undefined) return {}
   try {
     return JSON.parse(given.startsWith('@') ? await readFile(given.slice(1), 'utf8') : given) as Json
   } catch (error) {
-    throw lineInvalid(`--input cannot be read as JSON: ${messageOf(error)}`, RUN)
+    throw lineInvalid(`--input is not valid JSON: ${messageOf(error)}`, RUN)
   }
 }
 
-/** Parameters as `name=value`: text where the definition wants text, else JSON where it is JSON. Throws COMMAND_LINE_INVALID. */
+/** Reads `name=value` parameters: as text if the definition expects text, else as JSON if possible. Throws COMMAND_LINE_INVALID. */
 export function parametersOf(given: readonly string[], { parameters = {} }: WorkflowDefinition): Json {
   const pairs = given.map(pair => {
     const at = pair.indexOf('=')
-    if (at < 1) throw lineInvalid(`--param is <name>=<value>, was "${pair}"`, RUN)
+    if (at < 1) throw lineInvalid(`--param must be <name>=<value>, was "${pair}"`, RUN)
     const name = pair.slice(0, at)
     return [name, jsonOr(pair.slice(at + 1), parameters[name])] as const
   })
@@ -43,7 +43,7 @@ function jsonOr(text: string, schema: unknown): Json {
 const YES = /^(y|yes|true|approved)$/i
 const NO = /^(n|no|false|rejected)$/i
 
-/** What a person typed, as an answer; undefined where it is none. A choice may be told by its number. */
+/** Parses typed text as an answer; undefined if it is invalid. A number can stand for a choice. */
 export function answerOf({ kind, choices = [], schema }: Question, typed: string): Json | undefined {
   const text = typed.trim()
   if (kind === 'approval') return YES.test(text) ? true : NO.test(text) ? false : undefined
@@ -51,7 +51,7 @@ export function answerOf({ kind, choices = [], schema }: Question, typed: string
   return text === '' && !wantsText(schema) ? undefined : jsonOr(text, schema ?? { type: 'string' })
 }
 
-/** What may be answered, in few words. */
+/** A short list of valid answers. */
 export function answersTo({ kind, choices = [] }: Question): string {
   if (kind === 'approval') return '[y]es / [n]o'
   return kind === 'choice' ? choices.map((choice, at) => `[${at + 1}] ${choice}`).join(' / ') : 'your answer'
@@ -62,13 +62,13 @@ export const WORKFLOW_ARG = {
 }
 export const RUN_ARG = { run: Args.string({ description: 'Id of a run', required: true, ignoreStdin: true }) }
 export const DETACH_FLAG = {
-  detach: Flags.boolean({ summary: 'Only begin it, print its id and leave it to a server of this home', default: false }),
+  detach: Flags.boolean({ summary: 'Start the run, print its id and let a server of this home execute it', default: false }),
 }
 export const FOLLOW_FLAG = { follow: Flags.boolean({ summary: 'Show the run to its end', default: false }) }
 
 const MINUTE = 60_000
 
-/** A length of time for a person. */
+/** Formats a duration. */
 export function shownMs(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < MINUTE) return `${(ms / 1_000).toFixed(1)} s`
@@ -84,10 +84,10 @@ export const counted = (count: number, what: string): string => `${count} ${what
 export const contextOf = ({ signal }: CommandContext, command: string): CallContext =>
   systemContext(signal, `svc workflows ${command}`)
 
-/** The workflows of the configured host, in this process. */
+/** The workflow service of the configured host, in this process. */
 export const openWorkflows = async (call: CommandContext): Promise<Workflows> => (await call.host()).service(Workflows)
 
-/** The same where runs of other processes are meant. Throws STORE_FORGETS where the store has none. */
+/** The same for runs of other processes. Throws STORE_FORGETS if the store is not durable. */
 export async function openRuns(call: CommandContext, ctx: CallContext): Promise<Workflows> {
   const { durable, kind } = await (await call.host()).service(Store).probe(ctx)
   if (!durable) throw storeForgets(kind)

@@ -6,11 +6,10 @@ import type { WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contrac
 import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
 import { contextOf, counted, openWorkflows, WORKFLOW_ARG } from './arguments.ts'
 
-/** `svc workflows validate <workflow>...`: everything that is wrong, each with its line; 1 where something is. */
 export class WorkflowsValidate extends SvcCommand {
-  static override summary = 'Check workflows and report everything that is wrong'
+  static override summary = 'Check workflows and report all problems'
   static override description =
-    'A file may lie anywhere. Each problem is shown with its line and a hint. Ends with 1 where there is a problem.'
+    'A file can be in any folder. Shows each problem with its line and a hint. Exits with 1 if there is a problem.'
   static override examples = ['<%= config.bin %> <%= command.id %> workflows/*.yaml']
   static override args = {
     workflow: Args.string({ description: 'Name or file of a workflow', required: true, multiple: true, ignoreStdin: true }),
@@ -29,14 +28,14 @@ export class WorkflowsValidate extends SvcCommand {
   }
 }
 
-/** What was asked for, with the file it stands in where it has one. */
+/** A checked workflow, with its file if it has one. */
 interface Looked {
   readonly source: string
   readonly place: string
   readonly problems: readonly WorkflowProblem[]
 }
 
-/** A file wherever it is, but one of code, which has to be imported; else a workflow by its name or path. */
+/** Checks a file in any folder, or a workflow by its name or path. Code files are found by path below workflows.code. */
 async function lookedAt(workflows: Workflows, source: string, ctx: CallContext): Promise<Looked> {
   const found = CODE.test(source) ? undefined : await stat(source).catch(() => undefined)
   if (found?.isFile()) {
@@ -49,15 +48,15 @@ async function lookedAt(workflows: Workflows, source: string, ctx: CallContext):
 
 const CODE = /\.m?[jt]s$/
 
-/** Where a person finds a workflow; what comes from a plugin is called as it was asked for. */
+/** The displayed location of a workflow. Without a file, it is the name that was asked for. */
 const placeOf = ({ file }: WorkflowInfo, otherwise: string) => (file === undefined ? otherwise : shownPath(file))
 
 const recordOf = ({ source, problems }: Looked) => ({ source, problems: problems.map(problemRecord) })
 
 const linesOf = ({ source, place, problems }: Looked) =>
-  problems.length === 0 ? [`${source}: nothing is wrong`] : problemLines(place, problems)
+  problems.length === 0 ? [`${source}: no problems`] : problemLines(place, problems)
 
-/** Each problem as `file:line path message`, its hint below. */
+/** Formats problems as `file:line path message`, with the hint on the next line. */
 const problemLines = (source: string, problems: readonly WorkflowProblem[]): string[] =>
   problems.flatMap(({ message, path, line, hint }) => [
     `${source}${line === undefined ? '' : `:${line}`} ${path === '' ? '' : `${path} `}${oneLine(message, 400)}`,
@@ -66,10 +65,9 @@ const problemLines = (source: string, problems: readonly WorkflowProblem[]): str
 
 const LIST_HEAD = ['NAME', 'NODES', 'FROM', 'DESCRIPTION']
 
-/** `svc workflows list`: those of plugins, and the files below the roots. */
 export class WorkflowsList extends SvcCommand {
   static override summary = 'List workflows'
-  static override description = 'Those of plugins, and the files below workflows.roots and <svc home>/workflows.'
+  static override description = 'Lists workflows of plugins, and files below workflows.roots and <svc home>/workflows.'
   static override examples = ['<%= config.bin %> <%= command.id %>']
   static override flags = JSON_FLAG
 
@@ -77,16 +75,15 @@ export class WorkflowsList extends SvcCommand {
     const { flags } = await this.parse(WorkflowsList)
     const all = await (await openWorkflows(this)).list(contextOf(this, 'list'))
     if (flags.json) return this.print(JSON.stringify({ workflows: all.map(infoRecord) }))
-    if (all.length === 0) return this.note('there are no workflows; write one into a folder of workflows.roots')
+    if (all.length === 0) return this.note('no workflows found; add a workflow file to a folder of workflows.roots')
     const rows = all.map(({ name, nodes, source, description = '', problems = [] }) => {
-      const wrong = `cannot run: ${counted(problems.length, 'problem')}, svc workflows validate ${name}`
+      const wrong = `${counted(problems.length, 'problem')}, run svc workflows validate ${name}`
       return [name, problems.length > 0 ? '-' : String(nodes), source, problems.length > 0 ? wrong : oneLine(description)]
     })
     for (const line of table([LIST_HEAD, ...rows])) this.print(line)
   }
 }
 
-/** `svc workflows show <workflow>`: the definition as it is now, wherever it comes from. */
 export class WorkflowsShow extends SvcCommand {
   static override summary = 'Show the definition of a workflow'
   static override examples = ['<%= config.bin %> <%= command.id %> release']
@@ -104,27 +101,26 @@ export class WorkflowsShow extends SvcCommand {
   }
 }
 
-/** `svc workflows graph <workflow>`: on the terminal, or as SVG into a file. */
 export class WorkflowsGraph extends SvcCommand {
   static override summary = 'Draw a workflow'
   static override description =
-    'Draws a definition with problems as it is; the standard error says how many it has, and `svc workflows validate` shows them.'
+    'Draws a definition even if it has problems, and prints their number to the standard error. Run `svc workflows validate` to see them.'
   static override examples = ['<%= config.bin %> <%= command.id %> release --svg release.svg']
   static override args = WORKFLOW_ARG
   static override flags = {
-    svg: Flags.string({ summary: 'Write SVG into a file; - is the standard output', helpValue: '<file>' }),
+    svg: Flags.string({ summary: 'Write SVG to a file, or to the standard output for -', helpValue: '<file>' }),
   }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(WorkflowsGraph)
     const { definition, info } = await (await openWorkflows(this)).show(args.workflow, contextOf(this, 'graph'))
     const problems = info.problems?.length ?? 0
-    if (problems > 0) this.note(`the definition has ${counted(problems, 'fault')}: svc workflows validate ${args.workflow}`)
+    if (problems > 0) this.note(`the definition has ${counted(problems, 'problem')}: run svc workflows validate ${args.workflow}`)
     const { drawSvg, drawTerminal } = await import('@svc/workflow-lang')
     if (flags.svg === undefined || flags.svg === '-')
       return this.print(flags.svg ? drawSvg(definition) : drawTerminal(definition))
     await writeFile(flags.svg, drawSvg(definition)).catch((error: unknown) => {
-      throw lineInvalid(`--svg cannot be written: ${messageOf(error)}`, 'workflows graph <workflow> [--svg <file>]')
+      throw lineInvalid(`cannot write --svg: ${messageOf(error)}`, 'workflows graph <workflow> [--svg <file>]')
     })
     this.note(`drawn to ${flags.svg}`)
   }

@@ -5,7 +5,7 @@ import { oneLine } from '@svc/plugin-kit'
 import { answerOf, answersTo, shownMs } from './arguments.ts'
 import { personalScreen, plainScreen, type Screen, View } from './screen.ts'
 
-/** The person has left, and the run still waits. */
+/** The exit code when the user leaves a waiting run. */
 const LEFT_WAITING = 3
 const INTERRUPTED = 130
 const CANCEL_MS = 15_000
@@ -18,8 +18,8 @@ interface Followed {
 }
 
 /**
- * Shows a run to its end and works on it here where nobody else does; asks the person at the terminal what it asks. Ctrl-C cancels the run, Ctrl-D at a question leaves
- * it waiting. Answers the exit code: 0 completed, 1 failed, 3 left waiting, 130 cancelled.
+ * Shows a run to its end, executes it if no other process does, and asks its questions on the terminal. Ctrl-C cancels the run;
+ * Ctrl-D at a question leaves it waiting. Returns the exit code: 0 completed, 1 failed, 3 left waiting, 130 cancelled.
  */
 export async function follow(
   call: CommandContext,
@@ -28,10 +28,10 @@ export async function follow(
   { json }: { readonly json: boolean }
 ): Promise<number> {
   const ending = new AbortController()
-  // not the signal of Ctrl-C: a run that is cancelled is undone here, too
+  // not the signal of Ctrl-C, because a cancelled run still runs its compensations
   const working = workflows.work(id, systemContext(ending.signal, 'svc workflows'))
   try {
-    // whichever fails first is told
+    // reports the first failure
     const [code] = await Promise.all([watched({ call, workflows, id, json }, ending), working.then(() => {})])
     return code
   } finally {
@@ -56,7 +56,7 @@ async function watched(followed: Followed, ending: AbortController): Promise<num
   }
 }
 
-/** Until its end; throws where the signal aborts. */
+/** Shows the events of a run until it ends. Throws if the signal aborts. */
 async function shown({ call, workflows, id, json }: Followed, signal: AbortSignal, leave: () => void): Promise<void> {
   using screen: Screen = (json ? undefined : personalScreen()) ?? plainScreen(json ? () => {} : call.note)
   const ctx = systemContext(signal, 'svc workflows')
@@ -92,10 +92,10 @@ function waitOf({ step = '', data: { until, event, ask: question } }: RunEvent) 
 }
 
 async function cancelled({ call, workflows, id, json }: Followed): Promise<number> {
-  call.note('cancelling the run; Ctrl-C again leaves it as it is')
+  call.note('cancelling the run; press Ctrl-C again to leave it as it is')
   const ctx = systemContext(AbortSignal.timeout(CANCEL_MS), 'svc workflows')
   const run = await workflows.cancel(id, ctx).catch((error: unknown) => {
-    // it has ended meanwhile
+    // the run has already ended
     if (codeOf(error) === 'INVALID_VALUE') return workflows.get(id, ctx)
     throw error
   })
@@ -119,7 +119,7 @@ interface Wait {
   readonly ask?: Question | undefined
 }
 
-/** What a run waits for, and how it goes on. */
+/** Describes a wait and how to end it. */
 export function waitText(id: string, { step, until, event, ask }: Wait): string {
   const end = until === undefined ? '' : ` until ${new Date(until).toISOString()}`
   if (ask)
@@ -130,12 +130,12 @@ export function waitText(id: string, { step, until, event, ask }: Wait): string 
 interface AskingParts {
   readonly screen: Screen
   readonly answer: (step: string, value: Json) => Promise<void>
-  /** The person has gone. */
+  /** Called when the user ends the input. */
   readonly leave: () => void
   readonly signal: AbortSignal
 }
 
-/** The questions of a run, asked one after the other while it goes on. */
+/** Asks the questions of a run one after the other while the run continues. */
 class Asking {
   readonly #parts: AskingParts
   readonly #open = new Map<string, AbortController>()
@@ -152,18 +152,18 @@ class Asking {
     this.#last = this.#last.then(() => this.#settle(step, question, signal))
   }
 
-  /** It has been answered elsewhere, or its time has run out. */
+  /** Withdraws a question that was answered elsewhere or has timed out. */
   drop(step: string): void {
     this.#open.get(step)?.abort()
     this.#open.delete(step)
   }
 
-  /** Nothing is asked any more. */
+  /** Withdraws all questions. */
   end(): void {
     for (const step of this.#open.keys()) this.drop(step)
   }
 
-  /** Resolves when no question stands any more. */
+  /** Resolves when no question is open. */
   get ended(): Promise<void> {
     return this.#last
   }
@@ -179,7 +179,7 @@ class Asking {
     }
   }
 
-  /** Whether the question is settled; one whose answer does not fit is asked again. */
+  /** Sends an answer. Returns false if the question is asked again. */
   async #isTaken(step: string, value: Json): Promise<boolean> {
     const { screen, answer, signal } = this.#parts
     try {

@@ -19,20 +19,19 @@ import {
 } from './arguments.ts'
 import { follow, waitText } from './follow.ts'
 
-/** `svc workflows run <workflow>`: runs it here and shows how it goes; `--detach` leaves it to a server of this home. */
 export class WorkflowsRun extends SvcCommand {
-  static override summary = 'Run a workflow and show how it goes'
+  static override summary = 'Run a workflow and show its progress'
   static override description =
-    'Works on the run in this process: the result goes to the standard output, everything else to the standard error. Asks questions on the terminal; elsewhere the run waits for `svc workflows answer`. Ctrl-C cancels the run, a second one leaves it as it is; Ctrl-D at a question leaves it waiting. Ends with 0 when the run completes, 1 when it fails, 2 for a wrong command line, 3 when it is left waiting, 130 when it is cancelled.'
+    'Executes the run in this process. Prints the result to the standard output, and everything else to the standard error. Asks questions on the terminal; without a terminal, the run waits for `svc workflows answer`. Ctrl-C cancels the run, a second Ctrl-C leaves it as it is, and Ctrl-D at a question leaves it waiting. Exit codes: 0 completed, 1 failed, 2 invalid command line, 3 left waiting, 130 cancelled.'
   static override examples = [
     `<%= config.bin %> <%= command.id %> release --input '{"tag": "v2"}' --param dry_run=true`,
     '<%= config.bin %> <%= command.id %> report --input @input.json --detach',
   ]
   static override args = WORKFLOW_ARG
   static override flags = {
-    input: Flags.string({ summary: 'Input, as JSON or @ and a file of JSON', helpValue: '<json>' }),
+    input: Flags.string({ summary: 'Input as JSON, or @ and the path of a JSON file', helpValue: '<json>' }),
     param: Flags.string({
-      summary: 'A parameter, once for each',
+      summary: 'Set a parameter; repeat the flag for several',
       helpValue: '<name>=<value>',
       multiple: true,
       multipleNonGreedy: true,
@@ -59,7 +58,7 @@ interface BeginFlags {
   readonly json: boolean
 }
 
-/** A run that this command has begun: it is followed to its end, or only told where it was left to a server. Answers the exit code. */
+/** Follows a run that this command started, or prints its id after `--detach`. Returns the exit code. */
 async function showBegun(call: CommandContext, workflows: Workflows, begun: Run, { detach, json }: BeginFlags): Promise<number> {
   if (detach) {
     call.print(json ? JSON.stringify(runReply(begun)) : begun.id)
@@ -69,16 +68,15 @@ async function showBegun(call: CommandContext, workflows: Workflows, begun: Run,
   return follow(call, workflows, begun.id, { json })
 }
 
-/** How a run is begun: left to a server, or worked on here. */
+/** Start options for `--detach`. */
 const howOf = ({ detach }: Pick<BeginFlags, 'detach'>): { readonly detached?: true } => (detach ? { detached: true } : {})
 
 const RUNS_HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
 const MAX_LISTED = 200
 const STATUSES = ['running', 'completed', 'failed'] as const satisfies readonly RunStatus[]
 
-/** `svc workflows runs`: the newest first. */
 export class WorkflowsRuns extends SvcCommand {
-  static override summary = 'List runs, the newest first'
+  static override summary = 'List runs, newest first'
   static override examples = ['<%= config.bin %> <%= command.id %> --workflow release --status failed']
   static override flags = {
     workflow: Flags.string({ summary: 'Only runs of this workflow', helpValue: '<name>' }),
@@ -102,9 +100,9 @@ export class WorkflowsRuns extends SvcCommand {
       ctx
     )
     if (flags.json) return this.print(JSON.stringify({ runs: page.runs.map(runRecord) }))
-    if (page.runs.length === 0) return this.note('there are no such runs')
+    if (page.runs.length === 0) return this.note('no runs found')
     for (const line of table([RUNS_HEAD, ...page.runs.map(runCells)])) this.print(line)
-    if (page.next !== undefined) this.note(`there are more: --limit, at most ${MAX_LISTED}`)
+    if (page.next !== undefined) this.note(`more runs exist; increase --limit (maximum ${MAX_LISTED})`)
   }
 }
 
@@ -116,11 +114,10 @@ function runCells({ id, workflow, status, createdAt, executionMs, waiting, error
 
 const STEPS_HEAD = ['STEP', 'TYPE', 'STATUS', 'TOOK', 'TRIES', '']
 
-/** `svc workflows status <run>`: how it stands, step by step; `--follow` stays to its end, and works on it where no server does. */
 export class WorkflowsStatus extends SvcCommand {
-  static override summary = 'Show the status of a run, step by step'
+  static override summary = 'Show the status of a run and its steps'
   static override description =
-    'With --follow it shows the run to its end as `svc workflows run` does, and works on it where no server does; exit codes and keys are the same.'
+    'With --follow, shows the run to its end, and executes it if no server does. Keys and exit codes are those of `svc workflows run`.'
   static override examples = ['<%= config.bin %> <%= command.id %> 4f0c', '<%= config.bin %> <%= command.id %> 4f0c --follow']
   static override args = RUN_ARG
   static override flags = { ...FOLLOW_FLAG, ...JSON_FLAG }
@@ -152,11 +149,10 @@ function stepCells({ step, type, status: state, startedAt, finishedAt, attempts,
   return [step, type, state, took, String(attempts), error ? `${error.code}: ${oneLine(error.message, 60)}` : '']
 }
 
-/** `svc workflows cancel <run>`: ends it, wherever it is worked on; 1 where that takes more than ten seconds. */
 export class WorkflowsCancel extends SvcCommand {
-  static override summary = 'End a run'
+  static override summary = 'Cancel a run'
   static override description =
-    'Aborts what runs, wherever it runs, and undoes what is to be undone. Ends with 1 where that takes more than ten seconds.'
+    'Aborts running nodes in any process and runs the compensations. Exits with 1 if that takes more than ten seconds.'
   static override examples = ['<%= config.bin %> <%= command.id %> 4f0c']
   static override args = RUN_ARG
   static override flags = JSON_FLAG
@@ -167,20 +163,19 @@ export class WorkflowsCancel extends SvcCommand {
     const ctx = contextOf(this, 'cancel')
     const workflows = await openRuns(this, ctx)
     const ending = new AbortController()
-    // where no server takes it from the queue, it is undone here
+    // without a server, this process runs the compensations
     const working = workflows.work(id, { ...ctx, signal: AbortSignal.any([ctx.signal, ending.signal]) })
     const [run] = await Promise.all([workflows.cancel(id, ctx).finally(() => ending.abort()), working])
     if (flags.json) this.print(JSON.stringify(statusRecord(run)))
-    else this.print(run.status === 'running' ? `${id} is being ended` : `${id} is cancelled`)
+    else this.print(run.status === 'running' ? `${id} is being cancelled` : `${id} is cancelled`)
     return run.status === 'running' ? 1 : 0
   }
 }
 
-/** `svc workflows retry <run>`: a new run that takes over what is done and begins with what failed; `--detach` leaves it to a server of this home. */
 export class WorkflowsRetry extends SvcCommand {
-  static override summary = 'Go on from where a run failed or was cancelled'
+  static override summary = 'Retry a failed or cancelled run'
   static override description =
-    'Begins a new run that takes over what is done and starts with what failed, and works on it in this process as `svc workflows run` does, with its exit codes and keys. The run must have failed or been cancelled.'
+    'Starts a new run that keeps the completed steps and continues with the failed one. Executes it in this process with the keys and exit codes of `svc workflows run`.'
   static override examples = ['<%= config.bin %> <%= command.id %> 4f0c --detach']
   static override args = RUN_ARG
   static override flags = { ...DETACH_FLAG, ...JSON_FLAG }
@@ -194,11 +189,10 @@ export class WorkflowsRetry extends SvcCommand {
   }
 }
 
-/** `svc workflows answer <run> [<step>] <answer>`: the step may be left out where only one asks. `--follow` stays to the end of the run. */
 export class WorkflowsAnswer extends SvcCommand {
-  static override summary = 'Answer what a run asks'
+  static override summary = 'Answer a question of a run'
   static override description =
-    'The step may be left out where only one asks. The answer to an approval is yes or no (y, true, approved; n, false, rejected), to a choice one of them or its number, else text or JSON.'
+    'Omit the step if only one step asks. Answer an approval with yes or no (y, true, approved; n, false, rejected), a choice with its text or number, and other questions with text or JSON.'
   static override usage = '<%= command.id %> <run> [<step>] <answer> [--follow] [--json]'
   static override examples = [
     '<%= config.bin %> <%= command.id %> 4f0c yes',
@@ -206,7 +200,7 @@ export class WorkflowsAnswer extends SvcCommand {
   ]
   static override args = {
     ...RUN_ARG,
-    step: Args.string({ description: 'Step that asks, or the answer', required: true, ignoreStdin: true }),
+    step: Args.string({ description: 'Step that asks, or the answer if you omit the step', required: true, ignoreStdin: true }),
     answer: Args.string({ description: 'The answer', ignoreStdin: true }),
   }
   static override flags = { ...FOLLOW_FLAG, ...JSON_FLAG }
@@ -222,23 +216,23 @@ export class WorkflowsAnswer extends SvcCommand {
     const step = args.answer === undefined ? onlyOne(asking) : args.step
     const typed = args.answer ?? args.step
     const { ask } = asking.find(one => one.step === step) ?? {}
-    // the engine says what is no question any more
+    // the engine rejects answers to closed questions
     await workflows.answer(id, { step, value: ask ? valueOf(ask, typed) : typed }, ctx)
     if (flags.follow) return follow(this, workflows, id, flags)
     if (flags.json) this.print(JSON.stringify({ success: true }))
-    else this.note(`answered; a server of this home goes on with it, or svc workflows status ${id} --follow`)
+    else this.note(`answered; a server of this home continues the run, or run: svc workflows status ${id} --follow`)
   }
 }
 
 function onlyOne(asking: readonly Waiting[]): string {
   if (asking.length === 1) return asking[0]!.step
   throw lineInvalid(
-    `several ask: ${asking.map(one => one.step).join(', ')}`,
+    `several steps ask: ${asking.map(one => one.step).join(', ')}`,
     'workflows answer <run> [<step>] <answer> [--follow] [--json]'
   )
 }
 
-/** What is no answer is handed on as it is typed: the engine says what would be one. */
+/** An invalid answer is passed on as typed, and the engine reports the valid ones. */
 function valueOf(ask: Question, typed: string): Json {
   const value = answerOf(ask, typed)
   if (value === undefined && ask.kind === 'input') throw invalid('value', 'must not be empty')

@@ -6,23 +6,23 @@ import { counted, shownMs } from './arguments.ts'
 
 type Tone = 'green' | 'red' | 'yellow' | 'dim'
 
-/** A line that stays. */
+/** A permanent line. */
 export interface Line {
   readonly text: string
   readonly tone?: Tone
 }
 
-/** Where a run is shown: lines that stay, and below them what goes on now, where there is a terminal. */
+/** Output of a run: permanent lines and, on a terminal, live lines below them. */
 export interface Screen extends Disposable {
   readonly hasPerson: boolean
   line(line: Line): void
-  /** What is drawn below the lines, again and again. */
+  /** Sets the function that draws the live lines. */
   live(draw: () => readonly string[]): void
-  /** Asks the person; undefined where nobody answers, or the signal aborts. What is said meanwhile is shown afterwards. */
+  /** Asks the user. Returns undefined if the input ends or the signal aborts. Lines that are printed meanwhile appear afterwards. */
   question(text: string, signal: AbortSignal): Promise<string | undefined>
 }
 
-/** Lines on the standard error, one after the other. */
+/** Prints plain lines. */
 export const plainScreen = (note: (line: string) => void): Screen => ({
   hasPerson: false,
   line: ({ text }) => note(text),
@@ -35,7 +35,7 @@ const DRAW_MS = 200
 const COLUMNS = 80
 const ROWS = 24
 
-/** A terminal with a person at it, or undefined. */
+/** The terminal, or undefined if there is none. */
 export function personalScreen(): Screen | undefined {
   const { stdin, stderr } = process
   return stdin.isTTY && stderr.isTTY ? terminalScreen(stderr) : undefined
@@ -86,7 +86,7 @@ async function asked(text: string, output: NodeJS.WriteStream, signal: AbortSign
   const editor = createInterface({ input: process.stdin, output, historySize: 0 })
   const closed = new AbortController()
   editor.once('close', () => closed.abort())
-  // while it is open the terminal sends no signal: it stands in
+  // an open readline interface catches Ctrl-C, so pass it on
   editor.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
   try {
     return await editor.question(text, { signal: AbortSignal.any([signal, closed.signal]) })
@@ -110,13 +110,13 @@ const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 const FRAME_MS = 200
 const MOST = 12
 
-/** A run as it goes, event by event. */
+/** A view of a run, built from its events. */
 export class View {
   readonly #going = new Map<string, Going>()
   #steps = 0
   #tokens = 0
 
-  /** What stays on the screen of an event. */
+  /** The permanent line of an event. */
   take(event: RunEvent): Line | undefined {
     const { type, step = '', data, at } = event
     const going = this.#going.get(step)
@@ -127,7 +127,7 @@ export class View {
     return LINES[type]?.(event)
   }
 
-  /** What goes on now, a line each. */
+  /** The live lines: one for each active step. */
   live(now: number): readonly string[] {
     const all = [...this.#going]
     const frame = FRAMES[Math.floor(now / FRAME_MS) % FRAMES.length]!
@@ -138,7 +138,7 @@ export class View {
     return [...(left > 0 ? [`  and ${left} more`] : []), ...lines, `  ${this.summary()}`]
   }
 
-  /** What has been done so far. */
+  /** A summary of the completed steps. */
   summary(): string {
     return [counted(this.#steps, 'step'), ...(this.#tokens > 0 ? [counted(this.#tokens, 'token')] : [])].join(', ')
   }
@@ -153,13 +153,13 @@ export class View {
   }
 }
 
-/** What is said of an event besides those that end well. */
+/** The permanent lines of other events than completed steps. */
 const LINES: { readonly [K in RunEvent['type']]?: (event: RunEvent) => Line } = {
   node_failed: ({ step, data }) => ({ text: `✗ ${step}  ${errorText(data.error)}`, tone: 'red' }),
   node_cancelled: ({ step }) => ({ text: `- ${step}  cancelled`, tone: 'dim' }),
   node_retrying: ({ step, data }) => ({ text: `↻ ${step}  ${errorText(data.error)}`, tone: 'yellow' }),
-  run_resumed: () => ({ text: '… taken up again', tone: 'dim' }),
-  run_compensating: ({ data }) => ({ text: `↶ undoing what was done: ${errorText(data.error)}`, tone: 'yellow' }),
+  run_resumed: () => ({ text: '… resumed', tone: 'dim' }),
+  run_compensating: ({ data }) => ({ text: `↶ running compensations: ${errorText(data.error)}`, tone: 'yellow' }),
 }
 
 interface Spent {
@@ -168,10 +168,10 @@ interface Spent {
 }
 const spentIn = (spent: Json | undefined) => (spent ?? { tool_calls: 0, tokens: 0 }) as unknown as Spent
 
-/** What a step that goes on has to say. */
+/** The live text of an active step. */
 function saidIn({ type, data }: RunEvent): string {
   if (type === 'node_waiting') return data.event === undefined ? 'waits' : `waits for "${oneLine(textOf(data.event))}"`
-  if (type === 'node_retrying') return `again at ${textOf(data.due)}`
+  if (type === 'node_retrying') return `retries at ${textOf(data.due)}`
   if (type === 'node_forked') return counted((data.children as readonly Json[]).length, 'part')
   if (type !== 'node_progress') return ''
   const percent = data.fraction === undefined ? '' : ` ${Math.floor(Number(data.fraction) * 100)} %`

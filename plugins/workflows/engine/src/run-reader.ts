@@ -5,33 +5,33 @@ import type { Loader } from './loader.ts'
 import { type RunRecord, RUNS } from './space.ts'
 import { eventOf, runOf, stepsOf } from './views.ts'
 
-export interface ReadingParts {
+export interface RunReaderParts {
   readonly store: Store
   readonly loader: Loader
-  readonly readers: Readers
-  /** The record of a run that is worked on here. */
+  readonly readers: RunListeners
+  /** The record of a run that this worker executes. */
   readonly working: (id: string) => RunRecord | undefined
 }
 
-/** A run that another worker has is looked at so often, while somebody reads along. */
+/** How often a listener polls a run that another worker executes. */
 const LOOK_MS = 150
-/** Of a reader that is slow the oldest events are dropped that are in no log. */
+/** Maximum number of buffered events. Older events that are in no log are dropped. */
 const MOST_EVENTS = 1_000
-/** Looked at, of those that a list leaves out, a page. */
+/** Maximum number of pages that a filtered list reads. */
 const MOST_PAGES = 20
 
 const isSeen = ({ owner }: RunRecord, ctx: CallContext) => owner === ctx.principal.id || seesAll(ctx)
 const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') || principal.scopes.includes('admin')
 
-/** Runs, as those who may see them do. */
-export class Reading {
-  readonly #parts: ReadingParts
+/** Reads runs for callers that can see them. */
+export class RunReader {
+  readonly #parts: RunReaderParts
 
-  constructor(parts: ReadingParts) {
+  constructor(parts: RunReaderParts) {
     this.#parts = parts
   }
 
-  /** The record of a run. Throws RUN_UNKNOWN, for another's too. */
+  /** The record of a run. Throws RUN_UNKNOWN, also for runs of other owners. */
   async record(id: string, ctx: CallContext): Promise<RunRecord> {
     const record = isId(id) ? await this.#parts.loader.record(id, ctx) : undefined
     if (!record || !isSeen(record, ctx)) throw runUnknown(id)
@@ -74,16 +74,18 @@ export class Reading {
     return { runs, ...(next === undefined ? {} : { next }) }
   }
 
-  /** Throws INVALID_VALUE where the cursor is none that was given. */
+  /** Throws INVALID_VALUE for an invalid cursor. */
   async #page(query: Parameters<Store['range']>[1], ctx: CallContext) {
     try {
       return await this.#parts.store.range(RUNS, query, ctx)
     } catch (error) {
-      throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined ? invalid('cursor', 'is none that was given') : error
+      throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined
+        ? invalid('cursor', 'must be a cursor of an earlier page')
+        : error
     }
   }
 
-  /** How it stands at its end, or after so long. What is worked on here is not read from the store. */
+  /** The run at its end, or after the waiting time. A run in this worker is not read from the store. */
   async settled(id: string, waitMs: number, ctx: CallContext): Promise<Run> {
     const until = performance.now() + waitMs
     const news = this.#news(id, true)
@@ -118,7 +120,7 @@ export class Reading {
       }
       if (entries.length > 0) continue
       if (isOver) return
-      // its last entries may have come since they were looked for: once more
+      // its last entries can be newer than the last read: read once more
       isOver = (await this.record(id, ctx)).status !== 'running'
       if (!isOver) await news.next(LOOK_MS, ctx.signal)
     }
@@ -130,7 +132,7 @@ export class Reading {
     let record: RunRecord | undefined
     const reader = this.#parts.readers.add(id, (event, ended) => {
       record ??= ended
-      // who waits for the end waits for its record, too
+      // wait for the record of the ended run
       if (onlyEnd && !record) return
       if (event) events.push(event)
       if (events.length > MOST_EVENTS) events.shift()
@@ -140,7 +142,7 @@ export class Reading {
     return {
       take: () => events.splice(0),
       ended: () => record,
-      /** Answers with the next news, or after so long. */
+      /** Resolves with the next change, or after the time. */
       async next(ms: number, signal: AbortSignal): Promise<void> {
         if (!has) {
           const waited = Promise.withResolvers<void>()
@@ -161,14 +163,14 @@ export class Reading {
 
 const isId = (id: string) => /^[A-Za-z0-9_-]{1,64}$/.test(id)
 
-/** An event where that is in no log, and the record of a run that has ended here. */
+/** Receives an event that is in no log, and the record of a run that ended in this worker. */
 type ChangeNotice = (event?: RunEvent, ended?: RunRecord) => void
 
-/** Those who read along, in this process: they are told that there is something new, and read the log for it. */
-export class Readers {
+/** Listeners to runs in this process. A call means that the log has new entries. */
+export class RunListeners {
   readonly #readers = new Map<string, Set<ChangeNotice>>()
 
-  /** `news` is called with each change. */
+  /** Calls `news` with each change. */
   add(run: string, news: ChangeNotice): Disposable {
     const those = this.#readers.get(run) ?? new Set()
     this.#readers.set(run, those.add(news))
@@ -180,7 +182,7 @@ export class Readers {
     }
   }
 
-  tell(run: string, ...what: Parameters<ChangeNotice>): void {
+  notify(run: string, ...what: Parameters<ChangeNotice>): void {
     for (const news of this.#readers.get(run) ?? []) news(...what)
   }
 }

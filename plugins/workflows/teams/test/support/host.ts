@@ -23,21 +23,21 @@ const plugin = (name: string): PluginRef => ({
   use: pluginFolder(name),
 })
 
-/** What a member is asked in a test. */
+/** A prompt that a member receives in a test. */
 export interface Asked {
   readonly member: string
   readonly prompt: string
   readonly system: string
   readonly isData: boolean
   readonly tools: readonly string[]
-  /** What the tools of this turn have answered. */
+  /** Results of the tools in this turn. */
   readonly results: readonly string[]
   readonly signal: AbortSignal
 }
-/** What it says: a text, data where that is asked for, a call of a tool, or an error that it fails with. */
+/** The reply of the model: a text, data, a tool call, or an error to fail with. */
 export type Script = (asked: Asked) => Word | Promise<Word>
 type Word = Json | Error | ToolWish
-/** A member that wants a tool. */
+/** A tool call of a member. */
 export class ToolWish {
   readonly tool: string
   readonly args: { readonly [name: string]: Json }
@@ -75,7 +75,7 @@ function askedBy(request: ModelRequest, signal: AbortSignal): Asked {
 const [INPUT, OUTPUT] = [4, 6]
 const FAILURE = { kind: 'bad_request', retryable: false, requestOnly: true }
 
-/** A provider whose one model says what the script says, for ten tokens each time, or as many as it may. */
+/** A provider with a scripted model. Each reply costs ten tokens, or as many as the limit allows. */
 const scripted = (script: Script): Provider => ({
   features: { tool_calling: true, streaming: true, vision: false },
   models: async () => ({ models: [{ id: 'actor' }], open: false }),
@@ -95,26 +95,26 @@ function* spoken(word: Json | ToolWish, maxTokens = OUTPUT): Generator<ModelEven
   yield { type: 'finish', reason: word instanceof ToolWish ? 'tool_calls' : 'stop' }
 }
 
-export interface HouseOptions {
+export interface HostOptions {
   readonly script?: Script
   readonly teams?: Readonly<Record<string, TeamDefinition>>
   readonly give?: readonly Fixture[]
   readonly config?: ConfigTree
-  /** Default a store in memory. */
+  /** Store plugin; default: in memory. */
   readonly store?: string
   readonly plugins?: readonly string[]
 }
 
 const PLUGINS = ['queue-store', 'workflows', 'workflow-nodes', 'teams', 'chat', 'conversations', 'selection', 'modes']
 
-export function openHouse({
+export function openTeamHost({
   script = () => 'Done.',
   teams = {},
   give = [],
   config = {},
   store = 'store-memory',
   plugins = [],
-}: HouseOptions): Promise<RunningHost> {
+}: HostOptions): Promise<RunningHost> {
   const gifts = Object.entries(teams).map(([name, team]) => item(TeamDefinitions, name, team))
   return testHost([store, ...PLUGINS, ...plugins].map(plugin), {
     give: [item(Providers, 'stage', scripted(script)), ...gifts, ...give],
@@ -122,7 +122,7 @@ export function openHouse({
   })
 }
 
-/** Members by name, each with a role and a goal. */
+/** Members by name, with a role and a goal. */
 export const members = (...names: readonly string[]): TeamDefinition['members'] =>
   Object.fromEntries(names.map(name => [name, { role: `the ${name}`, goal: `do what a ${name} does` } satisfies TeamMember]))
 
@@ -132,7 +132,7 @@ export async function ran(host: RunningHost, team: string, task: Json = 'Say wha
   return host.service(Workflows).settled(id, 15_000, ctx)
 }
 
-/** A tool that members have unless they are to have none. */
+/** A tool for the members. */
 const LOOK: Tool = {
   description: 'Looks at the boat',
   category: 'test',
@@ -141,18 +141,18 @@ const LOOK: Tool = {
   call: async () => ({ content: [{ type: 'text', text: 'a boat' }] }),
 }
 
-/** Says nothing until nobody waits for it any more. */
+/** Never replies; rejects when the signal aborts. */
 export const sleeping = ({ signal }: Asked): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
 
-/** A house with one team, run on a task: how it ended, and what its members were asked. */
+/** Starts a host with a team and runs a task. Returns the run, and the prompts of its members. */
 export async function worked(team: TeamDefinition, script: Script, task?: Json) {
   const asked: Asked[] = []
   const noted: Script = one => {
     asked.push(one)
     return script(one)
   }
-  await using host = await openHouse({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
+  await using host = await openTeamHost({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
   const run = await ran(host, team.name, task)
   return { run, result: run.result as unknown as TeamResult, asked }
 }

@@ -28,7 +28,7 @@ const MANIFEST = {
   contributes: { verticals: ['*'], teams: ['*'], workflows: ['*'] },
 }
 
-/** The package of a vertical, as a stranger writes it. */
+/** Writes the package of a third-party vertical. */
 async function packageOf(text: string, at: number): Promise<{ folder: string } & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-vertical-'))
   const manifest = { name: `vertical-${at}`, version: '1.0.0', main: 'vertical.yaml', svc: MANIFEST }
@@ -40,7 +40,7 @@ async function packageOf(text: string, at: number): Promise<{ folder: string } &
 const unused = () => Promise.reject(new Error('unused'))
 const nothing = async function* () {}
 
-/** All teams of the host, as the plugin of teams tells them. */
+/** Teams of the host in the form of the teams plugin. */
 const teamsOf = (host: () => RunningHost, broken: readonly string[]): Teams => ({
   list: async () =>
     host()
@@ -63,7 +63,7 @@ const teamsOf = (host: () => RunningHost, broken: readonly string[]): Teams => (
   start: unused,
 })
 
-/** All workflows of the host, as the engine tells them. */
+/** Workflows of the host in the form of the engine. */
 const workflowsOf = (host: () => RunningHost, broken: readonly string[]): Workflows => ({
   list: async () =>
     host()
@@ -102,16 +102,16 @@ const tool = (effects: Tool['effects']): Tool => ({
 })
 const mode = (effects: Mode['effects']): Mode => ({ description: 'A mode', effects, prompt: '', toolBudget: 5 })
 
-/** What is different in a test. */
-export interface Desk {
+/** Options of a test host. */
+export interface HostOptions {
   readonly config?: ConfigTree
   readonly broken?: readonly string[]
-  /** Without teams and workflows there is nothing that could run. */
+  /** Starts the host without teams and workflows. */
   readonly alone?: true
 }
 
-/** A host with verticals of these texts. */
-export async function openDesk(texts: readonly string[], { config = {}, broken = [], alone }: Desk = {}) {
+/** Starts a host with verticals of these texts. */
+export async function openRecommendHost(texts: readonly string[], { config = {}, broken = [], alone }: HostOptions = {}) {
   await using stack = new AsyncDisposableStack()
   const folders: string[] = []
   for (const [at, text] of texts.entries()) folders.push(stack.use(await packageOf(text, at)).folder)

@@ -18,30 +18,30 @@ import { type Entry, type EntryOf, framesOf, historyOf, isOver, UNDO } from './h
 import { InitialCommit } from './initial-commit.ts'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
-import type { Reading } from './reading.ts'
+import type { RunReader } from './run-reader.ts'
 import { KEYS, LOG, type RunRecord, RUNS } from './space.ts'
 import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
 import type { Worker } from './worker.ts'
 
-export interface StartingParts {
+export interface RunStarterParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly library: Library
   readonly definitions: Definitions
   readonly loader: Loader
-  readonly reading: Reading
+  readonly reading: RunReader
   readonly worker: Worker
 }
 
-/** Where an idempotency key is kept, the version of what lies there, and the digest of what was asked with it. */
+/** The store key of an idempotency key, the version of its record, and the digest of its request. */
 interface KeyPlace {
   readonly key: string
   readonly version: number
   readonly asked: string
 }
 
-/** What a run begins with. */
+/** Everything that is needed to start a run. */
 interface Beginning {
   readonly record: RunRecord
   readonly definitions: Iterable<WorkflowDefinition>
@@ -50,14 +50,14 @@ interface Beginning {
   readonly isDetached: boolean
 }
 
-/** How long an idempotency key counts. */
+/** How long an idempotency key is valid. */
 const KEY_MS = TOUCH_MS
 
-/** Begins runs. */
-export class Starting {
-  readonly #parts: StartingParts
+/** Starts and retries runs. */
+export class RunStarter {
+  readonly #parts: RunStarterParts
 
-  constructor(parts: StartingParts) {
+  constructor(parts: RunStarterParts) {
     this.#parts = parts
   }
 
@@ -78,7 +78,7 @@ export class Starting {
     )
   }
 
-  /** A run that goes on from what one that failed or was cancelled has done. */
+  /** Starts a run that continues a failed or cancelled run. */
   async retry(id: string, { idempotencyKey, detached }: RetryRequest, ctx: CallContext): Promise<Run> {
     const { reading, loader } = this.#parts
     const key = await this.#asked(idempotencyKey, ['retry', id], ctx)
@@ -91,7 +91,7 @@ export class Starting {
     const { result: _r, error: _e, ended: _d, finishedAt: _f, ...same } = before
     const record: RunRecord = {
       ...same,
-      // what its owner may do now, which may be less than it was
+      // the current scopes of its owner, which can be fewer than before
       scopes: before.owner === ctx.principal.id ? ctx.principal.scopes : before.scopes,
       status: 'running',
       createdAt: at,
@@ -122,21 +122,21 @@ export class Starting {
         value: { run: id, at: record.createdAt, asked: key.asked },
         ifVersion: key.version,
       })
-    // whoever leaves now has a run that is stored or not, never half of one
+    // a caller that aborts now leaves a run that is fully stored or not stored
     const lasting = { ...ctx, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
     const claim = !isDetached && worker.hasRoom
-    const opening = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
+    const initialCommit = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
     const history = historyOf(entries)
     const run = runOf(id, record, history)
-    // who may not get it after all, since another has the key or the places are taken, has done nothing of it before
+    // start early only if no idempotency key or concurrency limit can prevent the run
     const isOurs = claim && !key && !queued.group
-    if (isOurs) worker.begin(opening, { record, history })
-    opening.soon()
-    const { kept, claimed } = await opening.opened
+    if (isOurs) worker.begin(initialCommit, { record, history })
+    initialCommit.soon()
+    const { kept, claimed } = await initialCommit.opened
     if (kept.status === 'rejected') return this.#refused(kept.reason, key, claimed, ctx)
     definitions.know(ops)
-    // a run that the queue did not take is found by the maintenance
+    // maintenance finds a run that the queue did not accept
     if (claimed.status === 'rejected') throw claimed.reason
     if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
     return run
@@ -146,17 +146,17 @@ export class Starting {
     return key === undefined ? undefined : this.#key(keyOf(ctx, key), digest(asked), ctx)
   }
 
-  /** The run that a key was used for; else where it is to be kept. Throws INVALID_VALUE where something else was asked with it. */
+  /** The run of an idempotency key, or the record to create. Throws INVALID_VALUE if the key belongs to another request. */
   async #key(key: string, asked: string, ctx: CallContext): Promise<KeyPlace & { readonly run?: string }> {
     const found = await this.#parts.store.get(KEYS, key, ctx)
     if (!found) return { key, asked, version: 0 }
     const { run, at, asked: before } = found.value as unknown as { run: string; at: number; asked: string }
     if (Date.now() - at >= KEY_MS) return { key, asked, version: found.version }
-    if (before !== asked) throw invalid('Idempotency-Key', 'was used for another request')
+    if (before !== asked) throw invalid('Idempotency-Key', 'was already used for another request')
     return { key, asked, version: found.version, run }
   }
 
-  /** Somebody was faster with the same key: his run is the answer. */
+  /** Returns the run of a concurrent request with the same key. */
   async #refused(
     error: unknown,
     key: KeyPlace | undefined,
@@ -171,7 +171,7 @@ export class Starting {
   }
 }
 
-/** How the queue knows that only so many of a workflow may work. */
+/** The queue group that limits concurrent runs of a workflow. */
 export const groupOf = ({ workflow, concurrency }: RunRecord) =>
   concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
 
@@ -205,7 +205,7 @@ function newRecord(
   }
 }
 
-/** Of a graph that runs: the step that was undone first, and where in the log it began. Nothing from there on counts. */
+/** The first compensated step of a frame, and its position in the log. Steps from there on are run again. */
 interface Cut {
   readonly step: string
   readonly at: number
@@ -214,8 +214,8 @@ interface Cut {
 const frameOf = (step: string) => step.slice(0, step.lastIndexOf('/') + 1)
 
 /**
- * What of a log a new run takes over: what was done, and failures that were caught. What was not is begun anew, and so is what was undone, with all that came
- * after it in its graph and in those round it.
+ * The entries that a retry takes over: completed steps and caught failures. Other steps run again, and so do compensated steps,
+ * with all later steps of their graph and of the outer graphs.
  */
 function takenOver(entries: readonly Entry[]): Entry[] {
   const { steps } = historyOf(entries)
@@ -230,7 +230,7 @@ function takenOver(entries: readonly Entry[]): Entry[] {
   return entries.filter(isKept)
 }
 
-/** The steps for which something was done to undo them. */
+/** The steps whose compensation started. */
 function undoneIn(entries: readonly Entry[], begun: ReadonlyMap<string, number>): string[] {
   const undoing = entries.flatMap(entry => (entry.t === 'begun' && entry.s.startsWith(UNDO) ? [entry.s.slice(UNDO.length)] : []))
   return [...begun.keys()].filter(step => undoing.some(one => one.startsWith(`${step}/`)))
@@ -250,10 +250,10 @@ function cutsOf(undone: readonly string[], begun: ReadonlyMap<string, number>): 
   return cuts
 }
 
-/** The step whose child a frame is: `each` of `each/3/`. */
+/** The parent step of a frame: `each` for `each/3/`. */
 const stepAbove = (frame: string) => frame.split('/').slice(0, -2).join('/')
 
-/** Whether a step came before all that was undone in its graph, and lies in nothing that came after. */
+/** Whether a step ran before all compensated steps of its graph, and is not inside a later step. */
 function isBefore(step: string, cuts: ReadonlyMap<string, Cut>, begun: ReadonlyMap<string, number>): boolean {
   const isAfter = (one: string, orSame: boolean) => {
     const cut = cuts.get(frameOf(one))
@@ -263,10 +263,10 @@ function isBefore(step: string, cuts: ReadonlyMap<string, Cut>, begun: ReadonlyM
   return !isAfter(step, true) && ![...framesOf(step)].some(frame => isAfter(stepAbove(frame), false))
 }
 
-/** Whether nothing in a graph that has ended was undone. */
+/** Whether no step of an ended graph was compensated. */
 function isWhole({ f }: EntryOf<'ended'>, cuts: ReadonlyMap<string, Cut>, begun: ReadonlyMap<string, number>): boolean {
   return !f.startsWith(UNDO) && !cuts.has(f) && isBefore(`${f}${NONE}`, cuts, begun)
 }
 
-/** The name of no step. */
+/** A name that no step has. */
 const NONE = '-'

@@ -25,10 +25,10 @@ describe('what workflows name', () => {
       await using host = await openEngine({ give, config: { workflows: { roots } } })
       const workflows = host.service(Workflows)
       const problems = async () => (await workflows.validate({ text }, ctx)).map(({ message, hint }) => `${message}: ${hint}`)
-      expect(await problems()).to.deep.equal(['there is no workflow "inner": `svc workflows list` tells which there are'])
+      expect(await problems()).to.deep.equal(['workflow "inner" does not exist: Run `svc workflows list` to see the workflows'])
       await mkdir(roots[0]!)
       await writeFile(join(roots[0]!, 'inne.json'), JSON.stringify({ ...ASKS, name: 'inne' }))
-      expect(await problems()).to.deep.equal(['there is no workflow "inner": did you mean "inne"?'])
+      expect(await problems()).to.deep.equal(['workflow "inner" does not exist: did you mean "inne"?'])
       await writeFile(join(roots[0]!, 'inner.json'), JSON.stringify({ ...ASKS, name: 'inner' }))
       expect(await problems()).to.deep.equal([])
       expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, ctx)).to.deep.equal([])
@@ -144,7 +144,7 @@ describe('what workflows name', () => {
           () => undefined,
           ({ code, message }) => `${code}: ${message}`
         )
-        expect(told).to.equal(`INVALID_VALUE: "${bad}" is no workflow file below a configured root`)
+        expect(told).to.equal(`INVALID_VALUE: "${bad}" is not a workflow file below a configured root`)
       }
     }))
 
@@ -155,8 +155,8 @@ describe('what workflows name', () => {
       await using host = await openEngine({ config: { workflows: { roots: [folder], code: [join(folder, 'three.mjs')] } } })
       const listed = (await host.service(Workflows).list(ctx)).map(({ name, problems = [] }) => [name, problems[0]?.message])
       expect(listed).to.deep.equal([
-        ['one', 'must be "one", as its file is called'],
-        ['three', 'must be "three", as its file is called'],
+        ['one', 'must be "one", the name of its file'],
+        ['three', 'must be "three", the name of its file'],
       ])
     }))
 

@@ -3,30 +3,30 @@ import { type NodeStep, type NodeTask, WorkflowNodes } from '@svc/core/contracts
 import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-export interface HouseOptions {
-  /** Plugins besides. */
+export interface HostOptions {
+  /** Additional plugins. */
   readonly plugins?: readonly string[]
   readonly give?: PluginRef[]
   readonly config?: ConfigTree
 }
 
-/** A host with the nodes, and one of them. */
+/** Starts a host with all node types, and returns a node type. */
 export async function openNode(
   type: string,
-  { plugins = [], give = [], config = {} }: HouseOptions = {}
+  { plugins = [], give = [], config = {} }: HostOptions = {}
 ): Promise<NodeSubject & AsyncDisposable & { readonly host: RunningHost }> {
   const host = await testHost([...plugins, 'workflow-nodes'].map(pluginFolder), { give, config })
   const close = () => host.close()
   return { host, node: host.slot(WorkflowNodes).get(type)!, close, [Symbol.asyncDispose]: close }
 }
 
-/** Proves a node with the kit. */
-export function provesNode(type: string, samples: NodeSamples, options: HouseOptions = {}): void {
+/** Runs the kit for a node type. */
+export function provesNode(type: string, samples: NodeSamples, options: HostOptions = {}): void {
   for (const one of nodeKit(() => openNode(type, options), samples)) it(one.title, one.run)
 }
 
-/** All that a node tells in one call. */
-export const told = (
+/** The steps that a node yields in a call. */
+export const nodeSteps = (
   { node }: NodeSubject,
   task: Partial<NodeTask> & Pick<NodeTask, 'settings'>,
   ctx: CallContext = testContext()
@@ -48,7 +48,7 @@ export const told = (
     )
   )
 
-/** The code of what a call throws. */
+/** The error that a call throws. */
 export async function codeThrown(
   work: Promise<unknown>
 ): Promise<{ code: string; message: string; details: Record<string, unknown> }> {

@@ -1,7 +1,7 @@
 import type { TeamDefinition } from '@svc/core/contracts'
-import { type Asked, members, type Script } from './house.ts'
+import { type Asked, members, type Script } from './host.ts'
 
-/** A team of these members. */
+/** A team with these members. */
 export const team = (
   formation: TeamDefinition['formation'],
   names: readonly string[],
@@ -13,7 +13,7 @@ export const team = (
   ...more,
 })
 export const names = (asked: readonly Asked[]) => asked.map(({ member }) => member)
-/** As the script, but this member fails. */
+/** Like the script, but this member fails. */
 export const failing =
   (member: string, script: Script): Script =>
   one =>
