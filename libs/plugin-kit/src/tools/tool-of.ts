@@ -23,3 +23,14 @@ export const answerOf = (text: string | readonly string[], structured?: ToolResu
   content: [{ type: 'text', text: typeof text === 'string' ? text : text.join('\n') }],
   ...(structured === undefined ? {} : { structured }),
 })
+
+/** JSON Schema of an object with these properties and no others; all are required but those named in `optional`. */
+export const objectOf = <P extends Readonly<Record<string, object>>>(
+  properties: P,
+  optional: readonly (keyof P & string)[] = []
+) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter(name => !optional.includes(name)),
+  additionalProperties: false,
+})

@@ -1,11 +1,9 @@
 import { definePlugin, Host, schema } from '@svc/core'
 import { Chat, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
-import { createExposition } from './exposition.ts'
-import { hostMetrics } from './host-metrics.ts'
+import { createExposition, createMetricsCollector } from './metrics-collector.ts'
+import { collectNodeMetrics, hostMetrics } from './host-metrics.ts'
 import { createModelCounts } from './model-counts.ts'
-import { collectNodeMetrics } from './node-metrics.ts'
 import { createRequestCounts } from './request-counts.ts'
-import { createMetricsCollector } from './metrics-collector.ts'
 
 export interface MetricsConfig {
   node: boolean

@@ -1,5 +1,6 @@
-import { type Log, messageOf, type SlotView, type CallContext } from '@svc/core'
-import type { WorkerMetrics, MetricFamily, MetricSource, PeerMessage, Peers, Sample } from '@svc/core/contracts'
+import { type CallContext, type Log, messageOf, type SlotView } from '@svc/core'
+import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
+import { gauge, withPointedBounds } from './model-counts.ts'
 import { familiesIn } from './form.ts'
 
 /** The figures of all workers: what this one adds to them, and all of them together. */
@@ -125,4 +126,30 @@ function otherOf(sample: Sample): [string, Sample] {
   const labels = Object.fromEntries(Object.entries(sample.labels).map(([name, value]) => [name, name === 'le' ? value : 'other']))
   const other = { ...sample, labels }
   return [keyOf(other), other]
+}
+
+/** All workers' figures as one text. */
+export function createExposition(metrics: MetricsCollector, http: Http): Route {
+  return {
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Figures for Prometheus',
+    scope: 'read',
+    uncounted: true,
+    responses: {
+      '200': { description: 'Text in the Prometheus exposition format.', schema: { type: 'string' }, contentType: 'text/plain' },
+    },
+    async handle(_request, ctx) {
+      const workers = await metrics.read(ctx)
+      const { requestsActive } = await http.metrics(ctx)
+      const active = gauge('svc_requests_active', 'Requests under way.', requestsActive)
+      return exposed([[active], ...workers.map(families => families.map(withPointedBounds))])
+    },
+  }
+}
+
+async function exposed(workers: readonly (readonly MetricFamily[])[]) {
+  const { AggregatorRegistry } = await import('prom-client')
+  const registry = AggregatorRegistry.aggregate(workers as unknown as object[])
+  return { text: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
 }

@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { WorkerMetrics, MetricFamily, Peers } from '@svc/core/contracts'
+import type { Check, MetricFamily, Peers, WorkerMetrics } from '@svc/core/contracts'
 
 /** What a worker tells of its cache. */
 interface Told {
@@ -68,3 +68,15 @@ const familiesOf = ({ hits, misses, size }: Told): MetricFamily[] => [
   single('svc_cache_misses_total', 'Calls of models that the cache could not answer.', 'counter', misses),
   single('svc_cache_entries', 'Answers in the cache.', 'gauge', size),
 ]
+
+/** The check `cache`: it lies in memory, so it is well; its figures are all there is to tell. */
+export function createCacheCheck(enabled: boolean, counts: Pick<CacheCounts, 'read'>): Check {
+  return {
+    probe: async () => ({ status: 'healthy' }),
+    async status(ctx) {
+      const { hits, misses, size } = await counts.read(ctx)
+      const asked = hits + misses
+      return { status: 'healthy', detail: { enabled, size, hit_rate: asked === 0 ? 0 : hits / asked } }
+    },
+  }
+}

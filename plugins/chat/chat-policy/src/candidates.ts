@@ -1,8 +1,7 @@
 import type { SlotView } from '@svc/core'
-import type { ModelCall, ModelRef, Provider, Selected } from '@svc/core/contracts'
+import type { ModelCall, ModelRef, Provider, Selected, TurnDone } from '@svc/core/contracts'
 import type { Breakers } from './breakers.ts'
 import { chainOf, has, isSame, plainRef } from './chain.ts'
-import type { Turns } from './turns.ts'
 
 export interface CandidatesParts {
   readonly breakers: Breakers
@@ -64,3 +63,27 @@ function draw(selected: Selected, mayAsk: (ref: ModelRef) => boolean, random: nu
 
 type Entry = Selected['fallback'][number]
 const isWeighted = (entry: Entry): entry is Entry & { readonly weight: number } => entry.weight !== undefined
+
+/** The models that turns would have had without the draw; forgotten at their end. */
+interface Turns {
+  own(turn: string): ModelRef | undefined
+  keep(turn: string, own: ModelRef): void
+  /** For a tap of `Chat.hooks.end`. */
+  readonly ended: (done: TurnDone) => void
+}
+
+/** Those of turns whose end was never told must not pile up. */
+const MOST = 10_000
+
+/** Makes an empty one. */
+export function createTurns(): Turns {
+  const turns = new Map<string, ModelRef>()
+  return {
+    own: turn => turns.get(turn),
+    keep(turn, own) {
+      if (turns.size >= MOST) turns.delete(turns.keys().next().value ?? '')
+      turns.set(turn, own)
+    },
+    ended: ({ turn }) => void turns.delete(turn),
+  }
+}

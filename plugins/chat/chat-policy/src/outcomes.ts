@@ -1,7 +1,6 @@
-import type { ModelCall, ModelDone, ModelFailed } from '@svc/core/contracts'
+import type { ModelCall, ModelDone, ModelFailed, ModelFailure, ModelFailureKind } from '@svc/core/contracts'
 import type { Breakers } from './breakers.ts'
 import { keyOf, plainRef } from './chain.ts'
-import { isModels, isOfQuestion } from './failures.ts'
 
 /** Tells the breakers what came of the calls, each once. */
 export interface Outcomes {
@@ -41,3 +40,27 @@ const isAnswer = ({ failure, events, firstMs }: ModelDone) =>
 /** A round of a turn has one call at a time. */
 export const callOf = ({ turn, round }: ModelCall): string => `${turn} ${round}`
 const tryOf = (call: ModelCall) => `${callOf(call)} ${call.attempt} ${keyOf(call.selected)}`
+
+/** Whose fault a failure is: of the model (its upstream, the way there, our key), or of what it was asked. */
+const FAULT = {
+  rate_limited: 'model',
+  overloaded: 'model',
+  authentication: 'model',
+  network: 'model',
+  timeout: 'model',
+  bad_request: 'caller',
+  context_too_long: 'caller',
+  content_refused: 'caller',
+} as const satisfies Record<ModelFailureKind, 'model' | 'caller'>
+
+const isAtFault = ({ kind }: ModelFailure): boolean => FAULT[kind] === 'model'
+
+/** Whether it says that the model is not well: only these trip its breaker. */
+const isModels = (failure: ModelFailure): boolean => isAtFault(failure) && failure.requestOnly !== true
+
+/** Whether it answers what was asked: that this is wrong. */
+const isOfQuestion = (failure: ModelFailure): boolean => !isAtFault(failure)
+
+const GONE = 404
+/** Whether another model may do better: not where what was asked is wrong, unless all that is wrong is that there is no such model. */
+export const mayDoBetter = (failure: ModelFailure): boolean => isAtFault(failure) || failure.upstreamStatus === GONE

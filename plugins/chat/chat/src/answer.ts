@@ -9,7 +9,7 @@ import type {
   ToolCallPart,
   Usage,
 } from '@svc/core/contracts'
-import { isWithin, weightOf } from './tool-result.ts'
+import { isWithin, weightOf } from './messages.ts'
 
 /** What a model has said in one round, put together from its events. */
 export class Answer {

@@ -1,12 +1,23 @@
 import { svcError, type CallContext } from '@svc/core'
 import type { Chat, ModelEvent, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
-import { createClock } from './clock.ts'
+import { createClock } from './model-call.ts'
 import { toPublicError } from './errors.ts'
-import type { ChatParts, ChatRoom } from './parts.ts'
+import {
+  beginTurn,
+  type ChatParts,
+  type ChatRoom,
+  endEvent,
+  isFit,
+  keepTurn,
+  leaveTurn,
+  spend,
+  startEvent,
+  type Turn,
+  type TurnHow,
+} from './turn.ts'
 import { ModelStep } from './model-step.ts'
 import { createToolLists } from './tool-list.ts'
 import { mayUseTools, runTools } from './tool-round.ts'
-import { beginTurn, endEvent, isFit, keepTurn, leaveTurn, spend, startEvent, type Turn, type TurnHow } from './turn.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {

@@ -1,13 +1,18 @@
 import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { adaptToModel, candidateOf, sameModel, tooManySwitches } from './candidate.ts'
-import { fitContextWindow, tokensOf } from './context-window.ts'
-import { countTokens } from './count.ts'
+import {
+  adaptToModel,
+  candidateOf,
+  countTokens,
+  fitContextWindow,
+  sameModel,
+  tokensOf,
+  tooManySwitches,
+} from './context-window.ts'
 import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { ModelReading, readReady } from './model-call.ts'
-import type { ChatRoom } from './parts.ts'
-import { type Candidate, requestOf, spend, type Turn } from './turn.ts'
+import { type Candidate, type ChatRoom, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>

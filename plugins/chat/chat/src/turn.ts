@@ -1,7 +1,21 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Fault, type JsonSchema, messageOf, timestamp, type CallContext } from '@svc/core'
+import {
+  type CallContext,
+  codeOf,
+  type Fault,
+  type HookCallers,
+  type JsonSchema,
+  type Log,
+  messageOf,
+  type SlotView,
+  timestamp,
+} from '@svc/core'
 import type {
+  ChatHooks,
+  Conversations,
   Json,
+  Mode,
+  ModelAlias,
   ModelInfo,
   ModelMessage,
   ModelRef,
@@ -10,7 +24,9 @@ import type {
   Provider,
   ProviderFeatures,
   Selected,
+  Selection,
   StoredMessage,
+  Tool,
   ToolCallPart,
   ToolUse,
   TurnEnd,
@@ -22,8 +38,34 @@ import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { Answer } from './answer.ts'
 import { answerInvalid, invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
-import type { ChatRoom } from './parts.ts'
-import type { ToolList } from './tool-list.ts'
+import type { Clock } from './model-call.ts'
+import type { ProviderCounts } from './providers-check.ts'
+import type { Questions } from './questions.ts'
+import type { ChatConfig } from './settings.ts'
+import type { createToolLists, ToolList } from './tool-list.ts'
+
+/** What chat stands on. */
+export interface ChatParts {
+  readonly config: ChatConfig
+  readonly hooks: HookCallers<ChatHooks>
+  readonly conversations: Conversations
+  readonly selection: Selection
+  readonly providers: SlotView<Provider>
+  readonly tools: SlotView<Tool>
+  readonly modes: SlotView<Mode>
+  readonly aliases: SlotView<ModelAlias>
+  readonly questions: Pick<Questions, 'ask' | 'answer'>
+  readonly counts: Pick<ProviderCounts, 'asked'>
+  readonly log: Log
+  /** For what must end although the caller left. */
+  readonly lasting: CallContext
+}
+
+/** All that a turn reaches for: what chat stands on, and what its turns share. */
+export interface ChatRoom extends ChatParts {
+  readonly clock: Clock
+  readonly toolsFor: ReturnType<typeof createToolLists>
+}
 
 /** How a turn is run: whether somebody reads along, and the idempotency key of its caller. */
 export interface TurnHow {

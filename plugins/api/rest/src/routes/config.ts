@@ -1,7 +1,6 @@
 import type { JsonSchema, SlotView } from '@svc/core'
 import type { Effective, Mode, Route, Selection } from '@svc/core/contracts'
-import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '../schemas.ts'
-import { effectiveWire, profileWire } from '../wire.ts'
+import { BOOLEAN, effectiveWire, list, nullable, object, ok, profileWire, STRING, text, words } from '../schemas.ts'
 
 const source = words('override', 'profile', 'default')
 const effective = object({

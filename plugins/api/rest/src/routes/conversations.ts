@@ -1,7 +1,19 @@
 import type { Chat, Conversations, Route } from '@svc/core/contracts'
 import { type ChatBody, turnOf } from '@svc/api-types'
-import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '../schemas.ts'
-import { conversationWire, messageWire, summaryWire } from '../wire.ts'
+import {
+  conversationWire,
+  INTEGER,
+  list,
+  messageWire,
+  nullable,
+  object,
+  ok,
+  STRING,
+  summaryWire,
+  text,
+  TIME,
+  words,
+} from '../schemas.ts'
 
 const PATH = '/api/v1/conversations'
 const PAGE = 50

@@ -2,9 +2,7 @@ import { styleText } from 'node:util'
 import { clipped, INTERRUPTED, milliseconds, named, oneLine, table } from '@svc/cli/command'
 import { withTimeout } from '@svc/core'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import type { Catalog, Health, Hello } from '../catalog/catalog.ts'
-import { failureText } from '../catalog/hello.ts'
-import { openCatalog } from '../catalog/open.ts'
+import { type Catalog, failureText, type Health, type Hello, openCatalog } from '../catalog/open.ts'
 import { providerUnknown } from '../errors.ts'
 
 interface TestAsked extends ServerChoice {

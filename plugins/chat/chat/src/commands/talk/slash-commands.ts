@@ -2,7 +2,7 @@ import { errorFromRecord, oneLine, table } from '@svc/cli/command'
 import { codeOf, nearest } from '@svc/core'
 import type { Effective } from '@svc/core/contracts'
 import type { ChatBody } from '@svc/api-types'
-import type { Catalog, ProviderRecord, Switched } from '../catalog/catalog.ts'
+import type { Catalog, ProviderRecord, Switched } from '../catalog/open.ts'
 import { slashUnknown } from '../errors.ts'
 
 /** What a command of the chat may look at and change. */

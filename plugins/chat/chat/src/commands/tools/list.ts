@@ -1,8 +1,7 @@
 import { styleText } from 'node:util'
 import { clipped, counted, milliseconds, oneLine, table, wrapped } from '@svc/cli/command'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import type { Catalog, ListedTool } from '../catalog/catalog.ts'
-import { openCatalog } from '../catalog/open.ts'
+import { type Catalog, type ListedTool, openCatalog } from '../catalog/open.ts'
 import { categoryUnknown, toolUnknown, toolUnknownHere } from '../errors.ts'
 
 interface Asked extends ServerChoice {
