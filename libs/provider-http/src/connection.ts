@@ -15,7 +15,7 @@ export interface RequestParts {
 }
 
 export interface Connection {
-  /** Sends a request. What fails before the socket is told to `failed`. */
+  /** Sends a request. `failed` receives errors that occur before the socket is open. */
   send(parts: RequestParts, handler: Handler, failed: (error: unknown) => void): void
   close(): Promise<void>
 }

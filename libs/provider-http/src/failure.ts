@@ -180,7 +180,7 @@ const UNTRUSTED: SocketWords = {
   failure: { kind: 'network', retryable: false },
 }
 
-/** The failure that a broken connection stands for. Says no address: the words reach whoever asked. */
+/** The failure that a broken connection stands for. The text contains no address, because callers see it. */
 export function socketFailure(provider: string, error: unknown): SvcError {
   const code = codeOf(error) ?? codeOf((error as { errors?: unknown[] } | undefined)?.errors?.[0]) ?? ''
   const { words, hint, failure = { kind: 'network' } } = wordsOf(code)
@@ -198,7 +198,7 @@ const SHORTEST = 6
 const LONGEST_WORDS = 500
 const SECRET_HEADER = /auth|key|token|secret|cookie|password/i
 
-/** What must never be told: the given secrets, and the values of headers that carry one. */
+/** Returns the texts that logs and errors must not contain: the given secrets, and the values of secret headers. */
 export function secretsOf(secrets: readonly string[], headers: Readonly<Record<string, string>>): readonly string[] {
   const carried = Object.entries(headers).flatMap(([name, value]) =>
     SECRET_HEADER.test(name) ? [value, value.replace(/^\S+\s+/, '')] : []
@@ -210,7 +210,7 @@ export function secretsOf(secrets: readonly string[], headers: Readonly<Record<s
 
 const formsOf = (secret: string) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
 
-/** Makes words of an upstream fit to be told: without secrets, in one line, not endless. */
+/** Redacts the text of an upstream: removes secrets, joins the lines and limits the length. */
 export function createHide(secrets: readonly string[]): (text: string) => string {
   return text => {
     const clean = secrets.reduce((words, secret) => words.replaceAll(secret, '[secret]'), text)

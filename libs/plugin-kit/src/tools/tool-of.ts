@@ -8,7 +8,7 @@ export interface TypedTool<A> extends Omit<Tool, 'call'> {
 
 /**
  * Makes a tool of one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, ctx) { … } })`. The type says what `parameters`
- * let through, by which the caller has checked them. A call that nobody wants any more does not begin.
+ * let through, by which the caller has checked them. An aborted call does not start.
  */
 export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
   ...tool,

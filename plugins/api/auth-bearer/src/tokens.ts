@@ -31,7 +31,7 @@ const PAGE = 1000
 export interface Tokens {
   /** Makes its space where it is missing. */
   open(ctx: CallContext): Promise<void>
-  /** Makes one; `token` is told this once. Forgets those that expired long ago. */
+  /** Creates a token and returns its text, which the store does not keep. Deletes tokens that expired long ago. */
   make(wish: TokenWish, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenShown }>
   find(digest: string, ctx: CallContext): Promise<FoundToken | undefined>
   /** Tells each time that tokens were taken back, from now on. */

@@ -24,7 +24,7 @@ const FILES: ReadonlyMap<string, PageFile> = new Map([
 ])
 const METHODS = ['GET', 'HEAD']
 
-/** The page runs its own scripts and speaks to the server it came from, to nobody else. Its library writes styles into the page. */
+/** The page runs its own scripts and connects to its own server only. Its library writes styles into the page. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -100,7 +100,7 @@ function setHeaders(ctx: Context, headers: Readonly<Record<string, string>>, com
   }
 }
 
-/** Takes what a route answered, whoever wrote the route. Throws ROUTE_ANSWER_INVALID. */
+/** Checks the reply of a route. Throws ROUTE_ANSWER_INVALID. */
 function checkedReply(reply: RouteReply): RouteReply {
   if (typeof reply !== 'object' || reply === null) throw answerInvalid(show(reply))
   const { status = 200, text, body, headers } = reply
@@ -240,7 +240,7 @@ async function sendStream(ctx: Context, items: AsyncIterable<string>, type: stri
   }
 }
 
-/** An item, whoever wrote the route. Throws ROUTE_ANSWER_INVALID. */
+/** Checks an item of a stream. Throws ROUTE_ANSWER_INVALID. */
 function textOf(item: unknown): string {
   if (typeof item !== 'string') throw answerInvalid(`${show(item)} in its stream`)
   return item

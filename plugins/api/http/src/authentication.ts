@@ -16,11 +16,11 @@ export interface Authentication {
   readonly middleware: Middleware
   /** Whether a credential is asked for. */
   asks(state: RequestState): boolean
-  /** Asks once more about a request that was let in: whether its credential is still good for the same, and until when. Nothing where it is not, or nobody can say. */
+  /** Checks the credential of an accepted request again. Returns its expiry, or `undefined` if it is no longer valid or cannot be checked. */
   again(state: RequestState): Promise<Standing | undefined>
 }
 
-/** Unix time in milliseconds after which a credential holds no more; absent: nobody knows an end. */
+/** Unix time in milliseconds at which a credential expires; absent if unknown. */
 type Standing = Pick<Holder, 'expires'>
 
 interface AuthenticationParts {
@@ -150,7 +150,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
 
 /**
  * Watches streams without an end: each lasts no longer than the credential that opened it. It is asked for again when a scheme tells a change and when it
- * expires; where it does not hold any more, or nobody can say so, the stream is cut off, and who comes back is refused like others.
+ * expires; if it is no longer valid or cannot be checked, the server closes the stream.
  */
 export function createCredentialRevalidation({ schemes, authentication, log, lasting }: RevalidationParts): Middleware {
   const open = new Map<Context, NodeJS.Timeout | undefined>()

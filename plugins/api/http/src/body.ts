@@ -265,7 +265,7 @@ function invalid(fault: Fault) {
 const isShort = (value: unknown) =>
   (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
 
-/** Of a parameter that nobody knows the first counts; one that is known must not say two things. */
+/** The first value of an unknown parameter counts. A known parameter must not appear twice. */
 function parseQuery(search: string, known: ReadonlySet<string> | undefined): Readonly<Record<string, string>> {
   const query: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(search)) {

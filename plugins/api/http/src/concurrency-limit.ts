@@ -15,7 +15,7 @@ export interface ConcurrencyLimit {
 
 type ConcurrencyConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
 
-/** One kind of places, and how it is told that all are taken. */
+/** One limit, and its error. */
 interface Kind {
   readonly places: WorkerSemaphore
   full(): Error
@@ -78,7 +78,7 @@ function admit(state: RequestState, key: string, kinds: readonly Kind[], got: re
 
 /** So many that have nothing open are remembered: who comes again and again costs no new entry each time. */
 const REMEMBERED = 1_000
-/** This part of all places a worker keeps for the next one: a request that follows another waits for nobody. Where there are fewer, each is asked for. */
+/** A worker keeps this fraction of the permits for its next requests, so they need no round trip. With a smaller limit, each permit is requested. */
 const KEPT_PART = 16
 /** More than that is kept for so long: of streams that end together the next ones follow at once, and the others are left in one go. */
 const LINGER_MS = 50
@@ -201,7 +201,7 @@ export class WorkerSemaphore {
 
   async #leave(key: string): Promise<void> {
     const { prefix, peers, lasting } = this.#parts
-    // whoever cannot be told has ended, and with it all it counted
+    // if the supervisor cannot be reached, it has ended, and its counts with it
     await peers?.leave(prefix + key, lasting).catch(() => {})
   }
 

@@ -40,7 +40,7 @@ export interface GuessesParts {
 }
 
 export function createGuesses({ store, peers, headers, seen, lasting }: GuessesParts): Guesses {
-  const refused = createTally(MINUTE, GUESSERS)
+  const refused = createWindowCounter(MINUTE, GUESSERS)
   const blocked = createBlocked()
   const checking = createChecking()
 
@@ -144,7 +144,7 @@ function createChecking() {
 }
 
 /** Counts in fixed windows that begin with the first count, for a bounded number of keys: where room is short, the oldest window gives way. */
-interface Tally {
+interface WindowCounter {
   /** Counts one more; answers the count in the window. */
   add(key: string): number
   /** The count in the window as it stands. */
@@ -158,7 +158,7 @@ interface Window {
   readonly ends: number
 }
 
-function createTally(windowMs: number, most: number, now: () => number = () => performance.now()): Tally {
+function createWindowCounter(windowMs: number, most: number, now: () => number = () => performance.now()): WindowCounter {
   const windows = new Map<string, Window>()
   const begin = (key: string, at: number) => {
     windows.delete(key) // a window that begins anew is the youngest

@@ -130,7 +130,7 @@ export interface ServerMetrics {
 const NAME = 'http'
 const NONE: HttpMetrics = { requestsTotal: 0, requestsActive: 0 }
 
-// what is told under this name is what `own` has put there, in this process or in one of its like
+// `own` of this process, or of another worker, has written the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NONE) as unknown as HttpMetrics
 
 export function createServerMetrics(journal: Journal, peers: Peers | undefined): ServerMetrics {

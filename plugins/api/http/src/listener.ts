@@ -259,7 +259,7 @@ const optionsOf = (config: ServerConfig) => ({
 
 /** Who asks, by address: forwarding headers count only from proxies that are trusted. */
 export interface Addresses {
-  /** The client's address: of the connection, or what the nearest trusted proxies say, from the right, up to the first that nobody vouches for. */
+  /** The client's address: of the connection, or what the nearest trusted proxies say, from the right, up to the first hop that is not a trusted proxy. */
   readonly clientOf: (req: IncomingMessage) => string
   /** `http` or `https`, as the client sees it. */
   readonly schemeOf: (req: IncomingMessage) => string
@@ -284,7 +284,7 @@ export function createAddresses(trusted: readonly string[]): Addresses {
   }
 }
 
-/** The rightmost hop that is no trusted proxy; what is no address ends the chain, for nobody vouches for what stands left of it. */
+/** The rightmost hop that is no trusted proxy; an invalid address ends the chain, because hops left of it cannot be trusted. */
 function behind(peer: string, forwarded: string, trusts: (address: string) => boolean): string {
   let client = peer
   for (const hop of forwarded.split(',').toReversed()) {

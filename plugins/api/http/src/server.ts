@@ -101,7 +101,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
     service: {
       address: async () => listener.address(),
       metrics: metrics.read,
-      explain: async (error, callContext) => refusal.told(error, explain(error, callContext.requestId), callContext.requestId),
+      explain: async (error, callContext) => refusal.toReply(error, explain(error, callContext.requestId), callContext.requestId),
       codes: async () => errorCodes,
     },
     async open(callContext) {
@@ -190,7 +190,7 @@ function createIsolated(host: Host) {
   }
 }
 
-/** What Node's HTTP has to say of a connection; other faults are of the connection itself (it broke, no TLS came about), and nobody would hear an answer. */
+/** Error codes of Node's HTTP parser. Other errors are connection errors (reset, failed TLS handshake), where no answer can arrive. */
 const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
 /** Says who takes what comes: requests, what is no request, and those that wish for a tunnel. */
@@ -210,7 +210,7 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
   server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
 }
 
-/** The documented limits, counted by whoever provides `Limits`. */
+/** The documented limits, counted by the provider of `Limits`. */
 interface AllowanceCheck {
   /** Asks once, before the server opens, whether anything is limited. */
   prepare(callContext: CallContext): Promise<void>
@@ -284,7 +284,7 @@ class BoundedMap<K, V> extends Map<K, V> {
   }
 }
 
-/** Names remembered as good: clients use a handful, and nobody may fill our memory with spellings of them. */
+/** Limit of remembered valid names, so a client cannot fill the memory with spellings. */
 const REMEMBERED = 256
 const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
 

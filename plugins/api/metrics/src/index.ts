@@ -29,9 +29,9 @@ export default definePlugin({
     const metrics = createMetricsCollector(sources, peers, scope.log)
     scope.tap(Peers.hooks.metrics, metrics.own)
     scope.tap(Peers.hooks.inherit, metrics.inherit)
-    scope.tap(Peers.hooks.told, metrics.told)
+    scope.tap(Peers.hooks.told, metrics.onPeerMessage)
     scope.add(Routes, 'metrics', createExposition(metrics, http))
-    // from the first scrape on: prom-client takes 60 ms and 8 MiB that a server nobody scrapes does without
+    // from the first scrape on: prom-client takes 60 ms and 8 MiB, which a server without scrapes saves
     const node = async () => (metrics.wasRead() ? (await collectNodeMetrics())() : [])
     if (scope.config.node) scope.add(MetricSources, 'node', { read: node })
   },

@@ -10,24 +10,24 @@ export interface MetricsCollector {
   /** For taps of `Peers.hooks`. */
   readonly own: (metrics: WorkerMetrics, ctx: CallContext) => Promise<WorkerMetrics>
   readonly inherit: (metrics: WorkerMetrics) => void
-  readonly told: (news: PeerMessage) => void
+  readonly onPeerMessage: (news: PeerMessage) => void
   /** Whether somebody has asked for the figures of this server: what is costly to count is counted from then on. */
   readonly wasRead: () => boolean
 }
 
-interface Told {
+interface WorkerFamilies {
   readonly families: readonly MetricFamily[]
   readonly wasRead: boolean
 }
 
 const NAME = 'metrics'
 
-// what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as Told
+// `own` of this process, or of another worker, has written the value under this name
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as WorkerFamilies
 
 /** Reads all sources. One that fails is left out, and the log says so. */
 export function createMetricsCollector(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): MetricsCollector {
-  const heritage = createHeritage()
+  const retained = createEndedWorkerTotals()
   let wasRead = false
   const readOne = async ([name, source]: [string, MetricSource], ctx: CallContext) => {
     try {
@@ -54,11 +54,11 @@ export function createMetricsCollector(sources: SlotView<MetricSource>, peers: P
       return (await readAll(peers, ctx)).map(familiesOf)
     },
     async own(metrics, ctx) {
-      const families = [...(await readOwn(ctx)).map(summable), ...heritage.read()]
+      const families = [...(await readOwn(ctx)).map(summable), ...retained.read()]
       return { ...metrics, [NAME]: { families, wasRead } as unknown as WorkerMetrics[string] }
     },
-    inherit: metrics => heritage.take(partOf(metrics).families),
-    told({ topic }) {
+    inherit: metrics => retained.take(partOf(metrics).families),
+    onPeerMessage({ topic }) {
       if (topic === NAME) wasRead = true
     },
     wasRead: () => wasRead,
@@ -71,7 +71,7 @@ function familiesOf(metrics: WorkerMetrics): readonly MetricFamily[] {
 }
 
 /** Counts of workers that have ended: they are this worker's now, so that no total falls. */
-interface Heritage {
+interface EndedWorkerTotals {
   /** Takes what can only grow; what was current is gone with its worker. */
   take(families: readonly MetricFamily[]): void
   read(): MetricFamily[]
@@ -80,13 +80,13 @@ interface Heritage {
 /** So many series of a family are kept apart: names that callers invent must not pile up over reloads. */
 const SERIES = 2_000
 
-interface Kept extends Omit<MetricFamily, 'values'> {
+interface RetainedFamily extends Omit<MetricFamily, 'values'> {
   readonly series: Map<string, Sample>
 }
 
-function createHeritage(): Heritage {
-  const kept = new Map<string, Kept>()
-  const familyOf = ({ values: _values, ...family }: MetricFamily): Kept => {
+function createEndedWorkerTotals(): EndedWorkerTotals {
+  const kept = new Map<string, RetainedFamily>()
+  const familyOf = ({ values: _values, ...family }: MetricFamily): RetainedFamily => {
     const one = kept.get(family.name) ?? { ...family, series: new Map<string, Sample>() }
     kept.set(family.name, one)
     return one

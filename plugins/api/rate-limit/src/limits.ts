@@ -75,7 +75,7 @@ export function clientKey({ id, address }: Principal, by: 'address' | 'principal
     : `rate_limit/address/${networkOf(address)}`
 }
 
-/** The id of whoever has not logged in. */
+/** The id of callers without a credential. */
 const ANONYMOUS = 'anonymous'
 const LONGEST = 512
 

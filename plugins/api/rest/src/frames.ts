@@ -59,7 +59,7 @@ const failedEnd = ({ requestId, provider, model }: Start, durationMs: number) =>
     usage: { input: 0, output: 0, total: 0 },
   })
 
-/** What runs have told, as frames of event streams. */
+/** Events of runs as frames of event streams. */
 export interface RunStreams {
   /** What has happened in a run after this event, and what happens, up to its end. */
   of(id: string, after: number, ctx: CallContext): AsyncGenerator<string, void>
@@ -73,7 +73,7 @@ export function createRunStreams(workflows: Workflows): RunStreams {
     leave: () => leaving.abort(),
     async *of(id, after, ctx) {
       await workflows.get(id, ctx)
-      // a run may be quiet for days: whoever comes back to it must see that the stream is open
+      // a run can be quiet for days: a client that reconnects must see that the stream is open
       yield HEARTBEAT
       const signal = AbortSignal.any([ctx.signal, leaving.signal])
       try {

@@ -45,7 +45,7 @@ const replyFields = {
   failure_code: STRING,
   waiting_for: list(waiting),
 }
-/** What whoever begins a run is answered. */
+/** The reply to a request that starts a run. */
 export const RUN_REPLY: JsonSchema = {
   ...(object(replyFields, ['success', 'workflow_id', 'status']) as object),
   title: 'WorkflowRun',
@@ -160,7 +160,7 @@ const MOST_WAIT_MS = 60_000
 
 /**
  * Milliseconds that a request waits for a run: `Prefer: wait=N` (RFC 7240, seconds), `respond-async` not at all; undefined where it says neither.
- * What a preference says that nobody understands does not count.
+ * Unknown preferences are ignored.
  */
 export function waitOf({ prefer = '' }: Headers): number | undefined {
   const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(prefer) ?? []

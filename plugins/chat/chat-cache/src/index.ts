@@ -22,7 +22,7 @@ const CACHE_CONFIG = schema<CacheConfig>({
     enabled: {
       type: 'boolean',
       default: false,
-      description: 'Whether answers of models are kept for whoever asks the very same',
+      description: 'Cache replies of models for identical requests',
     },
     ttl_s: { ...count(300, 'Seconds for which an answer counts'), maximum: 2_592_000 },
     max_entries: count(1_000, 'Answers that each worker keeps at most'),
@@ -35,7 +35,7 @@ const CACHE_CONFIG = schema<CacheConfig>({
   },
 })
 
-/** Before the taps that decide who may be asked: what is known needs nobody. */
+/** Before the taps that choose a model: a cached reply needs none. */
 const FIRST = -10
 
 export default definePlugin({

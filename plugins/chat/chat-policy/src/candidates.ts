@@ -44,7 +44,7 @@ interface Share {
   readonly weight: number
 }
 
-/** Whether the model of this turn is to be drawn: before anything is asked, where nobody has asked for one, and the profile has weights. */
+/** Whether the model of this turn is to be drawn: only for the first call, if the request names no model and the profile has weights. */
 function isToDraw({ selected: { source, fallback }, round, attempt, tried }: ModelCall): boolean {
   const isFree = source.model === 'profile' || source.model === 'default'
   return isFree && round === 1 && attempt === 1 && tried.length === 0 && fallback.some(isWeighted)
@@ -72,7 +72,7 @@ interface Turns {
   readonly ended: (done: TurnDone) => void
 }
 
-/** Those of turns whose end was never told must not pile up. */
+/** Limits the memory for turns whose end is never reported. */
 const MOST = 10_000
 
 /** Makes an empty one. */

@@ -4,7 +4,7 @@ import { keyOf, plainRef } from './chain.ts'
 
 /** Tells the breakers what came of the calls, each once. */
 export interface Outcomes {
-  /** A failure before the first event, told before it is decided what follows. */
+  /** Reports a failure before the first event, before the policy decides about a retry. */
   failed(call: ModelFailed): void
   /** For a tap of `Chat.hooks.modelDone`. */
   readonly done: (done: ModelDone) => void
@@ -15,16 +15,16 @@ const MOST = 10_000
 
 /** Listens to the ends of calls for these breakers. */
 export function createOutcomes(breakers: Breakers): Outcomes {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return {
     failed(call) {
       if (!isModels(call.failure)) return
-      if (told.size >= MOST) told.clear()
-      told.add(tryOf(call))
+      if (reported.size >= MOST) reported.clear()
+      reported.add(tryOf(call))
       breakers.failed(plainRef(call.selected), callOf(call))
     },
     done(done) {
-      if ((told.size > 0 && told.delete(tryOf(done))) || done.answered) return
+      if ((reported.size > 0 && reported.delete(tryOf(done))) || done.answered) return
       const [ref, call] = [plainRef(done.selected), callOf(done)]
       if (done.failure && isModels(done.failure)) breakers.failed(ref, call)
       else if (isAnswer(done)) breakers.succeeded(ref, call)

@@ -15,7 +15,7 @@ export interface PolicyCounts {
 
 export function createPolicyCounts(): PolicyCounts {
   const name = createModelNames()
-  const [retries, fallbacks, refusals] = [createTally(name), createTally(name), createTally(name)]
+  const [retries, fallbacks, refusals] = [createCounter(name), createCounter(name), createCounter(name)]
   return {
     retried: retries.add,
     left: fallbacks.add,
@@ -31,7 +31,7 @@ export function createPolicyCounts(): PolicyCounts {
 
 type Counted = [ref: ModelRef, count: number]
 
-function createTally(name: ModelNames) {
+function createCounter(name: ModelNames) {
   const counts = new Map<string, Counted>()
   return {
     add: (ref: ModelRef) => addTo(counts, name(ref), 1),
@@ -66,9 +66,9 @@ const counter = (name: string, help: string, values: readonly Sample[]): MetricF
   values,
 })
 
-/** So many are told by name. */
+/** Limit of models in the text. */
 const NAMED = 3
-/** Nobody has asked for it since: it says nothing any more. */
+/** A breaker without a call for this time no longer counts. */
 const FORGOTTEN_MS = 600_000
 
 /** The check `models`: whether some are left alone in this worker because they failed, or have not been tried since. */

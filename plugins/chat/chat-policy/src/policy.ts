@@ -17,7 +17,7 @@ export interface PolicyParts {
   readonly random: () => number
 }
 
-/** So long a turn waits for a model that is left alone, and no longer: it is told when to come again. */
+/** A turn waits at most this long for a model with an open breaker; then it fails with `retryAfterMs`. */
 const REST_MS = 1_000
 
 /** Who is asked, and what follows when that fails. */

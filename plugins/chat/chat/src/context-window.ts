@@ -149,7 +149,7 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
 /** Milliseconds a provider may take to tell its models. */
 const LIST_MS = 5_000
 
-/** Whoever the turn is to ask now. Where an alias named it, the turn has its real name from here on. Throws MODEL_FAILED. */
+/** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
 export async function candidateOf(room: ChatRoom, turn: Turn, ctx: CallContext): Promise<Candidate> {
   const { who, known, selected } = turn
   const source = room.providers.get(who.provider)
@@ -240,7 +240,7 @@ const LIMIT_MS = 1_000
 const ONE = '.'
 
 /**
- * What a model call has cost that ended before its provider told: counted by the provider itself. What cannot be counted any more (it is out of reach) is
+ * Returns the usage of a call that ended before its provider reported it: counted by the provider itself. What cannot be counted any more (it is out of reach) is
  * estimated: a few tokens off are nearer to what was spent than none.
  */
 export async function countTokens(

@@ -10,7 +10,7 @@ import type {
 
 export const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 
-/** What the model is told before anything: the turn's or the profile's words, then the mode's. */
+/** The system messages: the turn's or the profile's words, then the mode's. */
 export function systemMessages(prompt: string | undefined, modePrompt: string | undefined): ModelMessage[] {
   const text = [prompt, modePrompt].filter(Boolean).join('\n\n')
   return text === '' ? [] : [{ role: 'system', parts: [{ type: 'text', text }] }]
@@ -56,7 +56,7 @@ export const hasImage = ({ parts }: ModelMessage): boolean =>
 
 const isImage = ({ type }: { readonly type: string }) => type === 'image'
 
-/** Servers refuse what their model cannot see, and would again in every later turn: it is told in words. */
+/** Servers reject images that their model cannot see, in every later turn too: a text replaces them. */
 const UNSEEN: TextPart = { type: 'text', text: '[an image was left out: the model cannot see images]' }
 
 function withoutImages(messages: readonly ModelMessage[]): readonly ModelMessage[] {
@@ -71,16 +71,16 @@ function unseen(part: MessagePart): MessagePart {
 
 /** The same for a model that knows no tools: calls and results as text. */
 function flattened(messages: readonly ModelMessage[]): readonly ModelMessage[] {
-  const tells = (message: ModelMessage) => message.role === 'tool' || message.parts.some(isCall)
-  if (!messages.some(tells)) return messages
+  const hasToolPart = (message: ModelMessage) => message.role === 'tool' || message.parts.some(isCall)
+  if (!messages.some(hasToolPart)) return messages
   return messages.map(message =>
-    tells(message) ? { ...message, role: speaker(message), parts: message.parts.map(told) } : message
+    hasToolPart(message) ? { ...message, role: speaker(message), parts: message.parts.map(asText) } : message
   )
 }
 
 const speaker = ({ role }: ModelMessage) => (role === 'tool' ? 'user' : role)
 
-function told(part: MessagePart): MessagePart {
+function asText(part: MessagePart): MessagePart {
   if (part.type === 'tool_call') return { type: 'text', text: `[${part.tool} ${part.invalid ?? JSON.stringify(part.arguments)}]` }
   if (part.type === 'tool_result') return { type: 'text', text: `[${part.tool} answered]\n${textOf(part.content)}` }
   return part
@@ -183,7 +183,7 @@ function jsonOf(value: unknown, limit: number): string | undefined {
   }
 }
 
-/** Deeper than anybody means, and no trouble for whoever walks it. */
+/** Deeper than real data, and safe to walk recursively. */
 const DEPTH = 200
 
 /** Whether a value has at most so many characters, roughly, and is not nested without end; looks at no more of it than that. */

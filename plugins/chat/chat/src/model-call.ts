@@ -65,7 +65,7 @@ export class ModelReading implements Timed {
   #heard = 0
   #seen = 0
   #since = performance.now()
-  /** Since when nobody waits for an event. */
+  /** Since when no reader waits for an event. */
   #left: number | undefined
   #stalled = false
   #over = false

@@ -71,7 +71,7 @@ export class ModelStep {
     this.#done()
   }
 
-  /** Counts what a call has taken that said something and ended before its provider told. */
+  /** Counts the tokens of a call that produced output and ended before its provider reported usage. */
   async settle(): Promise<void> {
     const { answer, request } = this
     const { input, output } = answer.usage
@@ -163,7 +163,7 @@ export class ModelStep {
         request = await fitTokenBudget(request, turn.asked.tokenBudget, turn, at, this.#ctx)
       return { at, call: this.#callOf(request) }
     } catch (error) {
-      // what a caller asked in vain is no failure of the model
+      // a request that the model cannot serve is not a failure of the model
       if (!at || !CALLERS.has(codeOf(error) ?? '')) this.#call = this.#callOf(request)
       throw error
     }

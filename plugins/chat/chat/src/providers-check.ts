@@ -84,7 +84,7 @@ type Counts = readonly (readonly [provider: string, count: number])[]
 
 const NAME = 'chat'
 
-// what is told under this name is what `own` has put there, in this process or in one of its like
+// `own` of this process, or of another worker, has written the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? []) as unknown as Counts
 
 export function createProviderCounts(peers: Peers | undefined): ProviderCounts {

@@ -101,7 +101,7 @@ async function* runAsking(
   }
   let isOver = false
   const outcomes = runAll(room, turn, calls, ask, within).finally(() => (isOver = true))
-  // it may fail while an event is being read: whoever awaits it learns of that
+  // it can fail while an event is being read; the await below throws that error
   outcomes.catch(() => undefined)
   try {
     while (!isOver) {
@@ -144,12 +144,12 @@ interface ToolUseParts {
   /** `timeoutMs` unless the tool has a limit of its own; the turn ends at `until` (`performance.now()`) in any case. */
   readonly limits: { readonly timeoutMs: number; readonly until: number; readonly resultLimit: number }
   readonly verdict: (call: ToolCall, ctx: CallContext) => Promise<ToolVerdict | undefined>
-  /** Asks the person who reads along; `undefined` when nobody answered in time. Absent where nobody reads along. */
+  /** Asks the person who reads the stream; returns `undefined` without an answer in time. Absent without a stream. */
   readonly ask: ((args: Arguments, question: string) => Promise<Said | undefined>) | undefined
   readonly log: Log
 }
 
-/** Runs one tool call. Never throws but for an abort of the turn: what goes wrong is told to the model. */
+/** Runs one tool call. Throws only if the turn is aborted. Other errors become the result that the model reads. */
 async function useTool(parts: ToolUseParts, ctx: CallContext): Promise<ToolOutcome> {
   const { part, limits } = parts
   const { args, run } = await permitted(parts, ctx)
@@ -204,10 +204,7 @@ async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, ctx: 
     return await parts.verdict(about, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    parts.log.error(
-      { err: error, tool: part.tool, request_id: ctx.requestId },
-      'whether a tool call is allowed could not be told'
-    )
+    parts.log.error({ err: error, tool: part.tool, request_id: ctx.requestId }, 'the check of a tool call failed')
     return { verdict: 'deny', reason: 'whether it is could not be found out.' }
   }
 }
@@ -230,7 +227,7 @@ function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['l
   return withTimeout(limit, signal => tool.call(args, { ...ctx, signal }), ctx)
 }
 
-/** What was answered, whoever did, as far as it may be taken; what was thrown, as an answer. */
+/** Returns the result within its limits; an error becomes a result. */
 async function bounded(run: Permitted['run'], limit: number, ctx: CallContext): Promise<ToolResult> {
   try {
     return boundedResult(await run(), limit)
@@ -269,7 +266,7 @@ const TOLD = 10
 async function faultOf(name: string, tool: Tool, args: Arguments, log: Log): Promise<string | undefined> {
   try {
     const { check } = await checkOf(name, tool, log)
-    // the check fills in defaults, and what is given to a tool is nobody's to change: so it is given a copy
+    // the check fills in defaults, but the arguments of a tool must not change: so it gets a copy
     const faults = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
     if (faults.length === 0) return undefined
     return `The arguments do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}. Fix them and call again.`

@@ -85,7 +85,7 @@ export interface Turn {
   /** Of its own: the id of a request is the client's. */
   readonly id: string
   readonly asked: TurnRequest
-  /** Nobody reads along. */
+  /** The reply is not streamed. */
   readonly gathered: boolean
   readonly selected: Selected
   /** Who answers now: the selected one, or another after a failure. */
@@ -102,7 +102,7 @@ export interface Turn {
   readonly form: Form | undefined
   /** The messages of this turn, to be kept. */
   readonly made: StoredMessage[]
-  /** An answer that did not fit and what the model was told of it, before `made[at]`: it sees both, nobody else does. */
+  /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
   readonly usage: { input: number; output: number }
   readonly toolsUsed: ToolUse[]
@@ -203,7 +203,7 @@ function checkCount(field: string, value: number | undefined) {
     throw invalid(field, 'must be an integer from 0', { value })
 }
 
-/** Whether the last answer is data of the form; one that is not is put aside, and the model is told why. Throws ANSWER_INVALID at the second. */
+/** Whether the last answer is data of the form; a rejected one is put aside, and the model receives the reason. Throws ANSWER_INVALID at the second. */
 export function isFit(turn: Turn, form: Form): boolean {
   const answer = turn.made.at(-1)!
   const read = readAs(form, textOf(answer))

@@ -37,6 +37,6 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    return createSelection({ profiles, session, ground: { providers, aliases }, modes, begin })
+    return createSelection({ profiles, session, sources: { providers, aliases }, modes, begin })
   },
 })

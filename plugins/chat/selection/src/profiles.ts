@@ -154,7 +154,7 @@ async function writeFirst(file: string): Promise<string> {
   return FIRST_PROFILES
 }
 
-/** Whoever watches the file is told that it is svc's own: as the very file was that was written, for its path may lead to another one by now. */
+/** Registers the written file with the file watchers as svc's own, by its stats: its path can lead to another file by now. */
 async function begin(file: string): Promise<void> {
   // it gets its name once it is whole: another server that starts in this home reads it meanwhile
   const next = `${file}.${randomUUID()}`
@@ -186,7 +186,7 @@ function profileOf(name: string, { max_tokens, system_prompt, ...same }: Profile
   }
 }
 
-/** What the server was told to begin with must exist: modes are known once every plugin is set up. */
+/** The configured profile and mode must exist. Modes are known once every plugin is set up. */
 export function checkBegin(begin: { profile?: string; mode?: string }, profiles: Profiles, modes: SlotView<Mode>): undefined {
   if (begin.profile !== undefined && !profiles.byName.has(begin.profile))
     throw notAllowed('profile', begin.profile, [...profiles.byName.keys()])

@@ -131,7 +131,8 @@ class Capped implements Handler {
     if (status >= 400) this.#left = this.#limits.error
     // Asked for as it is: what is packed all the same may unpack to any size.
     const coding = String(headers['content-encoding'] ?? 'identity')
-    if (coding !== 'identity') return this.#refuse(controller, `a packed answer (${coding.slice(0, 20)}) that nobody asked for`)
+    if (coding !== 'identity')
+      return this.#refuse(controller, `a packed answer (${coding.slice(0, 20)}) that the request did not accept`)
     this.#handler.onResponseStart?.(controller, status, headers, words)
   }
 

@@ -12,7 +12,7 @@ export interface LocalConfig {
   readonly models: readonly LocalModel[]
 }
 
-/** A provider without a model: it restates what it is told, counts with a real tokenizer, and does what the message's directives say. */
+/** A provider without a model: it restates the message, counts with a real tokenizer, and does what the message's directives say. */
 export function createLocalProvider({ models }: LocalConfig): Provider {
   const byId = new Map(models.map(model => [model.id, model]))
   let loading: Promise<Tokens> | undefined

@@ -41,7 +41,7 @@ interface Said {
   readonly cut: boolean
 }
 
-/** Whether a text may go out as one piece: nobody reads along, and no directive counts or paces the pieces. */
+/** Whether a text may go out as one piece: the reply is gathered, and no directive counts or paces the pieces. */
 const isWhole = ({ gathered }: ModelRequest, { fail, paceMs }: LocalTurn) => gathered === true && !fail && paceMs === 0
 
 async function say(tokens: Tokens, texts: readonly string[], room: number, whole: boolean, signal: AbortSignal): Promise<Said> {

@@ -40,14 +40,14 @@ function switchRoute<F extends string>(
   fields: readonly F[],
   change: (asked: Record<F, string>, ctx: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
 ): Route {
-  const told = Object.fromEntries(fields.map(field => [field, STRING]))
+  const echoed = Object.fromEntries(fields.map(field => [field, STRING]))
   return {
     method: 'POST',
     path,
     summary,
     scope: 'admin',
     body: object(Object.fromEntries(fields.map(field => [field, text()]))),
-    responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...told, effective })),
+    responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...echoed, effective })),
     async handle({ body }, ctx) {
       const asked = body as Record<F, string>
       const now = await change(asked, ctx)

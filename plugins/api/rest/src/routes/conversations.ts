@@ -26,7 +26,7 @@ const message = object({ role: words('user', 'assistant'), content: STRING, stat
 const turnBody = object({ conversation_id: text(), message: text(), provider: text(), model: text() }, ['message'])
 const pageQuery = object(
   {
-    limit: { type: 'integer', minimum: 1, maximum: 200, description: `At most so many; ${PAGE} unless told.` },
+    limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
     cursor: text('The next_cursor of the page before.'),
   },
   []

@@ -17,7 +17,7 @@ import {
 } from '@svc/core/contracts'
 import { answeredByAnother, providerUnknown, streamBroken } from '../errors.ts'
 
-/** A tool; what is optional here is told by a host in this process alone. */
+/** A tool. Only a host in this process fills in the optional fields. */
 export interface ListedTool extends ToolRecord {
   readonly effects?: readonly Effect[]
   /** A person is asked before each call in a chat. */
@@ -86,8 +86,8 @@ export function remoteCatalog(server: ServerClient): Catalog {
       (await server.request<{ providers: ProviderRecord[] }>('GET', '/api/v1/providers', { signal })).providers,
     health: async signal => {
       const { providers } = await server.request<{ providers: Record<string, Health> }>('GET', '/api/v1/status', { signal })
-      const told = ({ healthy, error }: Health) => ({ healthy, ...(error === undefined ? {} : { error }) })
-      return Object.fromEntries(Object.entries(providers).map(([name, one]) => [name, told(one)]))
+      const healthOf = ({ healthy, error }: Health) => ({ healthy, ...(error === undefined ? {} : { error }) })
+      return Object.fromEntries(Object.entries(providers).map(([name, one]) => [name, healthOf(one)]))
     },
     hello: (provider, model, signal) => helloThrough(server, provider, model, signal),
     effective: signal => server.request<Effective>('GET', '/api/v1/config/effective', { signal }),
@@ -217,7 +217,7 @@ const forget = (server: ServerClient, conversation: string) =>
     .request('DELETE', `/api/v1/conversations/${encodeURIComponent(conversation)}`, { signal: new AbortController().signal })
     .catch(() => {})
 
-/** A failure in the words of whoever failed. */
+/** The message of a failure, with its code if it says more. */
 export const failureText = (error: unknown): string => {
   const code = codeOf(error)
   return code === undefined || code === 'MODEL_FAILED' ? messageOf(error) : `${code}: ${messageOf(error)}`

@@ -43,7 +43,7 @@ async function testAll(catalog: Catalog, asked: TestAsked, signal: AbortSignal):
   const health = await catalog.health(signal, asked.limitMs, names)
   return await Promise.all(
     names.map(async name => {
-      const probe = health[name] ?? { healthy: false, error: 'nobody has probed it' }
+      const probe = health[name] ?? { healthy: false, error: 'there is no probe result' }
       return asked.chat ? { name, probe, hello: await said(catalog, name, asked, signal) } : { name, probe }
     })
   )

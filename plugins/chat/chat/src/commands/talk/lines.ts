@@ -97,7 +97,7 @@ const MOST_LINES = 1_000
 const MOST_BYTES = 1024 * 1024
 const LONGEST = 10_000
 
-/** Reads `<home>/history`, which nobody else may read; without it, or where it cannot be read, a chat just begins with none. */
+/** Reads `<home>/history`, which only its owner can read. If it is missing or unreadable, the history starts empty. */
 export function openHistory(home: string): History {
   const file = join(home, 'history')
   // a pipe or a device would hold the chat up

@@ -118,7 +118,7 @@ function choiceOf(word: string, providers: readonly ProviderRecord[]): { provide
 
 function unlisted(model: string, known: readonly string[]): string {
   const near = nearest(model, known)
-  return `, which nobody lists${near === undefined ? '' : `; did you mean "${near}"?`}`
+  return `, which no provider lists${near === undefined ? '' : `; did you mean "${near}"?`}`
 }
 
 async function switchOrShow(talk: Talk, what: Switched, name: string, signal: AbortSignal): Promise<void> {

@@ -20,7 +20,7 @@ export interface Room {
   readonly screen: Screen
   /** Failures are events as well. */
   readonly json: boolean
-  /** Absent where nobody can be asked: the chat denies then. */
+  /** Absent without a terminal: then the chat denies the call. */
   readonly asker?: Asker | undefined
 }
 
@@ -133,7 +133,7 @@ export function createAsker(person: Person, note: Screen['note']): Asker {
   }
 }
 
-/** What stands behind a no is told to the model. */
+/** The model receives the text after "no" as the reason. */
 function decisionOf(answer: string): Decision | 'always' | undefined {
   const [, word = '', rest = ''] = /^\s*(\w+)[\s,:]*(.*)$/s.exec(answer) ?? []
   if (/^(n|no)$/i.test(word)) return { allow: false, reason: rest.trim() || REFUSED }

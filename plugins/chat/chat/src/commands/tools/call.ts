@@ -207,7 +207,7 @@ async function checkArguments(name: string, tool: Tool, args: ToolArguments): Pr
 async function faultsOf(tool: Tool, args: ToolArguments): Promise<Fault[]> {
   const { check } = await toolSchema(tool.parameters)
   try {
-    // the check fills in defaults, and what is given to a tool is nobody's to change
+    // the check fills in defaults, but the arguments of a tool must not change
     return check(structuredClone(args))
   } catch (error) {
     if (codeOf(error) !== 'ARGUMENTS_TOO_LONG') throw error
