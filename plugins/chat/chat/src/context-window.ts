@@ -12,7 +12,7 @@ import type {
 } from '@svc/core/contracts'
 import { contextTooLong, invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
 import { cutContent, forProvider, hasImage, paired, shaped } from './messages.ts'
-import type { Candidate, ChatRoom, Turn } from './turn.ts'
+import type { Candidate, ChatServices, Turn } from './turn.ts'
 
 // A token stands for at least one byte; so text of fewer bytes than the window has tokens fits without being counted.
 const BYTES_A_CHARACTER = 3
@@ -150,7 +150,7 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
 const LIST_MS = 5_000
 
 /** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
-export async function candidateOf(room: ChatRoom, turn: Turn, ctx: CallContext): Promise<Candidate> {
+export async function candidateOf(room: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
   const { who, known, selected } = turn
   const source = room.providers.get(who.provider)
   // it was there when it was selected: plugins come and go
@@ -171,7 +171,7 @@ function candidate(source: Provider, { provider, model }: ModelRef, info: ModelI
 }
 
 async function listed(
-  { aliases, config }: ChatRoom,
+  { aliases, config }: ChatServices,
   { who, until, limitMs }: Turn,
   source: Provider,
   ctx: CallContext

@@ -23,7 +23,7 @@ export default definePlugin({
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     const questions = createQuestions(peers)
-    scope.tap(Peers.hooks.told, questions.told)
+    scope.tap(Peers.hooks.told, questions.onPeerMessage)
     scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.log, scope.signal))
     return createChat({
       ...given,

@@ -12,7 +12,7 @@ import {
 } from './context-window.ts'
 import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { ModelReading, readReady } from './model-call.ts'
-import { type Candidate, type ChatRoom, requestOf, spend, type Turn } from './turn.ts'
+import { type Candidate, type ChatServices, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
@@ -29,7 +29,7 @@ export class ModelStep {
   answer: Answer
   /** What the model was asked; absent before it was. */
   request: ModelRequest | undefined
-  readonly #room: ChatRoom
+  readonly #room: ChatServices
   readonly #turn: Turn
   readonly #number: number
   readonly #withTools: boolean
@@ -46,7 +46,7 @@ export class ModelStep {
   #reject!: (error: unknown) => void
 
   /** Begins a round; nothing is asked before the first `next`. */
-  constructor(room: ChatRoom, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
+  constructor(room: ChatServices, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
     this.#room = room
     this.#turn = turn
     this.#number = number

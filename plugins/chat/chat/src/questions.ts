@@ -15,7 +15,7 @@ export interface Questions {
   /** Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** For a tap of `Peers.hooks.told`. */
-  readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
+  readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const ANSWER = 'chat.answer'
@@ -75,7 +75,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (take(key, said)) return
       if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
-    async told({ topic, message }, ctx) {
+    async onPeerMessage({ topic, message }, ctx) {
       if (topic === TAKEN) posts.delete(postedIn(message).posted)
       if (topic !== ANSWER) return
       const { posted, key, said } = postedIn(message)

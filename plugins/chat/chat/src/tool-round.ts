@@ -13,18 +13,18 @@ import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { Said } from './questions.ts'
 import { boundedResult, failure, isWithin, textOf } from './messages.ts'
-import type { ChatRoom, Turn } from './turn.ts'
+import type { ChatServices, Turn } from './turn.ts'
 
 /** The last round, and one whose budget is spent, has to do without tools. */
-export const mayUseTools = (room: ChatRoom, turn: Turn, number: number): boolean =>
+export const mayUseTools = (room: ChatServices, turn: Turn, number: number): boolean =>
   number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
 
-const budgetOf = ({ modes }: ChatRoom, { asked, selected }: Turn) =>
+const budgetOf = ({ modes }: ChatServices, { asked, selected }: Turn) =>
   Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
 
 /** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
 export async function* runTools(
-  room: ChatRoom,
+  room: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   isShown: boolean,
@@ -47,7 +47,7 @@ type Ask = (
 ) => ReturnType<NonNullable<ToolUseParts['ask']>>
 
 function runAll(
-  room: ChatRoom,
+  room: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ask: Ask | undefined,
@@ -83,7 +83,7 @@ async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T
 
 /** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */
 async function* runAsking(
-  room: ChatRoom,
+  room: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ctx: CallContext

@@ -62,7 +62,7 @@ export interface ChatParts {
 }
 
 /** All that a turn reaches for: what chat stands on, and what its turns share. */
-export interface ChatRoom extends ChatParts {
+export interface ChatServices extends ChatParts {
   readonly clock: Clock
   readonly toolsFor: ReturnType<typeof createToolLists>
 }
@@ -122,7 +122,7 @@ export interface Turn {
 
 /** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
 export async function beginTurn(
-  room: ChatRoom,
+  room: ChatServices,
   request: TurnRequest,
   { isShown, key }: TurnHow,
   ctx: CallContext
@@ -174,7 +174,7 @@ export function spend({ usage }: Turn, { usage: { input, output } }: Pick<Answer
 const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turns: [] }
 
 function openConversation(
-  { conversations, config }: ChatRoom,
+  { conversations, config }: ChatServices,
   { conversationId }: TurnRequest,
   ctx: CallContext
 ): Promise<OpenTurn> {
@@ -224,7 +224,7 @@ const correctionOf = (reason: string) =>
 const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
-export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): ModelRequest {
+export function requestOf(room: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
   const { asked, gathered, selected, who, list, made, aside } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
@@ -270,7 +270,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
 }
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
-export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
+export async function keepTurn(room: ChatServices, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
@@ -279,7 +279,7 @@ export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, c
 }
 
 /** Gives the conversation back. */
-export async function leaveTurn({ conversations, lasting }: ChatRoom, { asked, open }: Turn): Promise<void> {
+export async function leaveTurn({ conversations, lasting }: ChatServices, { asked, open }: Turn): Promise<void> {
   if (asked.keep !== false) await conversations.end(open.ticket, lasting)
 }
 

@@ -7,7 +7,7 @@ export interface Drops {
   /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
   readonly elsewhere: (id: string, ctx: CallContext) => Promise<boolean>
   /** For a tap of `Peers.hooks.told`. */
-  readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
+  readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const DROP = 'conversations.drop'
@@ -37,7 +37,7 @@ export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined
   }
   return {
     elsewhere: async (id, ctx) => (peers ? ask(peers, crypto.randomUUID(), id, ctx) : false),
-    async told({ topic, message }, ctx) {
+    async onPeerMessage({ topic, message }, ctx) {
       if (topic === DROPPED) open.delete(questionIn(message).question)
       if (topic !== DROP) return
       const { question, id, principal } = questionIn(message)

@@ -43,8 +43,8 @@ export default definePlugin({
     const turns = new Turns({ store, holder, limits, log: scope.log, lasting })
     const drops = createDrops(turns, peers)
     const makers = new Makers({ turns, peers, holder, lasting })
-    scope.tap(Peers.hooks.told, drops.told)
-    scope.tap(Peers.hooks.told, makers.told)
+    scope.tap(Peers.hooks.told, drops.onPeerMessage)
+    scope.tap(Peers.hooks.told, makers.onPeerMessage)
     scope.tap(Peers.hooks.gone, makers.gone)
     return scope.use(await createConversations({ store, turns, drops, makers, lasting }))
   },

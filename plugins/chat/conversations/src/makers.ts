@@ -37,7 +37,7 @@ interface MakersParts {
 }
 
 // only this file, in this process or in another worker, sends messages under these topics
-const told = <T>(message: Json) => message as unknown as T
+const messageAs = <T>(message: Json) => message as unknown as T
 
 /**
  * Waits for conversations that other workers are just making. Only that worker knows such a conversation, so a worker that finds no record asks the others: a new conversation
@@ -76,9 +76,9 @@ export class Makers {
   }
 
   /** For a tap of `Peers.hooks.told`. */
-  readonly told = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
-    if (topic === ASK) await this.#answer(told<readonly Question[]>(message), ctx)
-    if (topic === MAKING) this.#note(told<Answer>(message))
+  readonly onPeerMessage = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
+    if (topic === ASK) await this.#answer(messageAs<readonly Question[]>(message), ctx)
+    if (topic === MAKING) this.#note(messageAs<Answer>(message))
     if (topic === MADE) this.#free(one => one.id === message)
   }
 

@@ -7,7 +7,7 @@ import { nothingToSay } from '../errors.ts'
 import { type Lines, openHistory, openLines } from './lines.ts'
 import { localPartner, type Partner, remotePartner } from './partner.ts'
 import { completions, readLine, runSlash, type Talk } from './slash-commands.ts'
-import { createAsker, failureEvent, jsonScreen, type Room, textScreen, turn } from './turn.ts'
+import { createAsker, failureEvent, jsonScreen, type TurnOutput, textScreen, turn } from './turn.ts'
 
 /** What `svc chat` was asked. */
 interface ChatOptions extends ServerChoice {
@@ -102,7 +102,7 @@ async function converse(partner: Partner, about: About, json: boolean, { home, s
 }
 
 /** One line: a message or a command. */
-async function take(line: string, room: Room, talk: Talk, lines: Lines): Promise<'end' | void> {
+async function take(line: string, room: TurnOutput, talk: Talk, lines: Lines): Promise<'end' | void> {
   if (line.trim() === '') return
   const read = readLine(line)
   if ('command' in read) return await lines.during(signal => obey(talk, read.command, read.rest, signal))

@@ -15,7 +15,7 @@ import { messageOf } from '@svc/core'
 import type { Partner } from './partner.ts'
 
 /** Where turns happen. */
-export interface Room {
+export interface TurnOutput {
   readonly partner: Partner
   readonly screen: Screen
   /** Failures are events as well. */
@@ -33,7 +33,7 @@ export interface Outcome {
 }
 
 /** One turn, shown. What fails is shown as well. */
-export async function turn(room: Room, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
+export async function turn(room: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
   const seen: Seen = { conversationId: undefined, requestId: '', status: '', said: false }
   const said = room.asker ? { ...ask, interactive: true } : ask
   try {
@@ -68,7 +68,7 @@ interface Seen {
   said: boolean
 }
 
-async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: Seen, signal: AbortSignal): Promise<void> {
+async function follow({ partner, screen, asker }: TurnOutput, ask: ChatBody, seen: Seen, signal: AbortSignal): Promise<void> {
   await using questions = asker && openQuestions(partner, asker, screen.note, signal)
   for await (const event of partner.ask(ask, signal)) {
     if (event.type === 'tool_result') questions?.drop(event.call_id)
@@ -83,7 +83,7 @@ async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: See
   }
 }
 
-function tellFailure({ screen, json }: Room, error: unknown): void {
+function tellFailure({ screen, json }: TurnOutput, error: unknown): void {
   if (json) screen.show(failureEvent(error))
   else process.stderr.write(`${errorPage(error)}\n`)
 }
