@@ -70,8 +70,8 @@ export function eventOf(event: PlainEvent): ChatEvent {
 /** The last event. */
 export function endEvent(end: Omit<TurnEnd, 'type' | 'conversationId' | 'toolsUsed'>): ChatEvent {
   const { requestId, timestamp, status, provider, model, usage, durationMs } = end
-  const told = { type: 'end', request_id: requestId, timestamp, status, provider, model } as const
-  return { ...told, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
+  const common = { type: 'end', request_id: requestId, timestamp, status, provider, model } as const
+  return { ...common, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
 }
 
 /** The event that stands before an `end` whose status is `failed`. */

@@ -44,11 +44,11 @@ export const explained = (code: ApiCode, message: string, details: Details = {},
 const RETRY_SECONDS = 1
 
 /** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
-const TRANSLATED: Readonly<Record<string, (told: PublicError) => Explained>> = {
+const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = {
   CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
   RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
   WORKFLOW_UNKNOWN: ({ details }) => notFound('workflow', details.value),
-  WORKFLOW_INVALID: told => asItIs('INVALID_VALUE', told),
+  WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
   CONVERSATION_FULL: ({ message, details }) =>
     explained('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
@@ -62,7 +62,7 @@ const TRANSLATED: Readonly<Record<string, (told: PublicError) => Explained>> = {
   HOST_CLOSED: unavailable,
   UNAVAILABLE: unavailable,
   MODEL_FAILED: modelFailed,
-  RATE_LIMITED: told => ({ ...asItIs('RATE_LIMITED', told), retryAfter: Number(told.details.retry_after ?? RETRY_SECONDS) }),
+  RATE_LIMITED: error => ({ ...asItIs('RATE_LIMITED', error), retryAfter: Number(error.details.retry_after ?? RETRY_SECONDS) }),
 }
 
 const asItIs = (code: ApiCode, { message, details }: PublicError) => explained(code, message, details)
@@ -106,11 +106,11 @@ const internal = (requestId: string) =>
     { internal: true }
   )
 
-/** How the API tells an error that a service told. */
-export function explain(told: PublicError, requestId: string): Explained {
-  const translate = Object.hasOwn(TRANSLATED, told.code) ? TRANSLATED[told.code] : undefined
-  if (translate) return translate(told)
-  return isCode(told.code) && told.code !== 'INTERNAL_ERROR' ? asItIs(told.code, told) : internal(requestId)
+/** Translates the error of a service into an error record of the API. */
+export function explain(error: PublicError, requestId: string): Explained {
+  const translate = Object.hasOwn(TRANSLATED, error.code) ? TRANSLATED[error.code] : undefined
+  if (translate) return translate(error)
+  return isCode(error.code) && error.code !== 'INTERNAL_ERROR' ? asItIs(error.code, error) : internal(requestId)
 }
 
 /** Whatever was thrown, as a service would tell it; what has no code is a fault of ours. */

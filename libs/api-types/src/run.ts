@@ -36,7 +36,7 @@ const waitingFor = ({ waiting }: Run) => (waiting.length > 0 ? { waiting_for: wa
 /** A cancelled run says so in one word, whatever its error says. */
 const errorText = ({ code, message }: PublicError) => (code === 'CANCELLED' ? 'cancelled' : message)
 
-/** The answer to whoever began a run. */
+/** The reply to the request that starts a run. */
 export function runReply(run: Run) {
   const { id, status, executionMs, result, error } = run
   const same = { success: status !== 'failed', workflow_id: id, status }

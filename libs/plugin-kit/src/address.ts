@@ -2,7 +2,7 @@ import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 /**
  * What one client has of the network: its IPv4 address, also where it comes as IPv6, or its /64, for that is the least that a client is given
- * (`2001:db8::1` is `2001:db8:0:0::/64`). All that is no address counts as one client, so that nobody makes up new ones.
+ * (`2001:db8::1` is `2001:db8:0:0::/64`). Any other text counts as one client, so a caller cannot invent clients.
  */
 export function networkOf(address: string | undefined): string {
   if (address === undefined) return 'none'

@@ -1,10 +1,10 @@
 // For tools
 export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools/hidden.ts'
-export { objectOf } from './tools/object-of.ts'
+export { objectOf } from './tools/tool-of.ts'
 export { answerOf, toolOf, type TypedTool } from './tools/tool-of.ts'
 
 // For commands
-export { lineInvalid } from './commands/line.ts'
+export { lineInvalid } from './commands/text.ts'
 export { oneLine, table } from './commands/text.ts'
 
 // For what counts by client or by model

@@ -1,9 +1,9 @@
 import type { ModelRef } from '@svc/core/contracts'
 
-/** The name under which a model is told in figures. */
+/** Returns the name of a model for metric labels. */
 export type ModelNames = (ref: ModelRef) => ModelRef
 
-/** So many models are told apart. */
+/** Limit of distinct model names. */
 const MODELS = 200
 
 /** Names for labels of metrics: the first 200 models have their own, all others of a provider are `other`. Where a provider takes any name, callers invent them. */

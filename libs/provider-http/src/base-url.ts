@@ -18,7 +18,7 @@ export function checkBaseUrl(text: string, provider: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') }
 }
 
-/** A text with credentials in it, or what may be some, is not told. */
+/** The error does not repeat a text that can contain credentials. */
 const shown = (text: string) => (/[@?#]/.test(text) || text.length > 100 ? '' : `, was ${JSON.stringify(text)}`)
 
 const hintOf = (text: string) =>

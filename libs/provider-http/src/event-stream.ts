@@ -121,7 +121,7 @@ export class EventStream implements AsyncIterableIterator<ModelEvent, undefined>
     if (this.#begun) this.#source?.stop()
   }
 
-  /** The error is told once. */
+  /** Rejects once with the error. */
   #ended(): Promise<Result> {
     const error = this.#error
     this.#error = undefined

@@ -1,4 +1,4 @@
-import { type SvcError, svcError } from '@svc/core'
+import { codeOf, type SvcError, svcError } from '@svc/core'
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
 
 /** Which kinds may pass when the same call is made again. */
@@ -141,4 +141,81 @@ function first(patterns: readonly RegExp[], message: string): number | undefined
     if (found !== undefined && Number.isSafeInteger(Number(found))) return Number(found)
   }
   return undefined
+}
+
+interface SocketWords {
+  readonly words: string
+  readonly hint?: (provider: string) => string
+  readonly failure?: FailureParts
+}
+
+const BASE_URL = (provider: string) => `start the server that providers.${provider}.base_url names, or fix the address`
+const HOST_NAME = (provider: string) => `check providers.${provider}.base_url and the network`
+const NOT_HTTP: SocketWords = { words: 'the upstream sent something that is not HTTP', hint: BASE_URL }
+const BROKEN: SocketWords = { words: 'the connection to the upstream broke' }
+const UNREACHABLE: SocketWords = { words: 'the upstream cannot be reached', hint: HOST_NAME }
+const LATE: SocketWords = { words: 'the upstream did not answer in time', failure: { kind: 'timeout' } }
+const CLOSED: SocketWords = { words: 'the provider was closed', failure: { kind: 'network', retryable: false } }
+
+const SOCKET: Readonly<Record<string, SocketWords>> = {
+  ECONNREFUSED: { words: 'the upstream refused the connection', hint: BASE_URL },
+  ENOTFOUND: { words: 'the host of the upstream cannot be found', hint: HOST_NAME },
+  EAI_AGAIN: { words: 'the host of the upstream cannot be found now', hint: HOST_NAME },
+  EHOSTUNREACH: UNREACHABLE,
+  ENETUNREACH: UNREACHABLE,
+  ETIMEDOUT: { ...LATE, hint: HOST_NAME },
+  UND_ERR_CONNECT_TIMEOUT: { ...LATE, words: 'the upstream took no connection in time', hint: HOST_NAME },
+  UND_ERR_HEADERS_TIMEOUT: LATE,
+  UND_ERR_BODY_TIMEOUT: LATE,
+  UND_ERR_HEADERS_OVERFLOW: NOT_HTTP,
+  UND_ERR_DESTROYED: CLOSED,
+  UND_ERR_CLOSED: CLOSED,
+  PROVIDER_CLOSED: CLOSED,
+}
+
+const CERTIFICATE = /^(CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|HOSTNAME_MISMATCH)/
+const UNTRUSTED: SocketWords = {
+  words: 'no trusted TLS connection to the upstream',
+  hint: provider => `check providers.${provider}.base_url, or trust its certificate: NODE_EXTRA_CA_CERTS=<file>`,
+  failure: { kind: 'network', retryable: false },
+}
+
+/** The failure that a broken connection stands for. The text contains no address, because callers see it. */
+export function socketFailure(provider: string, error: unknown): SvcError {
+  const code = codeOf(error) ?? codeOf((error as { errors?: unknown[] } | undefined)?.errors?.[0]) ?? ''
+  const { words, hint, failure = { kind: 'network' } } = wordsOf(code)
+  return modelFailure(provider, failure, /^E[A-Z_]+$/.test(code) ? `${words} (${code})` : words, hint?.(provider))
+}
+
+function wordsOf(code: string): SocketWords {
+  if (Object.hasOwn(SOCKET, code)) return SOCKET[code]!
+  if (code.startsWith('HPE_')) return NOT_HTTP
+  return CERTIFICATE.test(code) ? UNTRUSTED : BROKEN
+}
+
+/** Shorter ones would blank out ordinary words. */
+const SHORTEST = 6
+const LONGEST_WORDS = 500
+const SECRET_HEADER = /auth|key|token|secret|cookie|password/i
+
+/** Returns the texts that logs and errors must not contain: the given secrets, and the values of secret headers. */
+export function secretsOf(secrets: readonly string[], headers: Readonly<Record<string, string>>): readonly string[] {
+  const carried = Object.entries(headers).flatMap(([name, value]) =>
+    SECRET_HEADER.test(name) ? [value, value.replace(/^\S+\s+/, '')] : []
+  )
+  const all = [...secrets, ...carried].filter(secret => secret.length >= SHORTEST)
+  // the longest first: one may be a part of another
+  return [...new Set(all.flatMap(formsOf))].sort((a, b) => b.length - a.length)
+}
+
+const formsOf = (secret: string) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
+
+/** Redacts the text of an upstream: removes secrets, joins the lines and limits the length. */
+export function createHide(secrets: readonly string[]): (text: string) => string {
+  return text => {
+    const clean = secrets.reduce((words, secret) => words.replaceAll(secret, '[secret]'), text)
+    // oxlint-disable-next-line no-control-regex -- they are what must go
+    const line = clean.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').trim()
+    return line.length > LONGEST_WORDS ? `${line.slice(0, LONGEST_WORDS).toWellFormed()}…` : line
+  }
 }

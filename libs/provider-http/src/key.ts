@@ -52,7 +52,7 @@ export const entryProblems = (reading: Promise<unknown>): Promise<readonly SvcEr
 const ENTRY_CODES = new Set<string | undefined>(['PROVIDER_KEY', 'PROVIDER_CONFIG'])
 
 const MOST_BYTES = 16 * 1024
-// A pipe that nobody writes to must not hold the start up.
+// A pipe without a writer must not block the start.
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
 async function readKeyFile(path: string, where: Where): Promise<string> {

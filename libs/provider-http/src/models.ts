@@ -3,7 +3,7 @@ import type { ModelInfo, ModelList } from '@svc/core/contracts'
 import { type ConfiguredModel, modelInfo } from './entry.ts'
 
 export interface ModelListOptions {
-  /** The models of the configuration: these and no others, nobody is asked. */
+  /** The models of the configuration. If set, the server is not asked. */
   readonly configured: readonly ConfiguredModel[] | undefined
   /** Asks the server. Ends with its signal. */
   readonly load: (ctx: CallContext) => Promise<readonly ModelInfo[]>
@@ -19,7 +19,7 @@ const LOAD_MS = 30_000
 const MOST = 5000
 
 /**
- * The models of a provider: those of its configuration, else its server's list. That is asked for by one call at a time, whoever waits, and kept; when it is
+ * The models of a provider: those of its configuration, else its server's list. One request at a time loads it for all waiting calls; when it is
  * older than five minutes it is asked for anew while the old one still counts. A failure is kept for a few seconds, so that a dead server is not asked at
  * every turn.
  */

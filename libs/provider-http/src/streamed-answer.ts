@@ -1,8 +1,7 @@
 import { createStepBatcher, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createEventDecoder } from '@svc/provider-http/sse'
-import { Body } from './body.ts'
-import { type Controller, type Handler, headerOf } from './connection.ts'
+import { Body, type Controller, type Handler, headerOf } from './connection.ts'
 import type { EventSource, EventStream } from './event-stream.ts'
 import { hasError } from './failure.ts'
 import { retryAfterOf } from './retry-after.ts'
@@ -14,7 +13,7 @@ export interface FrameReader {
   frame(data: string, event: string, emit: (event: ModelEvent) => void): void
   /** The answer has ended: emits `usage` and `finish`, or throws that it was cut. */
   end(emit: (event: ModelEvent) => void): void
-  /** True once the answer is complete, so that nobody waits for the upstream to end the body. */
+  /** True once the answer is complete, so the caller does not wait for the end of the body. */
   readonly done?: boolean
   /** The answer came as one JSON, because that was asked for or all the same: emits its pieces; `end` follows. */
   whole?(body: unknown, emit: (event: ModelEvent) => void): void
@@ -85,7 +84,7 @@ export class StreamedAnswer implements Handler, EventSource {
 
   onResponseStart(_: Controller, status: number, headers: Headers): void {
     if (status < 200) return
-    // nobody asked for that: what it holds is not looked at
+    // the request does not accept compression, so the body is not read
     const type = isCompressed(headers) ? 'compressed' : headerOf(headers, 'content-type')
     if (status >= 300 || NO_STREAM.test(type)) return this.#gather(status, type, headers)
     this.#decode = createEventDecoder(this.#frame, this.#parts.frameBytes)
@@ -113,7 +112,7 @@ export class StreamedAnswer implements Handler, EventSource {
     else this.#parts.events.end({ reason: this.#parts.broken(error) })
   }
 
-  /** No event stream begins with a brace: a JSON that nobody has called one. */
+  /** No event stream begins with a brace: this is JSON without a content type. */
   #look(chunk: Uint8Array, gather: () => void): void {
     this.#unlabelled = undefined
     if (chunk[0] !== BRACE) return

@@ -85,7 +85,7 @@ export function parseArguments(text: string): { arguments: { readonly [name: str
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return { arguments: value as { [name: string]: Json } }
   } catch {
-    // told by `invalid`
+    // `invalid` reports it
   }
   return { arguments: {}, invalid: text }
 }

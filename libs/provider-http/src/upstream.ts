@@ -3,11 +3,20 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { checkBaseUrl } from './base-url.ts'
 import { connect, type RequestParts } from './connection.ts'
 import { EventStream } from './event-stream.ts'
-import { answerFailure, hasError, malformed, noEvents, type ReadFailure, redirected, tooLarge } from './failure.ts'
-import { createHide, secretsOf } from './hide.ts'
+import {
+  answerFailure,
+  createHide,
+  hasError,
+  malformed,
+  noEvents,
+  type ReadFailure,
+  redirected,
+  secretsOf,
+  socketFailure,
+  tooLarge,
+} from './failure.ts'
 import { sentBody } from './request-body.ts'
 import { askWhole } from './whole-answer.ts'
-import { socketFailure } from './socket-failure.ts'
 import { type FrameReader, StreamedAnswer } from './streamed-answer.ts'
 
 export interface UpstreamLimits {

@@ -1,8 +1,6 @@
-import { Body } from './body.ts'
-import { type Connection, type Controller, type Handler, headerOf, type RequestParts } from './connection.ts'
-import { jsonLate } from './failure.ts'
+import { Body, type Connection, type Controller, type Handler, headerOf, type RequestParts } from './connection.ts'
+import { jsonLate, socketFailure } from './failure.ts'
 import { retryAfterOf } from './retry-after.ts'
-import { socketFailure } from './socket-failure.ts'
 
 type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
 

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import { svcError } from '@svc/core'
 
 /** Rows of cells below each other, the first one being the head. */
 export function table(rows: readonly (readonly string[])[]): string[] {
@@ -14,3 +15,7 @@ export function oneLine(text: string, most = 100): string {
     .trim()
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`
 }
+
+/** A command line that oclif takes and the command does not: `usage` says how it is written. */
+export const lineInvalid = (message: string, usage: string) =>
+  svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })

@@ -8,7 +8,7 @@ export interface TypedTool<A> extends Omit<Tool, 'call'> {
 
 /**
  * Makes a tool of one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, ctx) { … } })`. The type says what `parameters`
- * let through, by which the caller has checked them. A call that nobody wants any more does not begin.
+ * let through, by which the caller has checked them. An aborted call does not start.
  */
 export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
   ...tool,
@@ -22,4 +22,15 @@ export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
 export const answerOf = (text: string | readonly string[], structured?: ToolResult['structured']): ToolResult => ({
   content: [{ type: 'text', text: typeof text === 'string' ? text : text.join('\n') }],
   ...(structured === undefined ? {} : { structured }),
+})
+
+/** JSON Schema of an object with these properties and no others; all are required but those named in `optional`. */
+export const objectOf = <P extends Readonly<Record<string, object>>>(
+  properties: P,
+  optional: readonly (keyof P & string)[] = []
+) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter(name => !optional.includes(name)),
+  additionalProperties: false,
 })

@@ -15,7 +15,7 @@ const HOLDER = Object.freeze({ id: 'api-key', scopes: Object.freeze(['*']) })
 
 /** No key is longer, so that what is longer need not be hashed to be refused. */
 const LONGEST = 4096
-/** Whoever may ask ten times a minute finds a shorter one sooner or later. */
+/** An attacker with ten attempts a minute can find a shorter key. */
 const SHORT = 16
 /** What everybody tries first, and what stands in examples. */
 const WELL_KNOWN =

@@ -22,7 +22,7 @@ export const keyRefused = () => svcError('AUTHENTICATION_FAILED', 'the API key i
 export const keyMisplaced = () =>
   svcError('AUTHENTICATION_FAILED', 'this is the API key: it goes into the header X-API-Key, Authorization: Bearer is for tokens')
 
-/** Not an error: the server starts. Neither the key nor its length is told. */
+/** Not an error: the server starts. The texts contain neither the key nor its length. */
 export const keyGuessable = (variable: string, short: number) => ({
   message: `the API key in ${variable} can be guessed: it has fewer than ${short} characters, not counting well-known words and repetitions`,
   hint: `set ${variable} to a long random value (openssl rand -hex 32)`,

@@ -5,7 +5,7 @@ import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createApiKey } from '../src/api-key.ts'
 
-const KEY = 'k3y-of-the-house.0123456789abcdef'
+const KEY = 'k3y-of-the-tests.0123456789abcdef'
 const ctx = systemContext(new AbortController().signal)
 const address = '127.0.0.1'
 const log = { warn: (_facts: object, message?: string) => void warnings.push(message ?? '') }

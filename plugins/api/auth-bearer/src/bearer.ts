@@ -12,7 +12,7 @@ export interface BearerParts {
 }
 
 /** A token that was found lately. */
-interface Known {
+interface CachedToken {
   readonly found: FoundToken
   /** `performance.now()` before it was read. */
   readonly readAt: number
@@ -26,7 +26,7 @@ const NOTE_MS = 60_000
 
 /** Knows the holders of our tokens. A token is looked up when it comes, so that a new one works at once; what was found counts for half a second. */
 export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme {
-  const known = new Map<string, Known>()
+  const known = new Map<string, CachedToken>()
   let opened: Promise<void> | undefined
   let forgotten = 0
 
@@ -37,7 +37,7 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     })
     return opened
   }
-  const read = async (digest: string, ctx: CallContext): Promise<Known | undefined> => {
+  const read = async (digest: string, ctx: CallContext): Promise<CachedToken | undefined> => {
     const readAt = performance.now()
     const before = forgotten
     await open()
@@ -51,7 +51,7 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     if (before === forgotten) known.set(digest, one)
     return one
   }
-  const note = (one: Known) => {
+  const note = (one: CachedToken) => {
     if (performance.now() - one.notedAt < NOTE_MS) return
     one.notedAt = performance.now()
     tokens.note(one.found, lasting).catch((err: unknown) => log.debug({ err }, 'the use of a token could not be noted'))
@@ -91,7 +91,7 @@ async function* forgetting(news: AsyncIterable<null>, forget: () => void): Async
   for (;;) {
     // asked for before what was read is forgotten, so that no token goes between the two
     const next = gone.next()
-    next.catch(() => {}) // it is awaited below, unless nobody wants to hear more
+    next.catch(() => {}) // it is awaited below, unless the consumer stops
     forget()
     yield null
     if ((await next).done) return

@@ -5,7 +5,7 @@ const PREFIX = 'svc_'
 const BYTES = 32
 const FORM = /^svc_[A-Za-z0-9_-]{43}$/
 
-/** A new token; nobody can guess it. */
+/** Returns a new random token. */
 export const makeToken = (): string => PREFIX + randomBytes(BYTES).toString('base64url')
 
 /** Whether it could be one of ours. */

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type CallContext } from '@svc/core'
-import type { RangeQuery, Store, StoreRecord } from '@svc/core/contracts'
+import { type CallContext, codeOf } from '@svc/core'
+import type { Json, RangeQuery, Space, Store, StoreRecord } from '@svc/core/contracts'
 import { tokenUnknown } from './errors.ts'
-import { asJson, COLLECTION, recordOf, SPACE, shown, type TokenRecord, type TokenShown } from './record.ts'
 import { digestBegin, digestOf, idOf, makeToken } from './token.ts'
 
 /** What a token is to be. */
@@ -32,7 +31,7 @@ const PAGE = 1000
 export interface Tokens {
   /** Makes its space where it is missing. */
   open(ctx: CallContext): Promise<void>
-  /** Makes one; `token` is told this once. Forgets those that expired long ago. */
+  /** Creates a token and returns its text, which the store does not keep. Deletes tokens that expired long ago. */
   make(wish: TokenWish, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenShown }>
   find(digest: string, ctx: CallContext): Promise<FoundToken | undefined>
   /** Tells each time that tokens were taken back, from now on. */
@@ -129,3 +128,33 @@ async function allOf(store: Store, query: RangeQuery, ctx: CallContext): Promise
     page = await store.range(COLLECTION, { ...query, cursor: page.next }, ctx)
   }
 }
+
+/** What the store keeps of a token, under its digest. Times are ISO 8601. */
+interface TokenRecord {
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly created: string
+  readonly expires: string
+  /** To the minute, about. */
+  readonly used?: string
+  /** When it was taken back: it is good for nothing since. */
+  readonly revoked?: string
+}
+
+/** A token as people see it. */
+export interface TokenShown extends TokenRecord {
+  readonly id: string
+}
+
+export const COLLECTION = 'auth_tokens'
+
+const SPACE: Space = {
+  name: 'auth_tokens',
+  version: 1,
+  // A revoked token stays as a record that says so: restoring a backup of before must not make it good again.
+  collections: { [COLLECTION]: { indexes: { by_name: ['name'], by_expires: ['expires'] }, watched: true, lasting: true } },
+}
+
+const asJson = (record: TokenRecord): Json => ({ ...record })
+const recordOf = ({ value }: Pick<StoreRecord, 'value'>): TokenRecord => value as unknown as TokenRecord
+const shown = (one: StoreRecord): TokenShown => ({ id: idOf(one.key), ...recordOf(one) })

@@ -3,8 +3,7 @@ import { AuthSchemes, Store } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createBearer } from '../src/bearer.ts'
-import { COLLECTION } from '../src/record.ts'
-import { createTokens } from '../src/tokens.ts'
+import { COLLECTION, createTokens } from '../src/tokens.ts'
 
 const ctx = systemContext(new AbortController().signal)
 const OWN = new URL('..', import.meta.url)

@@ -2,7 +2,7 @@ import { svcError } from '@svc/core'
 
 export const tokenRefused = () => svcError('AUTHENTICATION_FAILED', 'the access token is not valid')
 
-/** Whether a token is good cannot be told now; that is no fault of its holder. */
+/** The token cannot be checked now. The request itself is not at fault. */
 export const issuerUnavailable = (cause: unknown, retryAfterMs: number) =>
   svcError('UNAVAILABLE', 'the issuer of access tokens cannot be asked for its keys', { cause, details: { retryAfterMs } })
 

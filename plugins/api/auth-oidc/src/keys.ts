@@ -9,7 +9,7 @@ export interface KeyTimes {
   readonly fresh: number
   /** That they still count while the issuer cannot be reached. */
   readonly stale: number
-  /** Between two fetches that unknown keys ask for: strangers can name any. Whoever comes meanwhile waits for the next. */
+  /** Between two fetches for unknown keys, because any caller can name one. Requests in between wait for the next fetch. */
   readonly cooldown: number
   /** After a failed fetch until the next. */
   readonly pause: number
@@ -61,7 +61,7 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
     if (failed && age(failed) < times.pause) throw failed.error
     return (flight ??= fetchNow())
   }
-  // One after a fetch that nobody unknown asked for comes at once: a key may be new however lately the others were fetched.
+  // After a regular fetch, the first fetch for an unknown key starts at once: the issuer can have added a key since.
   const fetchInTurn = async () => {
     try {
       await sleep(Math.max(0, lastTurn + times.cooldown - performance.now()), undefined, { signal: ending })
@@ -112,8 +112,8 @@ async function fetchKeys(place: IssuerPlace, signal: AbortSignal): Promise<Local
 /** OpenID Connect Discovery 1.0, section 4: the document must say the very issuer it was asked for. */
 async function discover(issuer: string, signal: AbortSignal): Promise<URL> {
   const url = new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
-  const { issuer: told, jwks_uri: uri } = await fetchJson(url, signal)
-  if (told !== issuer) throw answerRefused(url, 'names another issuer')
+  const { issuer: named, jwks_uri: uri } = await fetchJson(url, signal)
+  if (named !== issuer) throw answerRefused(url, 'names another issuer')
   if (typeof uri !== 'string' || !URL.canParse(uri)) throw answerRefused(url, 'names no jwks_uri')
   const keys = new URL(uri)
   if (keys.protocol !== 'https:' && keys.origin !== url.origin) throw answerRefused(url, 'names a jwks_uri without TLS')

@@ -2,9 +2,8 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import type { CallContext } from '@svc/core'
+import { type CallContext, svcError } from '@svc/core'
 import type { Mount } from '@svc/core/contracts'
-import { fileUnknown, methodNotAllowed } from './errors.ts'
 
 /** One file of the page, as it lies in `assets`. */
 interface PageFile {
@@ -25,7 +24,7 @@ const FILES: ReadonlyMap<string, PageFile> = new Map([
 ])
 const METHODS = ['GET', 'HEAD']
 
-/** The page runs its own scripts and speaks to the server it came from, to nobody else. Its library writes styles into the page. */
+/** The page runs its own scripts and connects to its own server only. Its library writes styles into the page. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -78,3 +77,8 @@ async function send({ name, type, gzip }: PageFile, request: IncomingMessage, re
 
 const takesGzip = ({ headers }: IncomingMessage) =>
   /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(headers['accept-encoding'] ?? ''))
+
+const fileUnknown = (path: string) => svcError('NOT_FOUND', `the page has no file ${path.slice(0, 200)}`)
+
+const methodNotAllowed = (method: string, allowed: readonly string[]) =>
+  svcError('METHOD_NOT_ALLOWED', `${method} is not allowed here`, { details: { allowed } })

@@ -64,10 +64,10 @@ interface WatchParts {
 
 /** Both files are written one after the other: so long after the last change they are read. */
 const SETTLE_MS = 100
-/** For folders whose changes nobody tells: network drives, links changed further up. */
+/** For folders without change events: network drives, links that change further up. */
 const LOOK_MS = 60_000
 
-/** Takes up a certificate whose files change; a broken one leaves the old one in use and is told once. */
+/** Takes up a certificate whose files change; an invalid one is logged once, and the old one stays in use. */
 export function watchCertificate({ ssl, first, take, log }: WatchParts): Disposable {
   let current = first
   let fault = ''
@@ -110,4 +110,4 @@ function watchFolder(folder: string, changed: () => void, log: Log): FSWatcher[]
     return []
   }
 }
-const BLIND = 'changes of certificates are not told here: they are looked at once a minute'
+const BLIND = 'changes of the certificate files cannot be watched: the server checks them once a minute'

@@ -25,7 +25,7 @@ export interface Check {
   readonly required: readonly string[]
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
-  /** The names it knows; others are nobody's business. */
+  /** The known names; others are ignored. */
   readonly known: ReadonlySet<string>
 }
 

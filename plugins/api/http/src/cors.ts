@@ -1,4 +1,4 @@
-import type { Addresses } from './address.ts'
+import type { Addresses } from './listener.ts'
 import type { CorsConfig } from './config.ts'
 import type { Context, Middleware } from './context.ts'
 import { corsCredentials, originForbidden } from './errors.ts'

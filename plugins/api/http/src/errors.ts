@@ -38,12 +38,13 @@ export const errorCodes: readonly ErrorCode[] = (Object.keys(STATUS) as ApiCode[
 const statusOf = ({ error_code: code, details }: Explained['record']) =>
   code === 'INVALID_VALUE' && details.reason === 'not found' ? 404 : STATUS[code]
 
-const withStatus = (told: Explained): Answer => ({ ...told, status: statusOf(told.record) })
+const withStatus = (explanation: Explained): Answer => ({ ...explanation, status: statusOf(explanation.record) })
 
-const answer = (...told: Parameters<typeof explained>) => withStatus(explained(...told))
+const answer = (...parts: Parameters<typeof explained>) => withStatus(explained(...parts))
 
-/** How the API answers an error that a service told. */
-export const explain = (told: PublicError, requestId: string): Answer => withStatus(explainPublicError(told, requestId))
+/** Returns the API answer for the error of a service. */
+export const explain = (explanation: PublicError, requestId: string): Answer =>
+  withStatus(explainPublicError(explanation, requestId))
 
 /** How the API answers whatever was thrown. */
 export const explainThrown = (error: unknown, requestId: string): Answer => explain(toPublicError(error), requestId)

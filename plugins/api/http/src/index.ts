@@ -1,9 +1,8 @@
 import { resolve } from 'node:path'
 import { definePlugin, Host, systemContext } from '@svc/core'
 import { AuthSchemes, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
-import { serverProblems } from './check.ts'
+import { createServer, serverProblems } from './server.ts'
 import { serverConfig } from './config.ts'
-import { createServer } from './server.ts'
 
 /** After all others are ready, and no longer than its own limits allow. */
 const LAST = 1_000

@@ -1,13 +1,14 @@
 import { once } from 'node:events'
-import { createServer, type Socket } from 'node:net'
-import { codeOf, type Log, type SlotView, type CallContext, withTimeout } from '@svc/core'
+import type { IncomingMessage, Server as PlainServer } from 'node:http'
+import type { Server as TlsServer } from 'node:https'
+import { BlockList, createServer, isIP, isIPv6, type Socket } from 'node:net'
+import { type CallContext, codeOf, type Log, type SlotView, withTimeout } from '@svc/core'
 import type { Http, ListenAddress, Listener as PortListener } from '@svc/core/contracts'
-import { isLoopback } from './address.ts'
+import { type Certificate, readCertificate, watchCertificate } from './certificate.ts'
 import type { ServerConfig } from './config.ts'
 import type { Life } from './context.ts'
-import { listenFailed, portTaken, stopping } from './errors.ts'
+import { listenFailed, portTaken, proxyInvalid, stopping } from './errors.ts'
 import { createLogThrottle } from './log-throttle.ts'
-import type { ServerSocket } from './socket.ts'
 
 type NodeServer = ServerSocket['server']
 
@@ -212,3 +213,118 @@ function createWorks() {
     },
   }
 }
+
+// An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
+const nodeHttp = process.getBuiltinModule('node:http')
+
+/** Node's server, plain or TLS. It opens no port: connections come to it by `emit('connection', socket)`, as its documentation shows. */
+interface ServerSocket extends Disposable {
+  readonly server: PlainServer | TlsServer
+}
+
+/** Makes Node's server with the limits of the configuration. Throws what is wrong with the certificate. Disposing ends the watch over its files. */
+export async function createSocket(config: ServerConfig, log: Log): Promise<ServerSocket> {
+  const { ssl } = config
+  return ssl.enabled ? secure(config, await readCertificate(ssl), log) : plain(config)
+}
+
+const plain = (config: ServerConfig): ServerSocket => ({
+  server: nodeHttp.createServer(optionsOf(config)),
+  [Symbol.dispose]() {},
+})
+
+function secure(config: ServerConfig, first: Certificate, log: Log): ServerSocket {
+  const { ssl } = config
+  const tls = (one: Certificate) => ({ ...one, minVersion: 'TLSv1.2' as const })
+  const server = process.getBuiltinModule('node:https').createServer({
+    ...optionsOf(config),
+    ...tls(first),
+    ALPNProtocols: ['http/1.1'],
+    handshakeTimeout: ssl.handshake_timeout_ms,
+  })
+  server.on('tlsClientError', err => log.debug({ err }, 'a TLS handshake failed'))
+  const watching = watchCertificate({ ssl, first, log, take: next => server.setSecureContext(tls(next)) })
+  return { server, [Symbol.dispose]: () => watching[Symbol.dispose]() }
+}
+
+const optionsOf = (config: ServerConfig) => ({
+  maxHeaderSize: config.header_limit,
+  headersTimeout: config.headers_timeout_ms,
+  requestTimeout: config.request_timeout_ms,
+  keepAliveTimeout: config.keep_alive_ms,
+  connectionsCheckingInterval: Math.min(5_000, config.headers_timeout_ms),
+  joinDuplicateHeaders: true, // else Node drops the second of two, and two that contradict each other look like one
+  requireHostHeader: false, // the gate `host` asks for it: so the refusal is an error record
+})
+
+/** Who asks, by address: forwarding headers count only from proxies that are trusted. */
+export interface Addresses {
+  /** The client's address: of the connection, or what the nearest trusted proxies say, from the right, up to the first hop that is not a trusted proxy. */
+  readonly clientOf: (req: IncomingMessage) => string
+  /** `http` or `https`, as the client sees it. */
+  readonly schemeOf: (req: IncomingMessage) => string
+}
+
+/** `trusted`: addresses and networks (`10.0.0.0/8`, `fd00::/8`). Throws PROXY_INVALID. */
+export function createAddresses(trusted: readonly string[]): Addresses {
+  if (trusted.length === 0) return { clientOf: peerOf, schemeOf: ownScheme }
+  const proxies = listOf(trusted)
+  const trusts = (address: string) => proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+  return {
+    clientOf(req) {
+      const peer = peerOf(req)
+      const forwarded = req.headers['x-forwarded-for']
+      return forwarded === undefined || peer === '' || !trusts(peer) ? peer : behind(peer, String(forwarded), trusts)
+    },
+    schemeOf(req) {
+      const peer = peerOf(req)
+      const told = req.headers['x-forwarded-proto']
+      return (told === 'https' || told === 'http') && peer !== '' && trusts(peer) ? told : ownScheme(req)
+    },
+  }
+}
+
+/** The rightmost hop that is no trusted proxy; an invalid address ends the chain, because hops left of it cannot be trusted. */
+function behind(peer: string, forwarded: string, trusts: (address: string) => boolean): string {
+  let client = peer
+  for (const hop of forwarded.split(',').toReversed()) {
+    const address = addressIn(hop.trim())
+    if (address === undefined) return client
+    client = address
+    if (!trusts(address)) return client
+  }
+  return client
+}
+
+/** `1.2.3.4`, `1.2.3.4:5678`, `::1`, `[::1]`, `[::1]:5678`. */
+function addressIn(hop: string): string | undefined {
+  const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? (/^[\d.]+:\d+$/.test(hop) ? hop.slice(0, hop.indexOf(':')) : hop)
+  return isIP(bare) === 0 ? undefined : unmapped(bare)
+}
+
+function listOf(trusted: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const entry of trusted) addTo(list, entry)
+  return list
+}
+
+function addTo(list: BlockList, entry: string) {
+  const [address = '', bits, ...more] = entry.split('/')
+  const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+  const most = family === 'ipv6' ? 128 : 32
+  const isSubnet = bits !== undefined
+  if (isIP(address) === 0 || more.length > 0 || (isSubnet && !(/^\d{1,3}$/.test(bits) && Number(bits) <= most)))
+    throw proxyInvalid(entry)
+  if (isSubnet) list.addSubnet(address, Number(bits), family)
+  else list.addAddress(unmapped(address), family)
+}
+
+/** The address at the other end of a connection; empty where it is gone. */
+export const peerOf = ({ socket }: Pick<IncomingMessage, 'socket'>) => unmapped(socket.remoteAddress ?? '')
+const ownScheme = ({ socket }: IncomingMessage) => ('encrypted' in socket ? 'https' : 'http')
+
+/** An IPv4 address that comes as IPv6 is one all the same. */
+const unmapped = (address: string) => (address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address)
+
+/** Whether a name or address is this machine's own. */
+export const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)

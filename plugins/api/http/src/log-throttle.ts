@@ -1,5 +1,5 @@
 const SECOND = 1_000
-/** Kinds kept in mind; the one told longest ago goes first. */
+/** Limit of remembered kinds; the oldest is dropped first. */
 const MOST_KINDS = 1_000
 
 /** Says of a kind of line whether it is due: once a second at most. Answers the number of those left out since, `undefined` where it is not due. */

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '@svc/core'
 import type { PublicError } from '@svc/core/contracts'
-import { peerOf } from './address.ts'
+import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import { type Answer, explainThrown } from './errors.ts'
@@ -14,7 +14,7 @@ export interface Refusal {
   /** Turns what later middleware throws into the error record. Nothing passes it: Koa's own handler would remove all headers. */
   readonly middleware: Middleware
   /** The same for an error that goes out as part of an answer. */
-  told(error: PublicError, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
+  toReply(error: PublicError, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
 }
 
 export function createRefusal(log: Log): Refusal {
@@ -56,7 +56,7 @@ export function createRefusal(log: Log): Refusal {
         refuse(ctx, error)
       }
     },
-    told(error, { status, record, internal }, requestId) {
+    toReply(error, { status, record, internal }, requestId) {
       if (internal) log.error({ failed: error, request_id: requestId }, 'a stream failed')
       return { status, record }
     },

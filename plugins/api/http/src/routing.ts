@@ -3,9 +3,9 @@ import { type Log, type SlotView, show } from '@svc/core'
 import type { HttpMethod, Mount, Route } from '@svc/core/contracts'
 import type { Bound, Context, Middleware, RequestState } from './context.ts'
 import { methodNotAllowed, routeInvalid, routeUnknown } from './errors.ts'
-import { createChecks } from './validation.ts'
+import { createChecks } from './body.ts'
 
-// Its module for `import` reads all names of node:http: see socket.ts.
+// Its module for `import` reads all names of node:http: see listener.ts.
 const { Router } = createRequire(import.meta.url)('@koa/router') as typeof import('@koa/router')
 
 /** Finds routes by method and path. */

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { HookCallers, Host, Log, SlotView, CallContext } from '@svc/core'
+import { asSvcError, type CallContext, type HookCallers, type Host, type Log, type SlotView, type SvcError } from '@svc/core'
 import type {
   Allowance,
   AuthScheme,
@@ -16,16 +16,14 @@ import { networkOf } from '@svc/plugin-kit'
 import Koa from 'koa'
 import type { Next } from 'koa'
 import ratelimit from 'koa-ratelimit'
-import { createAddresses, isLoopback } from './address.ts'
 import { createAnswer } from './answer.ts'
-import { createAuthentication } from './authentication.ts'
-import { createBody } from './body.ts'
+import { createAuthentication, createCredentialRevalidation } from './authentication.ts'
+import { createBody, validation } from './body.ts'
+import { readCertificate } from './certificate.ts'
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
 import type { ServerConfig } from './config.ts'
 import type { Context, Life, Middleware, RequestState } from './context.ts'
-import { createCors } from './cors.ts'
-import { createCredentialRevalidation } from './credential-revalidation.ts'
-import { createCredentialHeaders } from './credentials.ts'
+import { createCors, refuseLentCredentials } from './cors.ts'
 import {
   errorCodes,
   explain,
@@ -36,15 +34,22 @@ import {
   methodNotAllowed,
   tooMany,
 } from './errors.ts'
-import { createGuesses, type Guesses } from './guesses.ts'
-import { createJournal, createServerMetrics, type Journal, type ServerMetrics } from './journal.ts'
-import { createListener, type Listener } from './listener.ts'
+import { createGuesses, createSeenGood, type Guesses } from './guesses.ts'
+import {
+  address,
+  begin,
+  createJournal,
+  createServerMetrics,
+  type Journal,
+  leaving,
+  requestId,
+  type ServerMetrics,
+  trace,
+} from './journal.ts'
+import { createAddresses, createListener, createSocket, isLoopback, type Listener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
-import { address, begin, leaving, requestId, trace } from './request.ts'
 import { createRouting } from './routing.ts'
-import { createSeenGood } from './seen-good.ts'
-import { createSocket } from './socket.ts'
-import { validation } from './validation.ts'
+import { createCredentialHeaders } from './schemes.ts'
 
 /** What the server stands on. */
 export interface ServerParts {
@@ -96,7 +101,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
     service: {
       address: async () => listener.address(),
       metrics: metrics.read,
-      explain: async (error, callContext) => refusal.told(error, explain(error, callContext.requestId), callContext.requestId),
+      explain: async (error, callContext) => refusal.toReply(error, explain(error, callContext.requestId), callContext.requestId),
       codes: async () => errorCodes,
     },
     async open(callContext) {
@@ -185,7 +190,7 @@ function createIsolated(host: Host) {
   }
 }
 
-/** What Node's HTTP has to say of a connection; other faults are of the connection itself (it broke, no TLS came about), and nobody would hear an answer. */
+/** Error codes of Node's HTTP parser. Other errors are connection errors (reset, failed TLS handshake), where no answer can arrive. */
 const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
 /** Says who takes what comes: requests, what is no request, and those that wish for a tunnel. */
@@ -205,7 +210,7 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
   server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
 }
 
-/** The documented limits, counted by whoever provides `Limits`. */
+/** The documented limits, counted by the provider of `Limits`. */
 interface AllowanceCheck {
   /** Asks once, before the server opens, whether anything is limited. */
   prepare(callContext: CallContext): Promise<void>
@@ -279,7 +284,7 @@ class BoundedMap<K, V> extends Map<K, V> {
   }
 }
 
-/** Names remembered as good: clients use a handful, and nobody may fill our memory with spellings of them. */
+/** Limit of remembered valid names, so a client cannot fill the memory with spellings. */
 const REMEMBERED = 256
 const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
 
@@ -345,3 +350,23 @@ const OVER_TLS = { 'Strict-Transport-Security': 'max-age=31536000' } as const
 /** The security headers of every answer. */
 const securityHeaders = (isTls: boolean): Readonly<Record<string, string>> =>
   isTls ? { ...EVERY_ANSWER, ...OVER_TLS } : EVERY_ANSWER
+
+/** All that is wrong with what the configuration names, before anything is opened. */
+export async function serverProblems({ trusted_proxies, cors, ssl }: ServerConfig): Promise<readonly SvcError[]> {
+  const looks = [
+    ...trusted_proxies.map(proxy => () => createAddresses([proxy])),
+    () => refuseLentCredentials(cors),
+    () => (ssl.enabled ? readCertificate(ssl) : undefined),
+  ]
+  const found = await Promise.all(looks.map(problemOf))
+  return found.filter(one => one !== undefined)
+}
+
+async function problemOf(look: () => unknown): Promise<SvcError | undefined> {
+  try {
+    await look()
+    return undefined
+  } catch (error) {
+    return asSvcError(error, 'CONFIG_INVALID')
+  }
+}

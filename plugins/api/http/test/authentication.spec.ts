@@ -28,7 +28,7 @@ const gifts = (given: Readonly<Record<string, AuthScheme>> = schemes) => [
   ...Object.entries(given).map(([name, scheme]) => item(AuthSchemes, name, scheme)),
   ...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)),
 ]
-const house = (server: ConfigTree = {}, given?: Readonly<Record<string, AuthScheme>>) =>
+const serveWith = (server: ConfigTree = {}, given?: Readonly<Record<string, AuthScheme>>) =>
   serve({ who, free, rule }, { auth: { enabled: true }, ...server }, undefined, gifts(given))
 const key = (value: string) => ({ 'x-api-key': value })
 const token = (value: string) => ({ authorization: `Bearer ${value}` })
@@ -36,7 +36,7 @@ const token = (value: string) => ({ authorization: `Bearer ${value}` })
 describe('authentication', () => {
   let one: Awaited<ReturnType<typeof serve>>
   before(async () => {
-    one = await house()
+    one = await serveWith()
   })
   after(() => one.host.close())
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
@@ -67,14 +67,14 @@ describe('authentication', () => {
     'a name of the prototype': key('constructor'),
   }))
     it(`refuses ${title}`, async () => {
-      await using fresh = await house({}, { key: schemes.key!, token: only('Bearer', schemes.token!) })
+      await using fresh = await serveWith({}, { key: schemes.key!, token: only('Bearer', schemes.token!) })
       const { status, body, headers: told } = await call(`${fresh.url}/who`, { headers })
       expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
       expect(told.get('www-authenticate')).to.include('Bearer')
     })
 
   it('refuses one of a kind that nobody knows, and says that it was seen', async () => {
-    await using fresh = await house({}, { token: only('Bearer', schemes.token!) })
+    await using fresh = await serveWith({}, { token: only('Bearer', schemes.token!) })
     const { status, body } = await call(`${fresh.url}/who`, { headers: { authorization: 'Basic YTpi' } })
     const none = await call(`${fresh.url}/who`)
     expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
@@ -82,8 +82,8 @@ describe('authentication', () => {
   })
 
   it('makes no credential that nobody knows good by one beside it, but leaves a proxy its own', async () => {
-    await using keys = await house({}, { key: schemes.key! })
-    await using tokens = await house({}, { token: only('Bearer', schemes.token!) })
+    await using keys = await serveWith({}, { key: schemes.key! })
+    await using tokens = await serveWith({}, { token: only('Bearer', schemes.token!) })
     const ask = async (url: string, headers: Record<string, string>) => (await call(`${url}/who`, { headers })).status
     expect(await ask(keys.url, { ...key('all'), ...token('t-other') })).to.equal(401)
     expect(await ask(tokens.url, { ...key('all'), ...token('t-other') })).to.equal(401)
@@ -138,7 +138,7 @@ describe('authentication', () => {
         throw svcError('STORE_UNAVAILABLE', 'no store')
       },
     }
-    await using fresh = await house({}, { key: schemes.key!, down })
+    await using fresh = await serveWith({}, { key: schemes.key!, down })
     const { status, body } = await call(`${fresh.url}/who`, { headers: key('all') })
     expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
   })
@@ -168,7 +168,7 @@ const only = (word: string, scheme: AuthScheme): AuthScheme => ({
 
 describe('authentication that is off', () => {
   it('lets everybody do everything, whatever credentials say', async () => {
-    await using one = await house({ auth: { enabled: false } })
+    await using one = await serveWith({ auth: { enabled: false } })
     for (const headers of [{}, key('wrong'), key('reader')])
       expect((await call(`${one.url}/who`, { headers })).body).to.deep.equal({
         id: 'anonymous',
@@ -181,7 +181,7 @@ describe('authentication that is off', () => {
 
 describe('authentication at the start', () => {
   const problem = async (given: Readonly<Record<string, AuthScheme>>, server?: ConfigTree) => {
-    const failed = (await house(server, given).catch((error: unknown) => error)) as {
+    const failed = (await serveWith(server, given).catch((error: unknown) => error)) as {
       problems: { code: string; plugin: string; hint: string; message: string }[]
     }
     return failed.problems[0]!
@@ -210,7 +210,7 @@ describe('authentication at the start', () => {
   })
 
   it('asks no scheme while it is off', async () => {
-    await using one = await house({ auth: { enabled: false } }, { key: unready })
+    await using one = await serveWith({ auth: { enabled: false } }, { key: unready })
     expect((await call(`${one.url}/who`)).status).to.equal(200)
   })
 })

@@ -28,11 +28,11 @@ const preflight = (url: string, origin: string, path = '/who') =>
     'OPTIONS',
     path
   )
-const house = (cors: ConfigTree, server: ConfigTree = {}) => serve({ free, who }, { cors, ...server }, undefined, gifts)
+const serveWith = (cors: ConfigTree, server: ConfigTree = {}) => serve({ free, who }, { cors, ...server }, undefined, gifts)
 
 describe('pages of other origins', () => {
   it('of this machine may use the server, if nothing else is said; others get 403', async () => {
-    await using one = await house({})
+    await using one = await serveWith({})
     for (const origin of ['http://localhost:3000', 'http://127.0.0.1', 'https://[::1]:99']) {
       const { status, headers } = await ask(one.url, { Origin: origin })
       expect([status, headers['access-control-allow-origin'], headers.vary]).to.deep.equal([200, origin, 'Origin'])
@@ -49,7 +49,7 @@ describe('pages of other origins', () => {
   })
 
   it('are those of server.cors.origins and no others, where these are named', async () => {
-    await using one = await house({ origins: [APP] })
+    await using one = await serveWith({ origins: [APP] })
     expect((await ask(one.url, { Origin: APP })).headers).to.include({ 'access-control-allow-origin': APP, vary: 'Origin' })
     expect((await ask(one.url, { Origin: 'http://localhost:3000' })).status).to.equal(403)
     expect((await ask(one.url, {})).headers)
@@ -58,19 +58,19 @@ describe('pages of other origins', () => {
   })
 
   it('are all of them with *, without their credentials', async () => {
-    await using one = await house({ origins: ['*'] })
+    await using one = await serveWith({ origins: ['*'] })
     const { status, headers } = await ask(one.url, { Origin: 'null' })
     expect([status, headers['access-control-allow-origin'], headers.vary]).to.deep.equal([200, '*', undefined])
     expect(headers).not.to.have.property('access-control-allow-credentials')
   })
 
   it('may send credentials where that is allowed', async () => {
-    await using one = await house({ origins: [APP], credentials: true })
+    await using one = await serveWith({ origins: [APP], credentials: true })
     expect((await ask(one.url, { Origin: APP })).headers).to.include({ 'access-control-allow-credentials': 'true' })
   })
 
   it('get 403 everywhere: at mounts, unknown paths, methods and preflights', async () => {
-    await using one = await house({ origins: [] })
+    await using one = await serveWith({ origins: [] })
     for (const [method, path] of [
       ['GET', '/raw/x'],
       ['GET', '/nowhere'],
@@ -83,7 +83,7 @@ describe('pages of other origins', () => {
   })
 
   it('get 403 where CORS is off, those of this machine too', async () => {
-    await using one = await house({ enabled: false })
+    await using one = await serveWith({ enabled: false })
     expect((await ask(one.url, { Origin: 'http://localhost:3000' })).status).to.equal(403)
     expect((await ask(one.url, {})).headers).not.to.have.property('vary')
   })
@@ -111,30 +111,33 @@ describe('pages of the server itself', () => {
   const asOwn = { Host: 'svc.example:8080', Origin: own }
 
   it('may use it once their Host has been checked', async () => {
-    await using one = await house({ origins: [] }, { allowed_hosts: ['svc.example'] })
+    await using one = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'] })
     expect((await ask(one.url, asOwn)).status).to.equal(200)
     expect((await ask(one.url, { ...asOwn, Origin: 'https://svc.example:8080' })).status, 'another scheme').to.equal(403)
     expect((await ask(one.url, { ...asOwn, Origin: 'http://svc.example' })).status, 'another port').to.equal(403)
   })
 
   it('may not where any Host is answered: their name may have been bent', async () => {
-    await using one = await house({ origins: [] }, { host: '0.0.0.0' })
+    await using one = await serveWith({ origins: [] }, { host: '0.0.0.0' })
     expect((await ask(one.url, asOwn)).status).to.equal(403)
   })
 
   it('are known behind a trusted proxy that speaks TLS', async () => {
     const proxied = { Host: 'svc.example', Origin: 'https://svc.example', 'X-Forwarded-Proto': 'https' }
-    await using one = await house({ origins: [] }, { allowed_hosts: ['svc.example'], trusted_proxies: ['127.0.0.1'] })
+    await using one = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'], trusted_proxies: ['127.0.0.1'] })
     expect((await ask(one.url, proxied)).status).to.equal(200)
-    await using other = await house({ origins: [] }, { allowed_hosts: ['svc.example'] })
+    await using other = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'] })
     expect((await ask(other.url, proxied)).status, 'a forged header').to.equal(403)
   })
 })
 
 describe('the configuration of CORS', () => {
   const faults = async (cors: ConfigTree) =>
-    ((await house(cors).catch((error: unknown) => error)) as { problems: { code: string; message: string; details: object }[] })
-      .problems
+    (
+      (await serveWith(cors).catch((error: unknown) => error)) as {
+        problems: { code: string; message: string; details: object }[]
+      }
+    ).problems
 
   it('must not lend every page the credentials of its reader', async () => {
     expect((await faults({ origins: ['*'], credentials: true }))[0]).to.include({ code: 'CORS_INVALID' })

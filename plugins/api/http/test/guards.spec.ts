@@ -23,7 +23,7 @@ const guard = (more: Partial<AuthScheme> = {}): AuthScheme => ({
 })
 const common = keys('x-api-key', { all: { id: 'all', scopes: ['*'] }, reader: { id: 'reader', scopes: ['read'] } })
 
-const house = (auth: ConfigTree, schemes: Readonly<Record<string, AuthScheme>>) =>
+const serveWith = (auth: ConfigTree, schemes: Readonly<Record<string, AuthScheme>>) =>
   serve({ who, free, tooling }, { auth }, undefined, [
     ...Object.entries(schemes).map(([name, scheme]) => item(AuthSchemes, name, scheme)),
     item(Mounts, 'raw', mount),
@@ -31,7 +31,7 @@ const house = (auth: ConfigTree, schemes: Readonly<Record<string, AuthScheme>>) 
 
 describe('a scheme that guards the places of one scope', () => {
   it('is asked there before the others, who know the rest; elsewhere it is not asked', async () => {
-    await using one = await house({ enabled: true }, { common, guard: guard() })
+    await using one = await serveWith({ enabled: true }, { common, guard: guard() })
     const ask = (path: string, headers = {}) => call(`${one.url}${path}`, { headers })
     expect((await ask('/tooling', key('tool-key'))).body).to.include({ id: 'guarded' })
     expect((await ask('/raw/x', key('tool-key'))).text).to.equal('in')
@@ -45,7 +45,7 @@ describe('a scheme that guards the places of one scope', () => {
   })
 
   it('does not stand in for one that knows who may do the rest', async () => {
-    const failed = await house({ enabled: true }, { guard: guard() }).then(
+    const failed = await serveWith({ enabled: true }, { guard: guard() }).then(
       one => one.host.close(),
       (error: unknown) => error
     )
@@ -53,9 +53,9 @@ describe('a scheme that guards the places of one scope', () => {
   })
 
   it('asks nobody while authentication is off, unless it always does: then its places alone', async () => {
-    await using off = await house({ enabled: false }, { common, guard: guard() })
+    await using off = await serveWith({ enabled: false }, { common, guard: guard() })
     expect((await call(`${off.url}/tooling`)).body).to.deep.include({ id: 'anonymous', scopes: ['*'] })
-    await using on = await house({ enabled: false }, { common, guard: guard({ always: true }) })
+    await using on = await serveWith({ enabled: false }, { common, guard: guard({ always: true }) })
     for (const path of ['/tooling', '/raw']) expect((await call(`${on.url}${path}`)).status, path).to.equal(401)
     expect((await call(`${on.url}/tooling`, { headers: key('tool-key') })).body).to.include({ id: 'guarded' })
     expect((await call(`${on.url}/tooling`, { headers: key('all') })).status, 'the others are not asked').to.equal(401)
@@ -65,7 +65,7 @@ describe('a scheme that guards the places of one scope', () => {
   })
 
   it('takes what nobody knows for a guess', async () => {
-    await using one = await house({ enabled: false }, { guard: guard({ always: true }) })
+    await using one = await serveWith({ enabled: false }, { guard: guard({ always: true }) })
     const guess = async (headers: Readonly<Record<string, string>>) => (await call(`${one.url}/tooling`, { headers })).status
     expect(await guess(key('tool-key'))).to.equal(200)
     for (let n = 0; n < 5; n++) {
@@ -80,7 +80,7 @@ describe('a scheme that guards the places of one scope', () => {
     const unready = (more: Partial<AuthScheme>) =>
       guard({ prepare: async () => Promise.reject(svcError('NO_KEY', 'the key is empty')), ...more })
     const codeOf = async (auth: ConfigTree, scheme: AuthScheme) => {
-      const failed = await house(auth, { common, guard: scheme }).then(
+      const failed = await serveWith(auth, { common, guard: scheme }).then(
         one => one.host.close(),
         (error: { problems: { code: string }[] }) => error.problems[0]!.code
       )

@@ -118,7 +118,7 @@ async function hold(url: string, path: string, begins: () => Promise<void>, head
 }
 
 describe('what one principal has open', () => {
-  const house = (server: ConfigTree) => {
+  const serveWith = (server: ConfigTree) => {
     const held = holding()
     const scheme = keys('x-api-key', { a: { id: 'a', scopes: ['*'] }, b: { id: 'b', scopes: ['*'] } })
     return serve(held.routes, server, undefined, [item(AuthSchemes, 'key', scheme)]).then(served => ({ ...served, ...held }))
@@ -129,7 +129,7 @@ describe('what one principal has open', () => {
   }
 
   it('is bounded; others, and what is uncounted, go on; what ends makes room', async () => {
-    await using one = await house({ auth: { enabled: true }, max_requests_per_principal: 2 })
+    await using one = await serveWith({ auth: { enabled: true }, max_requests_per_principal: 2 })
     const mine = [
       await hold(one.url, '/hold', one.begins, 'X-API-Key: a\r\n'),
       await hold(one.url, '/flow', one.begins, 'X-API-Key: a\r\n'),
@@ -147,7 +147,7 @@ describe('what one principal has open', () => {
   })
 
   it('is bounded for streams by themselves', async () => {
-    await using one = await house({ max_streams_per_principal: 1 })
+    await using one = await serveWith({ max_streams_per_principal: 1 })
     const stream = await hold(one.url, '/flow', one.begins)
     expect((await call(`${one.url}/flow`)).body.details).to.deep.include({ limit: 1 })
     expect((await call(`${one.url}/who`)).status).to.equal(200)
@@ -157,7 +157,7 @@ describe('what one principal has open', () => {
   })
 
   it('counts for its address where it has no name', async () => {
-    await using one = await house({ max_requests_per_principal: 1, trusted_proxies: ['127.0.0.1'] })
+    await using one = await serveWith({ max_requests_per_principal: 1, trusted_proxies: ['127.0.0.1'] })
     const socket = await hold(one.url, '/hold', one.begins, 'X-Forwarded-For: 203.0.113.7\r\n')
     const ask = (address: string) => call(`${one.url}/who`, { headers: { 'x-forwarded-for': address } })
     expect((await ask('203.0.113.7')).status).to.equal(429)

@@ -14,7 +14,7 @@ const says = (word: string, path: string): Mount => ({
   },
 })
 
-async function house(mounts: Record<string, Mount>, server = {}) {
+async function serveWith(mounts: Record<string, Mount>, server = {}) {
   const route = { method: 'GET' as const, path: '/raw/route', summary: 'A route', handle: async () => ({ text: 'route' }) }
   const give = [...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)), item(Routes, 'route', route)]
   const host = await testHost([new URL('..', import.meta.url)], { give, config: { server: { port: 0, ...server } } })
@@ -23,7 +23,7 @@ async function house(mounts: Record<string, Mount>, server = {}) {
 
 describe('mounts', () => {
   it('take raw requests below their path, bodies of any kind, the longest path first', async () => {
-    await using one = await house({ a: says('a', '/raw'), b: says('b', '/raw/deep') })
+    await using one = await serveWith({ a: says('a', '/raw'), b: says('b', '/raw/deep') })
     const { text, headers } = await call(`${one.url}/raw/x?y=1`, { method: 'PUT', body: 'no json at all' })
     expect(text).to.equal('a PUT /raw/x?y=1 14')
     expect(headers.get('x-request-id')).to.be.a('string')
@@ -44,7 +44,7 @@ describe('mounts', () => {
         return async response => void response.writeHead(202, { 'x-own': 'yes' }).end('written')
       },
     }
-    await using one = await house({ lazy })
+    await using one = await serveWith({ lazy })
     for (const [method, status, said] of [
       ['GET', 203, 'whole'],
       ['POST', 202, 'written'],
@@ -59,7 +59,7 @@ describe('mounts', () => {
   })
 
   it('leave a path to its route', async () => {
-    await using one = await house({ a: says('a', '/raw') })
+    await using one = await serveWith({ a: says('a', '/raw') })
     expect((await call(`${one.url}/raw/route`)).text).to.equal('route')
   })
 
@@ -75,7 +75,7 @@ describe('mounts', () => {
         else response.end('short')
       },
     }
-    await using one = await house({ flow }, { max_streams_per_principal: 1 })
+    await using one = await serveWith({ flow }, { max_streams_per_principal: 1 })
     const stream = request(`${one.url}/flow`, { agent: false, headers: { accept: 'text/event-stream' } }).end()
     stream.on('error', () => {})
     await begun.promise
@@ -86,7 +86,7 @@ describe('mounts', () => {
   })
 
   it('that fail are told as an internal error, and the server goes on', async () => {
-    await using one = await house({
+    await using one = await serveWith({
       bad: {
         path: '/bad',
         handle: async () => {

@@ -19,13 +19,13 @@ describe('TLS', () => {
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  const house = async (pair: { cert: string; key: string }, more: object = {}, lines: string[] = []) => {
+  const serveWith = async (pair: { cert: string; key: string }, more: object = {}, lines: string[] = []) => {
     const ssl = { enabled: true, ...(await writeCertificate(folder, pair)), ...more }
     return serve({ free }, { ssl }, { destination: { write: line => void lines.push(line) } })
   }
 
   it('serves HTTP/1.1 with the certificate, says https, and tells browsers to stay with it', async () => {
-    await using one = await house(made)
+    await using one = await serveWith(made)
     expect(one.url).to.match(/^https:\/\/127\.0\.0\.1:\d+$/)
     const { status, headers } = await get(`${one.url}/free`, made.cert)
     expect(status).to.equal(200)
@@ -35,7 +35,7 @@ describe('TLS', () => {
   })
 
   it('takes up a certificate whose files change, for new connections, while those that are open go on', async () => {
-    await using one = await house(made)
+    await using one = await serveWith(made)
     using before = await handshake(one.url, { ca: made.cert })
     const next = makeCertificate()
     await writeCertificate(folder, next)
@@ -69,7 +69,7 @@ describe('TLS', () => {
 
   it('keeps the old certificate while the new one is broken or half there, says so, and takes it up once it is whole', async () => {
     const lines: string[] = []
-    await using one = await house(made, {}, lines)
+    await using one = await serveWith(made, {}, lines)
     const next = makeCertificate()
     await writeFile(join(folder, 'cert.pem'), next.cert)
     await until(() => lines.some(line => line.includes('KEY_MISMATCH')))
@@ -101,7 +101,7 @@ describe('TLS', () => {
     }
     for (const [title, [code, hint, spoil, more]] of Object.entries(faults))
       it(`${title}, and says what to do`, async () => {
-        const failed = (await house(spoil(made), more).catch((error: unknown) => error)) as {
+        const failed = (await serveWith(spoil(made), more).catch((error: unknown) => error)) as {
           problems: { code: string; hint: string }[]
         }
         expect(failed.problems[0]!.code).to.equal(code)
@@ -110,7 +110,7 @@ describe('TLS', () => {
   })
 
   it('lets go who never shakes hands, and who speaks no TLS; others are served on', async () => {
-    await using one = await house(made, { handshake_timeout_ms: 200 })
+    await using one = await serveWith(made, { handshake_timeout_ms: 200 })
     const sockets = [await open(one.url), await open(one.url)] as const
     const closed = Promise.all(sockets.map(socket => once(socket.resume(), 'close')))
     const [, plain] = sockets

@@ -25,7 +25,7 @@ describe('a route that answers in a wrong shape', () => {
     summary: 'Strange',
     handle: async () => answer() as { text: string },
   })
-  const house = async (route: Route, lines: string[]) => {
+  const serveWith = async (route: Route, lines: string[]) => {
     const log = { destination: { write: (line: string) => void lines.push(line) } }
     return serve({}, {}, log, [item(Routes, 'strange', route)])
   }
@@ -34,7 +34,7 @@ describe('a route that answers in a wrong shape', () => {
   for (const [title, answer] of Object.entries(WRONG))
     it(`(${title}) is an internal error, and the log names plugin and route`, async () => {
       const lines: string[] = []
-      await using one = await house(
+      await using one = await serveWith(
         strange(() => answer),
         lines
       )
@@ -48,7 +48,7 @@ describe('a route that answers in a wrong shape', () => {
     async function* stream() {
       yield { token: 1 } as unknown as string
     }
-    await using one = await house({ method: 'GET', path: '/strange', summary: 'Strange', stream }, lines)
+    await using one = await serveWith({ method: 'GET', path: '/strange', summary: 'Strange', stream }, lines)
     expect((await call(`${one.url}/strange`)).body.error_code).to.equal('INTERNAL_ERROR')
     expect(complaint(lines).err.message).to.include('an object in its stream')
   })

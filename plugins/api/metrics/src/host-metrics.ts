@@ -1,6 +1,6 @@
-import type { CallStats, Host, HookStats, CallContext } from '@svc/core'
+import type { CallContext, CallStats, HookStats, Host } from '@svc/core'
 import type { MetricFamily } from '@svc/core/contracts'
-import { counter } from './families.ts'
+import { counter } from './model-counts.ts'
 
 /** What the host counts itself: what each plugin does on hooks and in slots. */
 export async function hostMetrics(host: Host, ctx: CallContext): Promise<MetricFamily[]> {
@@ -27,4 +27,28 @@ export async function hostMetrics(host: Host, ctx: CallContext): Promise<MetricF
     calls('svc_plugin_errors_total', 'Calls of what a plugin adds that failed.', one => one.errors),
     calls('svc_plugin_seconds_total', 'Seconds that calls of what a plugin adds took; streams count none.', one => one.ms / 1000),
   ]
+}
+
+// Node's figures are those of the process, however many hosts it has; what collects them cannot be taken down again.
+let collecting: Promise<() => Promise<MetricFamily[]>> | undefined
+
+/** Begins to collect Node's own figures (memory, event loop, garbage collection), once a process. Loads prom-client. */
+export function collectNodeMetrics(): Promise<() => Promise<MetricFamily[]>> {
+  collecting ??= collect()
+  return collecting
+}
+
+async function collect() {
+  const { collectDefaultMetrics, Registry } = await import('prom-client')
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  return async () => ((await registry.getMetricsAsJSON()) as unknown as MetricFamily[]).map(joinable)
+}
+
+const JOINED = ['sum', 'first', 'max']
+
+/** prom-client leaves some figures out when it joins workers, or takes their mean: of these the worst one counts. */
+function joinable(family: MetricFamily): MetricFamily {
+  const aggregator = JOINED.includes(family.aggregator) ? family.aggregator : 'max'
+  return { name: family.name, help: family.help, type: family.type, values: family.values, aggregator }
 }

@@ -1,11 +1,9 @@
 import { definePlugin, Host, schema } from '@svc/core'
 import { Chat, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
-import { createExposition } from './exposition.ts'
-import { hostMetrics } from './host-metrics.ts'
+import { createExposition, createMetricsCollector } from './metrics-collector.ts'
+import { collectNodeMetrics, hostMetrics } from './host-metrics.ts'
 import { createModelCounts } from './model-counts.ts'
-import { collectNodeMetrics } from './node-metrics.ts'
 import { createRequestCounts } from './request-counts.ts'
-import { createMetricsCollector } from './metrics-collector.ts'
 
 export interface MetricsConfig {
   node: boolean
@@ -31,9 +29,9 @@ export default definePlugin({
     const metrics = createMetricsCollector(sources, peers, scope.log)
     scope.tap(Peers.hooks.metrics, metrics.own)
     scope.tap(Peers.hooks.inherit, metrics.inherit)
-    scope.tap(Peers.hooks.message, metrics.told)
+    scope.tap(Peers.hooks.message, metrics.onPeerMessage)
     scope.add(Routes, 'metrics', createExposition(metrics, http))
-    // from the first scrape on: prom-client takes 60 ms and 8 MiB that a server nobody scrapes does without
+    // from the first scrape on: prom-client takes 60 ms and 8 MiB, which a server without scrapes saves
     const node = async () => (metrics.wasRead() ? (await collectNodeMetrics())() : [])
     if (scope.config.node) scope.add(MetricSources, 'node', { read: node })
   },

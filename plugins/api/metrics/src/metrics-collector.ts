@@ -1,5 +1,6 @@
-import { type Log, messageOf, type SlotView, type CallContext } from '@svc/core'
-import type { WorkerMetrics, MetricFamily, MetricSource, PeerMessage, Peers, Sample } from '@svc/core/contracts'
+import { type CallContext, type Log, messageOf, type SlotView } from '@svc/core'
+import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
+import { gauge, withPointedBounds } from './model-counts.ts'
 import { familiesIn } from './form.ts'
 
 /** The figures of all workers: what this one adds to them, and all of them together. */
@@ -9,24 +10,24 @@ export interface MetricsCollector {
   /** For taps of `Peers.hooks`. */
   readonly own: (metrics: WorkerMetrics, ctx: CallContext) => Promise<WorkerMetrics>
   readonly inherit: (metrics: WorkerMetrics) => void
-  readonly told: (news: PeerMessage) => void
+  readonly onPeerMessage: (news: PeerMessage) => void
   /** Whether somebody has asked for the figures of this server: what is costly to count is counted from then on. */
   readonly wasRead: () => boolean
 }
 
-interface Told {
+interface WorkerFamilies {
   readonly families: readonly MetricFamily[]
   readonly wasRead: boolean
 }
 
 const NAME = 'metrics'
 
-// what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as Told
+// `own` of this process, or of another worker, has written the value under this name
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as WorkerFamilies
 
 /** Reads all sources. One that fails is left out, and the log says so. */
 export function createMetricsCollector(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): MetricsCollector {
-  const heritage = createHeritage()
+  const retained = createEndedWorkerTotals()
   let wasRead = false
   const readOne = async ([name, source]: [string, MetricSource], ctx: CallContext) => {
     try {
@@ -53,11 +54,11 @@ export function createMetricsCollector(sources: SlotView<MetricSource>, peers: P
       return (await readAll(peers, ctx)).map(familiesOf)
     },
     async own(metrics, ctx) {
-      const families = [...(await readOwn(ctx)).map(summable), ...heritage.read()]
+      const families = [...(await readOwn(ctx)).map(summable), ...retained.read()]
       return { ...metrics, [NAME]: { families, wasRead } as unknown as WorkerMetrics[string] }
     },
-    inherit: metrics => heritage.take(partOf(metrics).families),
-    told({ topic }) {
+    inherit: metrics => retained.take(partOf(metrics).families),
+    onPeerMessage({ topic }) {
       if (topic === NAME) wasRead = true
     },
     wasRead: () => wasRead,
@@ -70,7 +71,7 @@ function familiesOf(metrics: WorkerMetrics): readonly MetricFamily[] {
 }
 
 /** Counts of workers that have ended: they are this worker's now, so that no total falls. */
-interface Heritage {
+interface EndedWorkerTotals {
   /** Takes what can only grow; what was current is gone with its worker. */
   take(families: readonly MetricFamily[]): void
   read(): MetricFamily[]
@@ -79,13 +80,13 @@ interface Heritage {
 /** So many series of a family are kept apart: names that callers invent must not pile up over reloads. */
 const SERIES = 2_000
 
-interface Kept extends Omit<MetricFamily, 'values'> {
+interface RetainedFamily extends Omit<MetricFamily, 'values'> {
   readonly series: Map<string, Sample>
 }
 
-function createHeritage(): Heritage {
-  const kept = new Map<string, Kept>()
-  const familyOf = ({ values: _values, ...family }: MetricFamily): Kept => {
+function createEndedWorkerTotals(): EndedWorkerTotals {
+  const kept = new Map<string, RetainedFamily>()
+  const familyOf = ({ values: _values, ...family }: MetricFamily): RetainedFamily => {
     const one = kept.get(family.name) ?? { ...family, series: new Map<string, Sample>() }
     kept.set(family.name, one)
     return one
@@ -125,4 +126,30 @@ function otherOf(sample: Sample): [string, Sample] {
   const labels = Object.fromEntries(Object.entries(sample.labels).map(([name, value]) => [name, name === 'le' ? value : 'other']))
   const other = { ...sample, labels }
   return [keyOf(other), other]
+}
+
+/** All workers' figures as one text. */
+export function createExposition(metrics: MetricsCollector, http: Http): Route {
+  return {
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Figures for Prometheus',
+    scope: 'read',
+    uncounted: true,
+    responses: {
+      '200': { description: 'Text in the Prometheus exposition format.', schema: { type: 'string' }, contentType: 'text/plain' },
+    },
+    async handle(_request, ctx) {
+      const workers = await metrics.read(ctx)
+      const { requestsActive } = await http.metrics(ctx)
+      const active = gauge('svc_requests_active', 'Requests under way.', requestsActive)
+      return exposed([[active], ...workers.map(families => families.map(withPointedBounds))])
+    },
+  }
+}
+
+async function exposed(workers: readonly (readonly MetricFamily[])[]) {
+  const { AggregatorRegistry } = await import('prom-client')
+  const registry = AggregatorRegistry.aggregate(workers as unknown as object[])
+  return { text: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
 }

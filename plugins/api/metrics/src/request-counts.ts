@@ -1,5 +1,5 @@
 import type { MetricFamily, RequestDone } from '@svc/core/contracts'
-import { bucketOf, counter, histogram } from './families.ts'
+import { bucketOf, counter, histogram } from './model-counts.ts'
 
 /** Seconds. */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]

@@ -25,7 +25,7 @@ export const rateLimitConfig = schema<RateLimitConfig>({
     by: {
       enum: ['address', 'principal'],
       default: 'address',
-      description: 'Who is counted: an address, or whoever has logged in.',
+      description: 'Count requests by address, or by authenticated principal.',
     },
   },
 })

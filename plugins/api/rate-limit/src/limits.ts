@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { Principal, CallContext } from '@svc/core'
+import { type CallContext, type Principal, svcError } from '@svc/core'
 import type { Allowance, CountState, CountWindow, Limits, Store } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import type { RateLimitConfig } from './config.ts'
-import { cannotCount } from './errors.ts'
 
 export interface LimitsOptions {
   readonly config: Readonly<RateLimitConfig>
@@ -76,7 +75,7 @@ export function clientKey({ id, address }: Principal, by: 'address' | 'principal
     : `rate_limit/address/${networkOf(address)}`
 }
 
-/** The id of whoever has not logged in. */
+/** The id of callers without a credential. */
 const ANONYMOUS = 'anonymous'
 const LONGEST = 512
 
@@ -128,3 +127,10 @@ function refusalOf(windows: readonly CountWindow[], states: readonly CountState[
     .filter(({ window, count }) => count >= window.limit)
     .reduce<Refusal | undefined>((last, one) => (last && last.endsAt >= one.endsAt ? last : one), undefined)
 }
+
+/** A limit that cannot be counted is not waived: the request is refused until it can be. */
+const cannotCount = (cause: unknown) =>
+  svcError('UNAVAILABLE', 'requests cannot be counted just now', {
+    cause,
+    hint: 'see /health for the state of the store; without limits (server.rate_limit.enabled: false) nothing is counted',
+  })

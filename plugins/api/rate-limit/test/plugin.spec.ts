@@ -4,20 +4,20 @@ import { service, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const house = (rateLimit: object = {}) =>
+const startHost = (rateLimit: object = {}) =>
   testHost(['store-memory', 'rate-limit'].map(pluginFolder), { config: { server: { rate_limit: { ...rateLimit } } } })
 const from = (address: string): CallContext => testContext({ principal: { id: 'anonymous', scopes: ['*'], address } })
 
 describe('the plugin rate-limit', () => {
   it('limits nothing until it is switched on', async () => {
-    await using off = await house()
-    await using on = await house({ enabled: true })
+    await using off = await startHost()
+    await using on = await startHost({ enabled: true })
     expect(await off.service(Limits).isActive(testContext())).to.equal(false)
     expect(await on.service(Limits).isActive(testContext())).to.equal(true)
   })
 
   it('allows 60 requests a minute where nothing else is said', async () => {
-    await using host = await house({ enabled: true })
+    await using host = await startHost({ enabled: true })
     const limits = host.service(Limits)
     const answers = await Promise.all(Array.from({ length: 70 }, () => limits.take(from('192.0.2.1'))))
     expect(answers.filter(one => one.allowed)).to.have.length(60)
@@ -26,7 +26,7 @@ describe('the plugin rate-limit', () => {
   })
 
   it('allows 1,000 requests a day where nothing else is said', async () => {
-    await using host = await house({ enabled: true, requests_per_minute: 5000 })
+    await using host = await startHost({ enabled: true, requests_per_minute: 5000 })
     const limits = host.service(Limits)
     const answers = await Promise.all(Array.from({ length: 1010 }, () => limits.take(from('192.0.2.1'))))
     expect(answers.filter(one => one.allowed)).to.have.length(1000)
@@ -49,7 +49,7 @@ describe('the plugin rate-limit', () => {
 
   it('refuses a configuration that makes no sense, with its place', async () => {
     for (const wrong of [{ requests_per_minute: 0 }, { requests_per_day: 1.5 }, { by: 'mood' }, { enable: true }]) {
-      const failure: unknown = await house(wrong).catch((error: unknown) => error)
+      const failure: unknown = await startHost(wrong).catch((error: unknown) => error)
       expect(failure, JSON.stringify(wrong)).to.include({ code: 'START_FAILED' })
       expect(String(failure)).to.contain(`server.rate_limit.${Object.keys(wrong)[0]}`)
     }

@@ -1,7 +1,7 @@
-import { codeOf, type CallContext } from '@svc/core'
-import { type Chat, type PublicError, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
-import { eventFrame } from '@svc/provider-http/sse'
-import { type ChatEvent, endEvent, errorEvent, eventOf, toPublicError } from '@svc/api-types'
+import { type ChatEvent, endEvent, errorEvent, eventOf, eventRecord, toPublicError } from '@svc/api-types'
+import { type CallContext, codeOf } from '@svc/core'
+import type { Chat, Http, PublicError, RunEvent, TurnEvent, TurnRequest, Workflows } from '@svc/core/contracts'
+import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
 
 type Start = Extract<TurnEvent, { type: 'start' }>
 
@@ -58,3 +58,36 @@ const failedEnd = ({ requestId, provider, model }: Start, durationMs: number) =>
     status: 'failed',
     usage: { input: 0, output: 0, total: 0 },
   })
+
+/** Events of runs as frames of event streams. */
+export interface RunStreams {
+  /** What has happened in a run after this event, and what happens, up to its end. */
+  of(id: string, after: number, ctx: CallContext): AsyncGenerator<string, void>
+  /** Ends those that are open, and tells their readers when to come back: to another worker. */
+  leave(): void
+}
+
+export function createRunStreams(workflows: Workflows): RunStreams {
+  const leaving = new AbortController()
+  return {
+    leave: () => leaving.abort(),
+    async *of(id, after, ctx) {
+      await workflows.get(id, ctx)
+      // a run can be quiet for days: a client that reconnects must see that the stream is open
+      yield HEARTBEAT
+      const signal = AbortSignal.any([ctx.signal, leaving.signal])
+      try {
+        for await (const event of workflows.events(id, after, { ...ctx, signal })) yield frameOf(id, event)
+      } catch (error) {
+        if (!leaving.signal.aborted) throw error
+      }
+      if (leaving.signal.aborted) yield `${retryField()}\n`
+    },
+  }
+}
+
+/** What is in no log has no id: a reader that comes back names the last event that is. */
+function frameOf(id: string, event: RunEvent): string {
+  const data = JSON.stringify(eventRecord(id, event))
+  return event.id === undefined ? plainFrame(event.type, data) : eventFrame(event.id, event.type, data)
+}

@@ -3,7 +3,7 @@ import { checkInvalid } from './errors.ts'
 import type { Check, CheckReport, HealthFact, HealthWord, Json } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
-/** The checks that the health record always names; one that nobody does is of something that is not there to fail. */
+/** The checks that the health record always names; a name without a check is reported as healthy. */
 const NAMED = ['database', 'providers', 'cache']
 
 type Ask = (check: Check, ctx: CallContext) => Promise<CheckReport>
@@ -40,7 +40,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
       failure = error
       report = { status: 'unhealthy', reason: codeOf(error) ?? 'failed' }
     }
-    // what failed because nobody waits for it any more says nothing of the part
+    // after an abort, the failure says nothing about the part
     if (!ctx.signal.aborted) note(name, report, failure)
     return report
   }

@@ -10,7 +10,7 @@ import { createRecommendRoutes } from './routes/recommend.ts'
 import { createRunRoutes } from './routes/runs.ts'
 import { createStatusRoutes } from './routes/status.ts'
 import { createWorkflowRoutes } from './routes/workflows.ts'
-import { createRunStreams } from './run-frames.ts'
+import { createRunStreams } from './frames.ts'
 import { OBJECT, ok } from './schemas.ts'
 
 /** What the routes stand on. Without workflows or recommendations there are no routes for them. */

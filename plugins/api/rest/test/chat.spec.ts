@@ -4,7 +4,7 @@ import { schema, svcError } from '@svc/core'
 import type { Chat, TurnEvent, TurnRequest } from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
 import { CHAT_EVENT } from '../src/routes/chat.ts'
-import { end, reply, serveRest } from './support/house.ts'
+import { end, reply, serveRest } from './support/rest-server.ts'
 
 const start = {
   type: 'start',

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { svcError } from '@svc/core'
-import { effective, serveRest } from './support/house.ts'
+import { effective, serveRest } from './support/rest-server.ts'
 
 const mode = (description: string) => ({ description, effects: ['read'], prompt: '', toolBudget: 1 }) as const
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { svcError } from '@svc/core'
 import type { Conversation, ConversationSummary } from '@svc/core/contracts'
-import { serveRest } from './support/house.ts'
+import { serveRest } from './support/rest-server.ts'
 
 const summary: ConversationSummary = {
   id: 'c1',

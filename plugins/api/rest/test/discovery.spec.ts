@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { JsonSchema } from '@svc/core'
 import type { Provider, Tool } from '@svc/core/contracts'
-import { serveRest } from './support/house.ts'
+import { serveRest } from './support/rest-server.ts'
 
 const features = { tool_calling: true, streaming: true, vision: false }
 const provider = (models: Provider['models']): Provider => ({

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
 import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes } from '@svc/core/contracts'
 import { item } from '@svc/testing'
-import { serveRest, ctx } from './support/house.ts'
+import { serveRest, ctx } from './support/rest-server.ts'
 
 const check = (report: CheckReport): Check => ({ probe: async () => report })
 

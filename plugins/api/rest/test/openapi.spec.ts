@@ -3,7 +3,7 @@ import { definePlugin, type JsonSchema } from '@svc/core'
 import { type AuthScheme, AuthSchemes, Routes } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { item } from '@svc/testing'
-import { serveRest } from './support/house.ts'
+import { serveRest } from './support/rest-server.ts'
 
 interface Operation {
   operationId: string

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { svcError } from '@svc/core'
 import { Recommend, type RecommendRequest } from '@svc/core/contracts'
 import { service } from '@svc/testing'
-import { serveRest } from './support/house.ts'
+import { serveRest } from './support/rest-server.ts'
 
 const PATH = '/api/v1/capabilities/recommend'
 const giving = (recommend: Recommend['recommend']) => ({

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { serveRest } from './support/house.ts'
+import { serveRest } from './support/rest-server.ts'
 import { PATH, serveRuns, until } from './support/runs.ts'
 
 describe('workflows', () => {

@@ -1,8 +1,8 @@
 import type { CallContext } from '@svc/core'
-import type { WorkerMetrics, MetricFamily, Peers } from '@svc/core/contracts'
+import type { Check, MetricFamily, Peers, WorkerMetrics } from '@svc/core/contracts'
 
 /** What a worker tells of its cache. */
-interface Told {
+interface CacheStats {
   readonly hits: number
   readonly misses: number
   /** Answers that it keeps now. */
@@ -14,7 +14,7 @@ export interface CacheCounts {
   /** A call came by; the answer was there or not. */
   asked(isHit: boolean): void
   /** The figures of all workers. */
-  read(ctx: CallContext): Promise<Told>
+  read(ctx: CallContext): Promise<CacheStats>
   /** This worker's, as metrics. */
   families(): MetricFamily[]
   /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
@@ -24,16 +24,16 @@ export interface CacheCounts {
 }
 
 const NAME = 'chat-cache'
-const NOTHING: Told = { hits: 0, misses: 0, size: 0 }
+const NOTHING: CacheStats = { hits: 0, misses: 0, size: 0 }
 
-// what is told under this name is what `own` has put there, in this process or in one of its like
-const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NOTHING) as unknown as Told
+// `own` of this process, or of another worker, has written the value under this name
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NOTHING) as unknown as CacheStats
 
 export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metrics'> | undefined): CacheCounts {
   const mine = { hits: 0, misses: 0 }
-  // metrics has a heritage of its own: there only what this worker itself has counted is told
+  // the metrics plugin inherits counters itself, so report only the counts of this worker
   const inherited = { hits: 0, misses: 0 }
-  const total = (): Told => ({ hits: mine.hits + inherited.hits, misses: mine.misses + inherited.misses, size: size() })
+  const total = (): CacheStats => ({ hits: mine.hits + inherited.hits, misses: mine.misses + inherited.misses, size: size() })
   return {
     asked: isHit => void mine[isHit ? 'hits' : 'misses']++,
     async read(ctx) {
@@ -51,9 +51,13 @@ export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metric
 }
 
 /** What a worker keeps dies with it. */
-const current = (metrics: WorkerMetrics): Told => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
+const current = (metrics: WorkerMetrics): CacheStats => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
 
-const sum = (a: Told, b: Told): Told => ({ hits: a.hits + b.hits, misses: a.misses + b.misses, size: a.size + b.size })
+const sum = (a: CacheStats, b: CacheStats): CacheStats => ({
+  hits: a.hits + b.hits,
+  misses: a.misses + b.misses,
+  size: a.size + b.size,
+})
 
 const single = (name: string, help: string, type: 'counter' | 'gauge', value: number): MetricFamily => ({
   name,
@@ -63,8 +67,20 @@ const single = (name: string, help: string, type: 'counter' | 'gauge', value: nu
   values: [{ labels: {}, value }],
 })
 
-const familiesOf = ({ hits, misses, size }: Told): MetricFamily[] => [
+const familiesOf = ({ hits, misses, size }: CacheStats): MetricFamily[] => [
   single('svc_cache_hits_total', 'Calls of models that the cache has answered.', 'counter', hits),
   single('svc_cache_misses_total', 'Calls of models that the cache could not answer.', 'counter', misses),
   single('svc_cache_entries', 'Answers in the cache.', 'gauge', size),
 ]
+
+/** The check `cache`: it lies in memory, so it is well; its figures are all there is to tell. */
+export function createCacheCheck(enabled: boolean, counts: Pick<CacheCounts, 'read'>): Check {
+  return {
+    probe: async () => ({ status: 'healthy' }),
+    async status(ctx) {
+      const { hits, misses, size } = await counts.read(ctx)
+      const asked = hits + misses
+      return { status: 'healthy', detail: { enabled, size, hit_rate: asked === 0 ? 0 : hits / asked } }
+    },
+  }
+}

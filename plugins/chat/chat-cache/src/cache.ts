@@ -21,7 +21,7 @@ export interface Cache {
 
 interface Keyed {
   readonly provider: string
-  /** Absent for what cannot be told from others. */
+  /** Absent if the request cannot be serialized. */
   readonly key: string | undefined
 }
 
@@ -88,7 +88,7 @@ interface Question {
 }
 
 /**
- * One text for one question: two that differ in anything that could change the answer differ in it. That nobody reads along (`gathered`) changes how the
+ * One text for one question: two that differ in anything that could change the answer differ in it. Whether the reply is gathered (`gathered`) changes how the
  * answer comes, not what it is. A question that is nested too deep to be written has none.
  */
 export function keyOf({ provider, request: { gathered: _gathered, ...request }, principal }: Question): string | undefined {

@@ -1,12 +1,41 @@
-import { definePlugin } from '@svc/core'
+import { definePlugin, schema } from '@svc/core'
 import { Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
+import { createCacheCheck, createCacheCounts } from './cache-counts.ts'
 import { createCache } from './cache.ts'
-import { createCacheCheck } from './cache-check.ts'
-import { createCacheCounts } from './cache-counts.ts'
-import { CACHE_CONFIG } from './settings.ts'
 import { createLruCache } from './lru-cache.ts'
 
-/** Before the taps that decide who may be asked: what is known needs nobody. */
+/** The section `chat.cache`. */
+interface CacheConfig {
+  enabled: boolean
+  ttl_s: number
+  max_entries: number
+  max_bytes: number
+  shared: boolean
+}
+
+const count = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
+
+const CACHE_CONFIG = schema<CacheConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    enabled: {
+      type: 'boolean',
+      default: false,
+      description: 'Cache replies of models for identical requests',
+    },
+    ttl_s: { ...count(300, 'Seconds for which an answer counts'), maximum: 2_592_000 },
+    max_entries: count(1_000, 'Answers that each worker keeps at most'),
+    max_bytes: count(67_108_864, 'Bytes of answers that each worker keeps at most'),
+    shared: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether what one principal was answered is answered to others too',
+    },
+  },
+})
+
+/** Before the taps that choose a model: a cached reply needs none. */
 const FIRST = -10
 
 export default definePlugin({

@@ -14,7 +14,7 @@ export interface LruCache {
   put(key: string, text: string): void
 }
 
-interface Kept {
+interface CacheEntry {
   readonly text: string
   readonly bytes: number
   /** On the clock of the shelf. */
@@ -24,14 +24,14 @@ interface Kept {
 /** What an entry takes besides its text, about. */
 const ENTRY_BYTES = 200
 
-/** `now` in milliseconds, of a clock that nobody sets. */
+/** `now` returns milliseconds of a monotonic clock. */
 export function createLruCache(
   { ttlMs, entries, bytes: most }: LruLimits,
   now: () => number = () => performance.now()
 ): LruCache {
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, CacheEntry>()
   let bytes = 0
-  const drop = (key: string, one: Kept) => {
+  const drop = (key: string, one: CacheEntry) => {
     kept.delete(key)
     bytes -= one.bytes
   }
@@ -40,7 +40,7 @@ export function createLruCache(
     if (one) drop(key, one)
     return one
   }
-  const add = (key: string, one: Kept) => {
+  const add = (key: string, one: CacheEntry) => {
     kept.set(key, one)
     bytes += one.bytes
   }

@@ -2,11 +2,11 @@ import type { CallContext } from '@svc/core'
 import { Checks, type FinishReason, MetricSources, type ModelEvent } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { cacheHouse, type House } from './support/house.ts'
+import { startCacheHost, type CacheHost } from './support/cache-host.ts'
 
 const ON = { enabled: true }
 
-const statusOf = async ({ host }: House, ctx: CallContext = testContext()) => host.slot(Checks).get('cache')?.status?.(ctx)
+const statusOf = async ({ host }: CacheHost, ctx: CallContext = testContext()) => host.slot(Checks).get('cache')?.status?.(ctx)
 
 const answering = (...events: ModelEvent[]) =>
   async function* () {
@@ -15,60 +15,63 @@ const answering = (...events: ModelEvent[]) =>
 
 describe('the cache', () => {
   it('is off unless it is switched on, and says so', async () => {
-    await using house = await cacheHouse({})
-    expect([await house.reply({}), await house.reply({})]).to.deep.equal(['call 1', 'call 2'])
-    expect(await statusOf(house)).to.deep.equal({ status: 'healthy', detail: { enabled: false, size: 0, hit_rate: 0 } })
+    await using cacheHost = await startCacheHost({})
+    expect([await cacheHost.reply({}), await cacheHost.reply({})]).to.deep.equal(['call 1', 'call 2'])
+    expect(await statusOf(cacheHost)).to.deep.equal({ status: 'healthy', detail: { enabled: false, size: 0, hit_rate: 0 } })
   })
 
   it('answers the same question without the model, gathered or as a stream', async () => {
-    await using house = await cacheHouse(ON)
-    expect([await house.reply({}), await house.reply({})]).to.deep.equal(['call 1', 'call 1'])
-    const events = await house.stream({})
+    await using cacheHost = await startCacheHost(ON)
+    expect([await cacheHost.reply({}), await cacheHost.reply({})]).to.deep.equal(['call 1', 'call 1'])
+    const events = await cacheHost.stream({})
     expect(events.map(event => (event.type === 'token' ? event.content : event.type))).to.deep.equal(['start', 'call 1', 'end'])
     expect(events.at(-1)).to.deep.include({ provider: 'p', model: 'm', usage: { input: 3, output: 2, total: 5 } })
-    expect(house.asked()).to.equal(1)
+    expect(cacheHost.asked()).to.equal(1)
   })
 
   it('asks the model where anything differs that matters', async () => {
-    await using house = await cacheHouse(ON)
-    await house.reply({})
+    await using cacheHost = await startCacheHost(ON)
+    await cacheHost.reply({})
     for (const turn of [{ message: 'Hi' }, { temperature: 0.5 }, { maxTokens: 9 }, { model: 'other' }, { tools: [] }]) {
-      const before = house.asked()
-      await house.reply(turn)
-      expect(house.asked(), JSON.stringify(turn)).to.equal(before + 1)
+      const before = cacheHost.asked()
+      await cacheHost.reply(turn)
+      expect(cacheHost.asked(), JSON.stringify(turn)).to.equal(before + 1)
     }
   })
 
   it('asks the model where the conversation before was another', async () => {
-    await using house = await cacheHouse(ON)
-    const [start] = await house.stream({ message: 'first' })
+    await using cacheHost = await startCacheHost(ON)
+    const [start] = await cacheHost.stream({ message: 'first' })
     const conversationId = start?.type === 'start' ? start.conversationId : ''
-    await house.reply({})
-    expect(await house.reply({ conversationId })).to.equal('call 3')
+    await cacheHost.reply({})
+    expect(await cacheHost.reply({ conversationId })).to.equal('call 3')
   })
 
   it('keeps a temperature above 0 as well: who switches it on wants that', async () => {
-    await using house = await cacheHouse(ON)
-    expect([await house.reply({ temperature: 1 }), await house.reply({ temperature: 1 })]).to.deep.equal(['call 1', 'call 1'])
+    await using cacheHost = await startCacheHost(ON)
+    expect([await cacheHost.reply({ temperature: 1 }), await cacheHost.reply({ temperature: 1 })]).to.deep.equal([
+      'call 1',
+      'call 1',
+    ])
   })
 
   it("does not answer one principal with another's answer, unless it is told that it may", async () => {
     const [anna, ben] = ['anna', 'ben'].map(id => ({ id, scopes: ['*'] }))
-    await using house = await cacheHouse(ON)
-    expect([await house.reply({}, anna), await house.reply({}, ben)]).to.deep.equal(['call 1', 'call 2'])
-    await using shared = await cacheHouse({ ...ON, shared: true })
+    await using cacheHost = await startCacheHost(ON)
+    expect([await cacheHost.reply({}, anna), await cacheHost.reply({}, ben)]).to.deep.equal(['call 1', 'call 2'])
+    await using shared = await startCacheHost({ ...ON, shared: true })
     expect([await shared.reply({}, anna), await shared.reply({}, ben)]).to.deep.equal(['call 1', 'call 1'])
   })
 
   it('keeps no answer that was cut, refused or broken off', async () => {
     const reasons: FinishReason[] = ['length', 'content_filter']
     for (const reason of reasons) {
-      await using house = await cacheHouse(ON, answering({ type: 'text', text: 'x' }, { type: 'finish', reason }))
-      await house.reply({})
-      await house.reply({})
-      expect(house.asked(), reason).to.equal(2)
+      await using cacheHost = await startCacheHost(ON, answering({ type: 'text', text: 'x' }, { type: 'finish', reason }))
+      await cacheHost.reply({})
+      await cacheHost.reply({})
+      expect(cacheHost.asked(), reason).to.equal(2)
     }
-    await using broken = await cacheHouse(ON, answering({ type: 'text', text: 'x' }))
+    await using broken = await startCacheHost(ON, answering({ type: 'text', text: 'x' }))
     for (const _ of [1, 2]) expect((await broken.stream({})).at(-1)).to.include({ status: 'failed' })
     expect(broken.asked()).to.equal(2)
   })
@@ -80,18 +83,18 @@ describe('the cache', () => {
       else yield { type: 'text', text: 'done' }
       yield { type: 'finish', reason: call === 1 ? 'tool_calls' : 'stop' }
     }
-    await using house = await cacheHouse(ON, rounds)
-    const types = async () => (await house.stream({})).map(event => event.type)
+    await using cacheHost = await startCacheHost(ON, rounds)
+    const types = async () => (await cacheHost.stream({})).map(event => event.type)
     expect(await types()).to.include('tool_result')
     expect(await types()).to.include('tool_result')
-    expect(house.asked()).to.equal(2)
+    expect(cacheHost.asked()).to.equal(2)
   })
 
   it('tells its figures to the status and to the metrics', async () => {
-    await using house = await cacheHouse(ON)
-    for (const message of ['a', 'a', 'a', 'b']) await house.reply({ message })
-    expect(await statusOf(house)).to.deep.equal({ status: 'healthy', detail: { enabled: true, size: 2, hit_rate: 0.5 } })
-    const families = (await house.host.slot(MetricSources).get('chat-cache')?.read(testContext())) ?? []
+    await using cacheHost = await startCacheHost(ON)
+    for (const message of ['a', 'a', 'a', 'b']) await cacheHost.reply({ message })
+    expect(await statusOf(cacheHost)).to.deep.equal({ status: 'healthy', detail: { enabled: true, size: 2, hit_rate: 0.5 } })
+    const families = (await cacheHost.host.slot(MetricSources).get('chat-cache')?.read(testContext())) ?? []
     const told = families.map(({ name, values }) => [name, values[0]?.value])
     expect(told).to.deep.equal([
       ['svc_cache_hits_total', 2],
@@ -101,8 +104,8 @@ describe('the cache', () => {
   })
 
   it('is told its limits in words when they make no sense', async () => {
-    const failed = await cacheHouse({ ...ON, ttl_s: 0 }).then(
-      house => house[Symbol.asyncDispose](),
+    const failed = await startCacheHost({ ...ON, ttl_s: 0 }).then(
+      cacheHost => cacheHost[Symbol.asyncDispose](),
       (error: Error) => error.message
     )
     expect(failed).to.match(/chat\.cache\.ttl_s must be >= 1/)

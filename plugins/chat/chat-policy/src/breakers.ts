@@ -1,5 +1,4 @@
 import type { ModelRef } from '@svc/core/contracts'
-import { type Breaker, type BreakerOptions, type BreakerState, createBreaker } from './breaker.ts'
 import { keyOf } from './chain.ts'
 
 /** The breakers of the models that have failed; one that never has needs none. */
@@ -56,4 +55,89 @@ export function createBreakers(options: BreakerOptions): Breakers {
 function leastOf(watched: ReadonlyMap<string, Watched>): string {
   for (const [key, { breaker }] of watched) if (breaker.state === 'closed') return key
   return watched.keys().next().value ?? ''
+}
+
+export type BreakerState = 'closed' | 'half_open' | 'open'
+
+interface BreakerOptions {
+  /** So many failures in a row open it. */
+  readonly failures: number
+  readonly openMs: number
+  /** Milliseconds, of a clock that does not jump. */
+  readonly now: () => number
+}
+
+/** A model that has failed lately: whether it may be asked. `call` names a call, so that only the one that probes decides. */
+interface Breaker {
+  readonly state: BreakerState
+  /** Milliseconds for which it is to be left alone; 0: it may be asked. */
+  waitMs(): number
+  /** Milliseconds until it may be tried, or since when it might have been (below 0), while it is not closed. */
+  dueMs(): number
+  /** Whether this call may go on; the first after the wait is the probe, others are refused until it has ended. */
+  ask(call: string): boolean
+  failed(call: string): void
+  succeeded(call: string): void
+  /** The call has ended without an answer or a failure: its caller left. */
+  abandoned(call: string): void
+}
+
+/** Milliseconds after which one that is refused while another probes may look again. */
+const PROBE_MS = 1_000
+
+interface Probe {
+  readonly call: string
+  readonly since: number
+}
+
+/**
+ * A circuit breaker of consecutive failures. Closed: failures in a row are counted, `failures` of them open it. Open: no call for `openMs`. Then half open: one call
+ * is the probe. Its answer closes the breaker, its failure opens it again, and where its caller left, the next call may probe at once.
+ */
+function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
+  let failed = 0
+  let isOpen = false
+  let until = 0
+  let probe: Probe | undefined
+
+  const open = (forMs: number) => {
+    isOpen = true
+    until = now() + forMs
+    probe = undefined
+  }
+  const close = () => {
+    failed = 0
+    isOpen = false
+    probe = undefined
+  }
+  /** While it is not closed only the probe decides: other calls began before it opened. */
+  const decides = (call: string) => !isOpen || probe?.call === call
+  const waitMs = () => {
+    if (!isOpen) return 0
+    if (probe) return now() - probe.since >= openMs ? 0 : PROBE_MS
+    return Math.max(0, until - now())
+  }
+  return {
+    get state() {
+      return probe ? 'half_open' : isOpen ? 'open' : 'closed'
+    },
+    waitMs,
+    dueMs: () => until - now(),
+    ask(call) {
+      if (decides(call)) return true
+      if (waitMs() > 0) return false
+      // a probe whose end was never reported gives way to another
+      probe = { call, since: now() }
+      return true
+    },
+    failed(call) {
+      if (decides(call) && (isOpen || ++failed >= failures)) open(openMs)
+    },
+    succeeded(call) {
+      if (decides(call)) close()
+    },
+    abandoned(call) {
+      if (probe?.call === call) open(0)
+    },
+  }
 }

@@ -1,8 +1,7 @@
 import type { SlotView } from '@svc/core'
-import type { ModelCall, ModelRef, Provider, Selected } from '@svc/core/contracts'
+import type { ModelCall, ModelRef, Provider, Selected, TurnDone } from '@svc/core/contracts'
 import type { Breakers } from './breakers.ts'
 import { chainOf, has, isSame, plainRef } from './chain.ts'
-import type { Turns } from './turns.ts'
 
 export interface CandidatesParts {
   readonly breakers: Breakers
@@ -45,7 +44,7 @@ interface Share {
   readonly weight: number
 }
 
-/** Whether the model of this turn is to be drawn: before anything is asked, where nobody has asked for one, and the profile has weights. */
+/** Whether the model of this turn is to be drawn: only for the first call, if the request names no model and the profile has weights. */
 function isToDraw({ selected: { source, fallback }, round, attempt, tried }: ModelCall): boolean {
   const isFree = source.model === 'profile' || source.model === 'default'
   return isFree && round === 1 && attempt === 1 && tried.length === 0 && fallback.some(isWeighted)
@@ -64,3 +63,27 @@ function draw(selected: Selected, mayAsk: (ref: ModelRef) => boolean, random: nu
 
 type Entry = Selected['fallback'][number]
 const isWeighted = (entry: Entry): entry is Entry & { readonly weight: number } => entry.weight !== undefined
+
+/** The models that turns would have had without the draw; forgotten at their end. */
+interface Turns {
+  own(turn: string): ModelRef | undefined
+  keep(turn: string, own: ModelRef): void
+  /** For a tap of `Chat.hooks.end`. */
+  readonly ended: (done: TurnDone) => void
+}
+
+/** Limits the memory for turns whose end is never reported. */
+const MOST = 10_000
+
+/** Makes an empty one. */
+export function createTurns(): Turns {
+  const turns = new Map<string, ModelRef>()
+  return {
+    own: turn => turns.get(turn),
+    keep(turn, own) {
+      if (turns.size >= MOST) turns.delete(turns.keys().next().value ?? '')
+      turns.set(turn, own)
+    },
+    ended: ({ turn }) => void turns.delete(turn),
+  }
+}

@@ -1,13 +1,11 @@
 import { definePlugin } from '@svc/core'
 import { Chat, Checks, MetricSources, Providers } from '@svc/core/contracts'
 import { createBreakers } from './breakers.ts'
-import { createCandidates } from './candidates.ts'
-import { createCheck } from './check.ts'
+import { createCandidates, createTurns } from './candidates.ts'
+import { createCheck, createPolicyCounts } from './policy-counts.ts'
 import { createOutcomes } from './outcomes.ts'
 import { createPolicy } from './policy.ts'
-import { createPolicyCounts } from './policy-counts.ts'
 import { POLICY_CONFIG } from './settings.ts'
-import { createTurns } from './turns.ts'
 
 /** After the taps that may answer themselves: only what really goes out needs leave. */
 const LAST = 10

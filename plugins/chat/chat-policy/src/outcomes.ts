@@ -1,11 +1,10 @@
-import type { ModelCall, ModelDone, ModelFailed } from '@svc/core/contracts'
+import type { ModelCall, ModelDone, ModelFailed, ModelFailure, ModelFailureKind } from '@svc/core/contracts'
 import type { Breakers } from './breakers.ts'
 import { keyOf, plainRef } from './chain.ts'
-import { isModels, isOfQuestion } from './failures.ts'
 
 /** Tells the breakers what came of the calls, each once. */
 export interface Outcomes {
-  /** A failure before the first event, told before it is decided what follows. */
+  /** Reports a failure before the first event, before the policy decides about a retry. */
   failed(call: ModelFailed): void
   /** For a tap of `Chat.hooks.modelDone`. */
   readonly done: (done: ModelDone) => void
@@ -16,16 +15,16 @@ const MOST = 10_000
 
 /** Listens to the ends of calls for these breakers. */
 export function createOutcomes(breakers: Breakers): Outcomes {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return {
     failed(call) {
       if (!isModels(call.failure)) return
-      if (told.size >= MOST) told.clear()
-      told.add(tryOf(call))
+      if (reported.size >= MOST) reported.clear()
+      reported.add(tryOf(call))
       breakers.failed(plainRef(call.selected), callOf(call))
     },
     done(done) {
-      if ((told.size > 0 && told.delete(tryOf(done))) || done.answered) return
+      if ((reported.size > 0 && reported.delete(tryOf(done))) || done.answered) return
       const [ref, call] = [plainRef(done.selected), callOf(done)]
       if (done.failure && isModels(done.failure)) breakers.failed(ref, call)
       else if (isAnswer(done)) breakers.succeeded(ref, call)
@@ -41,3 +40,27 @@ const isAnswer = ({ failure, events, firstMs }: ModelDone) =>
 /** A round of a turn has one call at a time. */
 export const callOf = ({ turn, round }: ModelCall): string => `${turn} ${round}`
 const tryOf = (call: ModelCall) => `${callOf(call)} ${call.attempt} ${keyOf(call.selected)}`
+
+/** Whose fault a failure is: of the model (its upstream, the way there, our key), or of what it was asked. */
+const FAULT = {
+  rate_limited: 'model',
+  overloaded: 'model',
+  authentication: 'model',
+  network: 'model',
+  timeout: 'model',
+  bad_request: 'caller',
+  context_too_long: 'caller',
+  content_refused: 'caller',
+} as const satisfies Record<ModelFailureKind, 'model' | 'caller'>
+
+const isAtFault = ({ kind }: ModelFailure): boolean => FAULT[kind] === 'model'
+
+/** Whether it says that the model is not well: only these trip its breaker. */
+const isModels = (failure: ModelFailure): boolean => isAtFault(failure) && failure.requestOnly !== true
+
+/** Whether it answers what was asked: that this is wrong. */
+const isOfQuestion = (failure: ModelFailure): boolean => !isAtFault(failure)
+
+const GONE = 404
+/** Whether another model may do better: not where what was asked is wrong, unless all that is wrong is that there is no such model. */
+export const mayDoBetter = (failure: ModelFailure): boolean => isAtFault(failure) || failure.upstreamStatus === GONE

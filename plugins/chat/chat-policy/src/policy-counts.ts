@@ -1,6 +1,6 @@
-import type { MetricFamily, ModelRef, Sample } from '@svc/core/contracts'
-import type { BreakerState } from './breaker.ts'
+import type { Check, MetricFamily, ModelRef, Sample } from '@svc/core/contracts'
 import { createModelNames, type ModelNames } from '@svc/plugin-kit'
+import type { Breakers, BreakerState } from './breakers.ts'
 import { keyOf } from './chain.ts'
 
 /** What was done about failures, by provider and model. */
@@ -15,7 +15,7 @@ export interface PolicyCounts {
 
 export function createPolicyCounts(): PolicyCounts {
   const name = createModelNames()
-  const [retries, fallbacks, refusals] = [createTally(name), createTally(name), createTally(name)]
+  const [retries, fallbacks, refusals] = [createCounter(name), createCounter(name), createCounter(name)]
   return {
     retried: retries.add,
     left: fallbacks.add,
@@ -31,7 +31,7 @@ export function createPolicyCounts(): PolicyCounts {
 
 type Counted = [ref: ModelRef, count: number]
 
-function createTally(name: ModelNames) {
+function createCounter(name: ModelNames) {
   const counts = new Map<string, Counted>()
   return {
     add: (ref: ModelRef) => addTo(counts, name(ref), 1),
@@ -65,3 +65,27 @@ const counter = (name: string, help: string, values: readonly Sample[]): MetricF
   aggregator: 'sum',
   values,
 })
+
+/** Limit of models in the text. */
+const NAMED = 3
+/** A breaker without a call for this time no longer counts. */
+const FORGOTTEN_MS = 600_000
+
+/** The check `models`: whether some are left alone in this worker because they failed, or have not been tried since. */
+export const createCheck = (breakers: Pick<Breakers, 'broken'>): Check => ({
+  async probe() {
+    const alone = breakers.broken().filter(([, dueMs]) => dueMs > -FORGOTTEN_MS)
+    if (alone.length === 0) return { status: 'healthy' }
+    return { status: 'degraded', reason: `left alone because they failed: ${textOf(alone)}` }
+  },
+})
+
+function textOf(alone: readonly (readonly [ModelRef, number])[]): string {
+  const names = alone
+    .slice(0, NAMED)
+    .map(
+      ([{ provider, model }, dueMs]) =>
+        `${provider}/${model} (${dueMs > 0 ? `for ${Math.ceil(dueMs / 1000)} s` : 'the next call tries it'})`
+    )
+  return [...names, ...(alone.length > NAMED ? [`${alone.length - NAMED} more`] : [])].join(', ')
+}

@@ -2,8 +2,7 @@ import type { FailureAnswer, ModelAnswer, ModelCall, ModelFailed } from '@svc/co
 import type { Breakers } from './breakers.ts'
 import type { Candidates } from './candidates.ts'
 import { plainRef, standsIn } from './chain.ts'
-import { mayDoBetter } from './failures.ts'
-import { callOf, type Outcomes } from './outcomes.ts'
+import { callOf, mayDoBetter, type Outcomes } from './outcomes.ts'
 import type { PolicyCounts } from './policy-counts.ts'
 import { refusal } from './refusal.ts'
 import type { PolicyConfig } from './settings.ts'
@@ -18,7 +17,7 @@ export interface PolicyParts {
   readonly random: () => number
 }
 
-/** So long a turn waits for a model that is left alone, and no longer: it is told when to come again. */
+/** A turn waits at most this long for a model with an open breaker; then it fails with `retryAfterMs`. */
 const REST_MS = 1_000
 
 /** Who is asked, and what follows when that fails. */

@@ -9,7 +9,7 @@ import type {
   ToolCallPart,
   Usage,
 } from '@svc/core/contracts'
-import { isWithin, weightOf } from './tool-result.ts'
+import { isWithin, weightOf } from './messages.ts'
 
 /** What a model has said in one round, put together from its events. */
 export class Answer {
@@ -96,7 +96,7 @@ export class Answer {
     this.#calls.push(call)
   }
 
-  /** Arguments that are too long are not kept: the model is told their beginning. */
+  /** Drops arguments that are too long. The model receives their beginning. */
   #bounded(call: ToolCallPart): ToolCallPart {
     const limit = this.#argumentsLimit
     if (call.invalid !== undefined && call.invalid.length > limit)
@@ -105,7 +105,7 @@ export class Answer {
     return { ...call, arguments: {}, invalid: `they have more than ${limit} characters, or are nested too deeply` }
   }
 
-  /** Two calls of one id could not be told apart by their results. */
+  /** Makes the id of a call unique, because results refer to it. */
   #unique(call: ToolCallPart): ToolCallPart {
     if (call.id !== '' && !this.#calls.some(one => one.id === call.id)) return call
     return { ...call, id: `${call.id || 'call'}_${this.#calls.length + 1}` }

@@ -1,16 +1,27 @@
 import { svcError, type CallContext } from '@svc/core'
 import type { Chat, ModelEvent, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
-import { createClock } from './clock.ts'
+import { createClock } from './model-call.ts'
 import { toPublicError } from './errors.ts'
-import type { ChatParts, ChatRoom } from './parts.ts'
+import {
+  beginTurn,
+  type ChatParts,
+  type ChatServices,
+  endEvent,
+  isFit,
+  keepTurn,
+  leaveTurn,
+  spend,
+  startEvent,
+  type Turn,
+  type TurnHow,
+} from './turn.ts'
 import { ModelStep } from './model-step.ts'
 import { createToolLists } from './tool-list.ts'
 import { mayUseTools, runTools } from './tool-round.ts'
-import { beginTurn, endEvent, isFit, keepTurn, leaveTurn, spend, startEvent, type Turn, type TurnHow } from './turn.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
-  const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
+  const room: ChatServices = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
     stream: (request, ctx) => runTurn(room, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
     reply: (request, ctx) => gather(runTurn(room, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
@@ -27,7 +38,7 @@ function withoutKey(ctx: CallContext): CallContext {
 
 /** `isShown`: a reader follows. Tokens go to that reader directly, not through a second generator. */
 async function* runTurn(
-  room: ChatRoom,
+  room: ChatServices,
   request: TurnRequest,
   how: TurnHow,
   ctx: CallContext
@@ -68,7 +79,7 @@ const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
 
 /** How far a turn has come: its start event, its model steps one by one, and its single end. */
 class TurnRun {
-  readonly #room: ChatRoom
+  readonly #room: ChatServices
   readonly #turn: Turn
   readonly #isShown: boolean
   readonly #ctx: CallContext
@@ -79,7 +90,7 @@ class TurnRun {
   #status: TurnStatus = 'cancelled'
   #end: TurnEnd | undefined
 
-  constructor(room: ChatRoom, turn: Turn, isShown: boolean, ctx: CallContext) {
+  constructor(room: ChatServices, turn: Turn, isShown: boolean, ctx: CallContext) {
     this.#room = room
     this.#turn = turn
     this.#isShown = isShown

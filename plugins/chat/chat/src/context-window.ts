@@ -1,10 +1,18 @@
 import { type CallContext, withTimeout } from '@svc/core'
-import type { MessagePart, ModelMessage, ModelRequest, StoredMessage, ToolSpec } from '@svc/core/contracts'
-import type { Candidate } from './turn.ts'
-import { estimated } from './count.ts'
-import { contextTooLong } from './errors.ts'
-import { forProvider, paired, shaped } from './messages.ts'
-import { cutContent } from './tool-result.ts'
+import type {
+  MessagePart,
+  ModelInfo,
+  ModelMessage,
+  ModelRef,
+  ModelRequest,
+  Provider,
+  StoredMessage,
+  ToolSpec,
+  Usage,
+} from '@svc/core/contracts'
+import { contextTooLong, invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
+import { cutContent, forProvider, hasImage, paired, shaped } from './messages.ts'
+import type { Candidate, ChatServices, Turn } from './turn.ts'
 
 // A token stands for at least one byte; so text of fewer bytes than the window has tokens fits without being counted.
 const BYTES_A_CHARACTER = 3
@@ -136,4 +144,129 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
     else low = middle + 1
   }
   return low
+}
+
+/** Milliseconds a provider may take to tell its models. */
+const LIST_MS = 5_000
+
+/** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
+export async function candidateOf(room: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
+  const { who, known, selected } = turn
+  const source = room.providers.get(who.provider)
+  // it was there when it was selected: plugins come and go
+  if (!source) throw unfit(who.provider, `provider "${who.provider}" is not there`)
+  if (known && known.source === source && sameModel(known, who)) return known
+  if (selected.info && sameModel(selected, who)) return (turn.known = candidate(source, who, selected.info))
+  const found = await listed(room, turn, source, ctx)
+  turn.who = { provider: found.provider, model: found.model }
+  return (turn.known = found)
+}
+
+/** Whether both are the same model of the same provider. */
+export const sameModel = (one: ModelRef, other: ModelRef) => one.model === other.model && one.provider === other.provider
+
+function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
+  const features = info?.features ? { ...source.features, ...info.features } : source.features
+  return { source, provider, model, info, features }
+}
+
+async function listed(
+  { aliases, config }: ChatServices,
+  { who, until, limitMs }: Turn,
+  source: Provider,
+  ctx: CallContext
+): Promise<Candidate> {
+  const ms = Math.min(LIST_MS, config.first_token_timeout_ms)
+  const left = Math.max(0, until - performance.now())
+  const late = () => (left < ms ? turnTimeout(who.provider, limitMs) : modelsLate(who.provider, ms))
+  const list = await withTimeout(Math.min(ms, left), signal => source.models({ ...ctx, signal }), { signal: ctx.signal, late })
+  const infoOf = (id: string) => list.models.find(one => one.id === id)
+  const alias = infoOf(who.model) ? undefined : aliases.get(who.model)
+  const real = alias?.provider === who.provider ? alias : who
+  const info = infoOf(real.model)
+  if (!info && !list.open) throw unfit(who.provider, `provider "${who.provider}" has no model "${who.model.slice(0, 100)}"`)
+  return candidate(source, real, info)
+}
+
+/**
+ * The request as this model takes it. What a caller asked of the model that was selected and it cannot do is the caller's fault: INVALID_VALUE; what a profile
+ * or mode asked is left out, and so is what another model cannot do that answers in its stead. Throws MODEL_FAILED where that would leave out tools by name.
+ */
+export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
+  if (takesAll(request, at)) return request
+  const isSelected = sameModel(at, turn.selected)
+  const { temperature, maxTokens, tools, messages, ...same } = request
+  const keepsTools = tools !== undefined && takesTools(at, turn, isSelected)
+  return {
+    ...same,
+    model: at.model,
+    messages: shaped(messages, at.features),
+    ...(keepsTools ? { tools } : {}),
+    ...(temperature !== undefined && takesTemperature(at, turn, isSelected) ? { temperature } : {}),
+    ...(maxTokens === undefined ? {} : { maxTokens: outputOf(maxTokens, at, turn, isSelected) }),
+  }
+}
+
+const takesAll = ({ model, messages, temperature, maxTokens }: ModelRequest, at: Candidate) =>
+  at.features.tool_calling &&
+  (at.features.vision || !messages.some(hasImage)) &&
+  model === at.model &&
+  (temperature === undefined || at.info?.temperature !== false) &&
+  (maxTokens === undefined || at.info?.output === undefined || maxTokens <= at.info.output)
+
+function takesTools({ features, provider, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
+  if (features.tool_calling || !asked.tools) return features.tool_calling
+  if (!isSelected) throw unfit(provider, `the model ${model} calls no tools`)
+  throw invalid('tools', `cannot be used by the model ${model}: it calls no tools`, { value: asked.tools.slice(0, 20) })
+}
+
+function takesTemperature({ info, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
+  if (info?.temperature !== false) return true
+  if (asked.temperature === undefined || !isSelected) return false
+  throw invalid('temperature', `is not taken by the model ${model}`, { value: asked.temperature })
+}
+
+function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn, isSelected: boolean): number {
+  if (info?.output === undefined || maxTokens <= info.output) return maxTokens
+  if (asked.maxTokens === undefined || !isSelected) return info.output
+  throw invalid('max_tokens', `must be at most ${info.output} for the model ${model}`, { value: maxTokens, limit: info.output })
+}
+
+/** A tap that sends a turn from model to model does not come to an end. */
+export const tooManySwitches = (provider: string) => modelBroke(provider, 'was only ever passed over for another')
+
+const LIMIT_MS = 1_000
+/** One token for every tokenizer there is. */
+const ONE = '.'
+
+/**
+ * Returns the usage of a call that ended before its provider reported it: counted by the provider itself. What cannot be counted any more (it is out of reach) is
+ * estimated: a few tokens off are nearer to what was spent than none.
+ */
+export async function countTokens(
+  provider: Provider | undefined,
+  request: ModelRequest,
+  answer: StoredMessage,
+  ctx: CallContext
+): Promise<Usage> {
+  const said = answer.parts.map(wordsOf).join('')
+  const estimate = { input: estimated(JSON.stringify(request.messages)), output: estimated(said) }
+  if (!provider) return estimate
+  const count = async (signal: AbortSignal): Promise<Usage> => {
+    const ask = (one: ModelRequest) => provider.countTokens(one, { ...ctx, signal })
+    const alone = (text: string) => ask({ model: request.model, messages: [userSays(text)] })
+    const [input, whole, one] = await Promise.all([ask(request), alone(said), alone(ONE)])
+    return { input, output: Math.max(0, whole - one + 1) }
+  }
+  return withTimeout(LIMIT_MS, count, ctx).catch(() => estimate)
+}
+
+const userSays = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
+
+const BYTES_A_TOKEN = 4
+const estimated = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN)
+
+function wordsOf(part: MessagePart): string {
+  if (part.type === 'text' || part.type === 'reasoning') return part.text
+  return part.type === 'tool_call' ? `${part.tool}${JSON.stringify(part.arguments)}` : ''
 }

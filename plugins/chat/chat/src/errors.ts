@@ -18,7 +18,7 @@ export const toolForbidden = (tool: string, mode: string, allowed: readonly stri
     hint: 'leave it out, or switch the mode',
   })
 
-/** The same words for a question that nobody asked and for one of another principal. */
+/** The same text for an unknown question and for one of another principal. */
 export const questionUnknown = ({ requestId, callId }: { requestId: string; callId: string }) =>
   svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { requestId: clip(requestId), callId: clip(callId) } })
 

@@ -1,8 +1,7 @@
 import { definePlugin, systemContext } from '@svc/core'
 import { Chat, Checks, Conversations, ModelAliases, Modes, Peers, Providers, Selection, Tools } from '@svc/core/contracts'
 import { createChat } from './chat.ts'
-import { createProviderCounts } from './provider-counts.ts'
-import { createProvidersCheck } from './providers-check.ts'
+import { createProviderCounts, createProvidersCheck } from './providers-check.ts'
 import { createQuestions } from './questions.ts'
 import { CHAT_CONFIG } from './settings.ts'
 
@@ -24,7 +23,7 @@ export default definePlugin({
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     const questions = createQuestions(peers)
-    scope.tap(Peers.hooks.message, questions.told)
+    scope.tap(Peers.hooks.message, questions.onPeerMessage)
     scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.log, scope.signal))
     return createChat({
       ...given,

@@ -1,7 +1,38 @@
 import type { CallContext } from '@svc/core'
 import type { ModelEvent, ModelRequest, Provider } from '@svc/core/contracts'
-import type { Clock, Timed } from './clock.ts'
 import { modelSilent, turnTimeout } from './errors.ts'
+
+/** Something whose time is limited: looked at a few times a second while it lasts. */
+interface Timed {
+  look(now: number): void
+}
+
+/** One coarse timer for all model calls that are under way: timers of their own would cost more than many a call. */
+export interface Clock {
+  watch(one: Timed): void
+  forget(one: Timed): void
+}
+
+const STEP_MS = 20
+
+export function createClock(): Clock {
+  const timed = new Set<Timed>()
+  let timer: NodeJS.Timeout | undefined
+  const look = () => {
+    const now = performance.now()
+    for (const one of timed) one.look(now)
+    if (timed.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+  return {
+    watch(one) {
+      timed.add(one)
+      timer ??= setInterval(look, STEP_MS).unref()
+    },
+    forget: one => void timed.delete(one),
+  }
+}
 
 /** How long a model may take. */
 export interface CallLimits {
@@ -34,7 +65,7 @@ export class ModelReading implements Timed {
   #heard = 0
   #seen = 0
   #since = performance.now()
-  /** Since when nobody waits for an event. */
+  /** Since when no reader waits for an event. */
   #left: number | undefined
   #stalled = false
   #over = false

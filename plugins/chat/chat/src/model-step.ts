@@ -1,13 +1,18 @@
 import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { adaptToModel, candidateOf, sameModel, tooManySwitches } from './candidate.ts'
-import { fitContextWindow, tokensOf } from './context-window.ts'
-import { countTokens } from './count.ts'
+import {
+  adaptToModel,
+  candidateOf,
+  countTokens,
+  fitContextWindow,
+  sameModel,
+  tokensOf,
+  tooManySwitches,
+} from './context-window.ts'
 import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { ModelReading, readReady } from './model-call.ts'
-import type { ChatRoom } from './parts.ts'
-import { type Candidate, requestOf, spend, type Turn } from './turn.ts'
+import { type Candidate, type ChatServices, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
@@ -24,7 +29,7 @@ export class ModelStep {
   answer: Answer
   /** What the model was asked; absent before it was. */
   request: ModelRequest | undefined
-  readonly #room: ChatRoom
+  readonly #room: ChatServices
   readonly #turn: Turn
   readonly #number: number
   readonly #withTools: boolean
@@ -41,7 +46,7 @@ export class ModelStep {
   #reject!: (error: unknown) => void
 
   /** Begins a round; nothing is asked before the first `next`. */
-  constructor(room: ChatRoom, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
+  constructor(room: ChatServices, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
     this.#room = room
     this.#turn = turn
     this.#number = number
@@ -66,7 +71,7 @@ export class ModelStep {
     this.#done()
   }
 
-  /** Counts what a call has taken that said something and ended before its provider told. */
+  /** Counts the tokens of a call that produced output and ended before its provider reported usage. */
   async settle(): Promise<void> {
     const { answer, request } = this
     const { input, output } = answer.usage
@@ -158,7 +163,7 @@ export class ModelStep {
         request = await fitTokenBudget(request, turn.asked.tokenBudget, turn, at, this.#ctx)
       return { at, call: this.#callOf(request) }
     } catch (error) {
-      // what a caller asked in vain is no failure of the model
+      // a request that the model cannot serve is not a failure of the model
       if (!at || !CALLERS.has(codeOf(error) ?? '')) this.#call = this.#callOf(request)
       throw error
     }

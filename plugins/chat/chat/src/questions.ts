@@ -12,10 +12,10 @@ export interface Said {
 export interface Questions {
   /** Waits for the answer; `undefined` when none came in time. Throws what `ctx.signal` aborted with. */
   ask(callId: string, waitMs: number, ctx: CallContext): Promise<Said | undefined>
-  /** Gives the answer to whoever waits for it. Throws QUESTION_UNKNOWN where nobody does, or not for this principal. */
+  /** Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** For a tap of `Peers.hooks.message`. */
-  readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
+  readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const ANSWER = 'chat.answer'
@@ -29,7 +29,7 @@ interface Posted {
   readonly said: Said
 }
 
-// what is told under these topics is what this file tells, in this process or in one of its like
+// only this file, in this process or in another worker, sends messages under these topics
 const postedIn = (message: Json) => message as unknown as Posted
 
 /** The principal is a part of it: who did not begin the turn asks for what is not there. */
@@ -75,7 +75,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (take(key, said)) return
       if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
-    async told({ topic, message }, ctx) {
+    async onPeerMessage({ topic, message }, ctx) {
       if (topic === TAKEN) posts.delete(postedIn(message).posted)
       if (topic !== ANSWER) return
       const { posted, key, said } = postedIn(message)
@@ -84,4 +84,4 @@ export function createQuestions(peers: Peers | undefined): Questions {
   }
 }
 
-const NOBODY = new Error('nobody answered')
+const NOBODY = new Error('no answer in time')

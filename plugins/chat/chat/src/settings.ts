@@ -31,10 +31,7 @@ export const CHAT_CONFIG = schema<ChatConfig>({
     timeout_ms: count(120_000, 'Milliseconds a turn may take'),
     first_token_timeout_ms: count(30_000, 'Milliseconds a model may take to begin its answer'),
     token_timeout_ms: count(30_000, 'Milliseconds a model may be silent within its answer'),
-    whole_timeout_ms: count(
-      60_000,
-      'Milliseconds a model may take for an answer that nobody reads along with: it may come in one piece'
-    ),
+    whole_timeout_ms: count(60_000, 'Milliseconds a model may take for a reply without a stream; it can arrive in one piece'),
     answer_limit: count(
       4_000_000,
       'Characters one answer of a model may have, its reasoning and the arguments of its tool calls included'

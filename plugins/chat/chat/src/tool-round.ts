@@ -1,22 +1,30 @@
-import type { CallContext } from '@svc/core'
-import type { ToolCallPart, TurnEvent } from '@svc/core/contracts'
+import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout } from '@svc/core'
+import type {
+  Tool,
+  ToolCall,
+  ToolCallPart,
+  ToolResult,
+  ToolResultPart,
+  ToolUse,
+  ToolVerdict,
+  TurnEvent,
+} from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
-import type { ChatRoom } from './parts.ts'
-import type { Turn } from './turn.ts'
-import type { Arguments } from './tool-arguments.ts'
-import { textOf } from './tool-result.ts'
-import { type ToolOutcome, type ToolUseParts, useTool } from './use-tool.ts'
+import type { Said } from './questions.ts'
+import { boundedResult, failure, isWithin, textOf } from './messages.ts'
+import type { ChatServices, Turn } from './turn.ts'
 
 /** The last round, and one whose budget is spent, has to do without tools. */
-export const mayUseTools = (room: ChatRoom, turn: Turn, number: number): boolean =>
+export const mayUseTools = (room: ChatServices, turn: Turn, number: number): boolean =>
   number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
 
-const budgetOf = ({ modes }: ChatRoom, { asked, selected }: Turn) =>
+const budgetOf = ({ modes }: ChatServices, { asked, selected }: Turn) =>
   Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
 
 /** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
 export async function* runTools(
-  room: ChatRoom,
+  room: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   isShown: boolean,
@@ -39,7 +47,7 @@ type Ask = (
 ) => ReturnType<NonNullable<ToolUseParts['ask']>>
 
 function runAll(
-  room: ChatRoom,
+  room: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ask: Ask | undefined,
@@ -75,7 +83,7 @@ async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T
 
 /** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */
 async function* runAsking(
-  room: ChatRoom,
+  room: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ctx: CallContext
@@ -93,7 +101,7 @@ async function* runAsking(
   }
   let isOver = false
   const outcomes = runAll(room, turn, calls, ask, within).finally(() => (isOver = true))
-  // it may fail while an event is being read: whoever awaits it learns of that
+  // it can fail while an event is being read; the await below throws that error
   outcomes.catch(() => undefined)
   try {
     while (!isOver) {
@@ -118,3 +126,171 @@ function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
     durationMs: use.durationMs,
   }
 }
+
+/** What came of one tool call: for the model, for the caller, for the reply. */
+interface ToolOutcome {
+  readonly part: ToolResultPart
+  readonly use: ToolUse
+  readonly result: ToolResult
+}
+
+interface ToolUseParts {
+  readonly tool: Tool | undefined
+  readonly part: ToolCallPart
+  readonly conversationId: string
+  readonly mode: string
+  /** False when the turn's budget of tool calls is spent. */
+  readonly granted: boolean
+  /** `timeoutMs` unless the tool has a limit of its own; the turn ends at `until` (`performance.now()`) in any case. */
+  readonly limits: { readonly timeoutMs: number; readonly until: number; readonly resultLimit: number }
+  readonly verdict: (call: ToolCall, ctx: CallContext) => Promise<ToolVerdict | undefined>
+  /** Asks the person who reads the stream; returns `undefined` without an answer in time. Absent without a stream. */
+  readonly ask: ((args: Arguments, question: string) => Promise<Said | undefined>) | undefined
+  readonly log: Log
+}
+
+/** Runs one tool call. Throws only if the turn is aborted. Other errors become the result that the model reads. */
+async function useTool(parts: ToolUseParts, ctx: CallContext): Promise<ToolOutcome> {
+  const { part, limits } = parts
+  const { args, run } = await permitted(parts, ctx)
+  const begun = performance.now()
+  const result = await bounded(run, limits.resultLimit, ctx)
+  const failed = result.isError === true
+  return {
+    part: { type: 'tool_result', id: part.id, tool: part.tool, content: result.content, isError: failed },
+    use: {
+      tool: part.tool,
+      callId: part.id,
+      arguments: args,
+      success: !failed,
+      durationMs: Math.round(performance.now() - begun),
+      ...(failed ? { error: textOf(result.content) } : {}),
+    },
+    result,
+  }
+}
+
+/** Arguments as they are in the end, and what answers: the tool, or the words why it may not. */
+interface Permitted {
+  readonly args: Arguments
+  readonly run: () => Promise<ToolResult> | ToolResult
+}
+
+async function permitted(parts: ToolUseParts, ctx: CallContext): Promise<Permitted> {
+  const { tool, part } = parts
+  const { arguments: args } = part
+  const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
+  const refused = (why: string, given = args) => instead(failure(why), given)
+  if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
+  if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
+  if (part.invalid !== undefined) return refused(`The arguments are no JSON object of a fit size: ${part.invalid.slice(0, 300)}`)
+  const verdict = await verdictOn(tool, parts, ctx)
+  if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`)
+  if (verdict?.verdict === 'answer') return instead(verdict.result)
+  const given = verdict?.verdict === 'change' ? verdict.arguments : args
+  const fault = await faultOf(part.tool, tool, given, parts.log)
+  if (fault !== undefined) return refused(fault, given)
+  const question = questionOf(part.tool, tool, verdict)
+  const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
+  if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
+  return { args: given, run: () => call(tool, given, parts.limits, ctx) }
+}
+
+/** A tap that fails has not said that the call is allowed. */
+async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, ctx: CallContext): Promise<ToolVerdict | undefined> {
+  const { part, conversationId, mode } = parts
+  const about = { conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments, category, effects }
+  try {
+    return await parts.verdict(about, ctx)
+  } catch (error) {
+    ctx.signal.throwIfAborted()
+    parts.log.error({ err: error, tool: part.tool, request_id: ctx.requestId }, 'the check of a tool call failed')
+    return { verdict: 'deny', reason: 'whether it is could not be found out.' }
+  }
+}
+
+/** What a person is asked; a plugin that allows the call has answered for the tool. */
+function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined): string | undefined {
+  if (verdict?.verdict === 'ask') return verdict.question
+  return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
+}
+
+async function deniedBy({ ask }: ToolUseParts, args: Arguments, question: string): Promise<string | undefined> {
+  if (!ask) return `a person has to be asked (${question}), and in this turn nobody can be.`
+  const said = await ask(args, question)
+  if (!said) return 'a person was asked and did not answer in time.'
+  return said.allow ? undefined : (said.reason ?? 'the person who was asked said no.')
+}
+
+function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['limits'], ctx: CallContext): Promise<ToolResult> {
+  const limit = Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
+  return withTimeout(limit, signal => tool.call(args, { ...ctx, signal }), ctx)
+}
+
+/** Returns the result within its limits; an error becomes a result. */
+async function bounded(run: Permitted['run'], limit: number, ctx: CallContext): Promise<ToolResult> {
+  try {
+    return boundedResult(await run(), limit)
+  } catch (error) {
+    ctx.signal.throwIfAborted()
+    return boundedResult(failure(wordsOf(error)), limit)
+  }
+}
+
+const SPEECHLESS = 'The tool failed and did not say why.'
+
+/** A tool may throw anything, even what cannot be looked at. */
+function wordsOf(error: unknown): string {
+  try {
+    const { message, hint } = (typeof error === 'string' ? { message: error } : Object(error)) as {
+      message?: unknown
+      hint?: unknown
+    }
+    if (typeof message !== 'string' || message.trim() === '') return SPEECHLESS
+    return typeof hint === 'string' && hint.trim() !== '' ? `${message}; ${hint}` : message
+  } catch {
+    return SPEECHLESS
+  }
+}
+
+type Arguments = ToolCallPart['arguments']
+
+const checks = new WeakMap<Tool, Promise<ToolSchema>>()
+/** Tools whose broken schema the log knows of. */
+const broken = new WeakSet<Tool>()
+
+const SMALL = 10_000
+const TOLD = 10
+
+/** What is wrong with the arguments of a call, in words for the model; `undefined` when they fit. */
+async function faultOf(name: string, tool: Tool, args: Arguments, log: Log): Promise<string | undefined> {
+  try {
+    const { check } = await checkOf(name, tool, log)
+    // the check fills in defaults, but the arguments of a tool must not change: so it gets a copy
+    const faults = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
+    if (faults.length === 0) return undefined
+    return `The arguments do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}. Fix them and call again.`
+  } catch (error) {
+    if (error instanceof RangeError) return 'The arguments are nested too deeply.'
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments do not fit: ${messageOf(error)}.`
+    if (!broken.has(tool))
+      log.error({ err: error, tool: name }, 'the parameters of a tool are no JSON Schema: it cannot be called')
+    broken.add(tool)
+    return `The tool "${name}" is broken and cannot be called: its parameters are no JSON Schema (${messageOf(error).slice(0, 200)}).`
+  }
+}
+
+function checkOf(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
+  const check = checks.get(tool) ?? madeFor(name, tool, log)
+  checks.set(tool, check)
+  return check
+}
+
+async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
+  const made = await toolSchema(tool.parameters)
+  const patterns = made.unchecked.slice(0, TOLD).map(pattern => pattern.slice(0, 200))
+  if (patterns.length > 0) log.warn({ tool: name, patterns }, 'patterns in the parameters of a tool are not checked')
+  return made
+}
+
+const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`

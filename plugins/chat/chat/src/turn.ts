@@ -1,7 +1,21 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type SchemaProblem, type JsonSchema, messageOf, timestamp, type CallContext } from '@svc/core'
+import {
+  type CallContext,
+  codeOf,
+  type SchemaProblem,
+  type HookCallers,
+  type JsonSchema,
+  type Log,
+  messageOf,
+  type SlotView,
+  timestamp,
+} from '@svc/core'
 import type {
+  ChatHooks,
+  Conversations,
   Json,
+  Mode,
+  ModelAlias,
   ModelInfo,
   ModelMessage,
   ModelRef,
@@ -10,7 +24,9 @@ import type {
   Provider,
   ProviderFeatures,
   Selected,
+  Selection,
   StoredMessage,
+  Tool,
   ToolCallPart,
   ToolUse,
   TurnEnd,
@@ -22,8 +38,34 @@ import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { Answer } from './answer.ts'
 import { answerInvalid, invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
-import type { ChatRoom } from './parts.ts'
-import type { ToolList } from './tool-list.ts'
+import type { Clock } from './model-call.ts'
+import type { ProviderCounts } from './providers-check.ts'
+import type { Questions } from './questions.ts'
+import type { ChatConfig } from './settings.ts'
+import type { createToolLists, ToolList } from './tool-list.ts'
+
+/** What chat stands on. */
+export interface ChatParts {
+  readonly config: ChatConfig
+  readonly hooks: HookCallers<ChatHooks>
+  readonly conversations: Conversations
+  readonly selection: Selection
+  readonly providers: SlotView<Provider>
+  readonly tools: SlotView<Tool>
+  readonly modes: SlotView<Mode>
+  readonly aliases: SlotView<ModelAlias>
+  readonly questions: Pick<Questions, 'ask' | 'answer'>
+  readonly counts: Pick<ProviderCounts, 'asked'>
+  readonly log: Log
+  /** For what must end although the caller left. */
+  readonly lasting: CallContext
+}
+
+/** All that a turn reaches for: what chat stands on, and what its turns share. */
+export interface ChatServices extends ChatParts {
+  readonly clock: Clock
+  readonly toolsFor: ReturnType<typeof createToolLists>
+}
 
 /** How a turn is run: whether somebody reads along, and the idempotency key of its caller. */
 export interface TurnHow {
@@ -43,7 +85,7 @@ export interface Turn {
   /** Of its own: the id of a request is the client's. */
   readonly id: string
   readonly asked: TurnRequest
-  /** Nobody reads along. */
+  /** The reply is not streamed. */
   readonly gathered: boolean
   readonly selected: Selected
   /** Who answers now: the selected one, or another after a failure. */
@@ -60,7 +102,7 @@ export interface Turn {
   readonly form: Form | undefined
   /** The messages of this turn, to be kept. */
   readonly made: StoredMessage[]
-  /** An answer that did not fit and what the model was told of it, before `made[at]`: it sees both, nobody else does. */
+  /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
   readonly usage: { input: number; output: number }
   readonly toolsUsed: ToolUse[]
@@ -80,7 +122,7 @@ export interface Turn {
 
 /** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
 export async function beginTurn(
-  room: ChatRoom,
+  room: ChatServices,
   request: TurnRequest,
   { isShown, key }: TurnHow,
   ctx: CallContext
@@ -132,7 +174,7 @@ export function spend({ usage }: Turn, { usage: { input, output } }: Pick<Answer
 const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turns: [] }
 
 function openConversation(
-  { conversations, config }: ChatRoom,
+  { conversations, config }: ChatServices,
   { conversationId }: TurnRequest,
   ctx: CallContext
 ): Promise<OpenTurn> {
@@ -161,7 +203,7 @@ function checkCount(field: string, value: number | undefined) {
     throw invalid(field, 'must be an integer from 0', { value })
 }
 
-/** Whether the last answer is data of the form; one that is not is put aside, and the model is told why. Throws ANSWER_INVALID at the second. */
+/** Whether the last answer is data of the form; a rejected one is put aside, and the model receives the reason. Throws ANSWER_INVALID at the second. */
 export function isFit(turn: Turn, form: Form): boolean {
   const answer = turn.made.at(-1)!
   const read = readAs(form, textOf(answer))
@@ -182,7 +224,7 @@ const correctionOf = (reason: string) =>
 const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
-export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): ModelRequest {
+export function requestOf(room: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
   const { asked, gathered, selected, who, list, made, aside } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
@@ -228,7 +270,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
 }
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
-export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
+export async function keepTurn(room: ChatServices, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
@@ -237,7 +279,7 @@ export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, c
 }
 
 /** Gives the conversation back. */
-export async function leaveTurn({ conversations, lasting }: ChatRoom, { asked, open }: Turn): Promise<void> {
+export async function leaveTurn({ conversations, lasting }: ChatServices, { asked, open }: Turn): Promise<void> {
   if (asked.keep !== false) await conversations.end(open.ticket, lasting)
 }
 

@@ -3,7 +3,7 @@ import { definePlugin, type PluginRef, type Scope, type CallContext } from '@svc
 import { Chat, type TurnEvent, Tools, Providers } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, type ChatHouse, codeThrown, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, type ChatHost, codeThrown, says, scripted, tool } from './chat-host.ts'
 
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
   name: 'tapping',
@@ -16,9 +16,9 @@ const asking = (more: object = {}) => [
 ]
 
 /** Streams an interactive turn; `heard` is told each question. */
-async function converse(house: ChatHouse, heard: (ask: Extract<TurnEvent, { type: 'ask' }>) => unknown, ctx = testContext()) {
+async function converse(chatHost: ChatHost, heard: (ask: Extract<TurnEvent, { type: 'ask' }>) => unknown, ctx = testContext()) {
   const events: TurnEvent[] = []
-  for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, ctx)) {
+  for await (const event of chatHost.chat.stream({ message: 'hi', provider: 'a', interactive: true }, ctx)) {
     events.push(event)
     if (event.type === 'ask') await heard(event)
   }
@@ -28,9 +28,9 @@ const resultIn = (events: TurnEvent[]) => events.find(one => one.type === 'tool_
 
 describe('a tool that asks', () => {
   it('runs once the person who reads along allows it', async () => {
-    await using house = await chatHouse({ give: asking() })
-    const events = await converse(house, ({ callId }) =>
-      house.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
+    await using chatHost = await startChatHost({ give: asking() })
+    const events = await converse(chatHost, ({ callId }) =>
+      chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
     )
     expect(events.map(one => one.type)).to.deep.equal(['start', 'tool_call', 'ask', 'tool_result', 'token', 'end'])
     expect(events[2]).to.deep.equal({
@@ -44,11 +44,11 @@ describe('a tool that asks', () => {
   })
 
   it('does not when that person says no: the model is told why', async () => {
-    await using house = await chatHouse({ give: asking() })
+    await using chatHost = await startChatHost({ give: asking() })
     const said = async (reason?: string) =>
       resultIn(
-        await converse(house, ({ callId }) =>
-          house.chat.answer({ requestId: 'test', callId, allow: false, ...(reason ? { reason } : {}) }, testContext())
+        await converse(chatHost, ({ callId }) =>
+          chatHost.chat.answer({ requestId: 'test', callId, allow: false, ...(reason ? { reason } : {}) }, testContext())
         )
       )
     expect(await said('too risky')).to.include({ success: false, error: 'Not allowed: too risky' })
@@ -56,13 +56,13 @@ describe('a tool that asks', () => {
   })
 
   it('is denied after chat.ask_timeout_ms, and the wait is no part of its own time', async () => {
-    await using house = await chatHouse({ give: asking(), config: { chat: { ask_timeout_ms: 20 } } })
-    expect(resultIn(await converse(house, () => undefined))).to.include({
+    await using chatHost = await startChatHost({ give: asking(), config: { chat: { ask_timeout_ms: 20 } } })
+    expect(resultIn(await converse(chatHost, () => undefined))).to.include({
       success: false,
       error: 'Not allowed: a person was asked and did not answer in time.',
     })
     const patient = asking({ timeoutMs: 40 })
-    await using other = await chatHouse({ give: patient })
+    await using other = await startChatHost({ give: patient })
     const answer = (callId: string) => other.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
     mock.timers.enable({ apis: ['setTimeout'] })
     const events = await converse(other, ({ callId }) => {
@@ -73,19 +73,19 @@ describe('a tool that asks', () => {
   })
 
   it('is denied in words where nobody can be asked, and does not wait', async () => {
-    await using house = await chatHouse({ give: asking() })
+    await using chatHost = await startChatHost({ give: asking() })
     const turn = { message: 'hi', provider: 'a' }
-    const [plain] = (await house.chat.reply({ ...turn, interactive: true }, testContext())).toolsUsed
+    const [plain] = (await chatHost.chat.reply({ ...turn, interactive: true }, testContext())).toolsUsed
     expect(plain?.error).to.match(/^Not allowed: a person has to be asked .* nobody can be\.$/)
-    expect(resultIn(await house.stream(turn))).to.include({ success: false })
+    expect(resultIn(await chatHost.stream(turn))).to.include({ success: false })
   })
 
   it('is free when the caller leaves, and the question is gone', async () => {
-    await using house = await chatHouse({ give: asking() })
+    await using chatHost = await startChatHost({ give: asking() })
     const ending = new AbortController()
-    const events = await converse(house, () => ending.abort(), testContext({ signal: ending.signal }))
+    const events = await converse(chatHost, () => ending.abort(), testContext({ signal: ending.signal }))
     expect(events.at(-1)).to.include({ type: 'end', status: 'cancelled' })
-    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testContext()))
+    const { code } = await codeThrown(chatHost.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testContext()))
     expect(code).to.equal('QUESTION_UNKNOWN')
   })
 
@@ -99,30 +99,30 @@ describe('a tool that asks', () => {
     })
     const a = scripted([calls(['t'], ['waits'])])
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({ asks: true })), item(Tools, 'waits', waits)]
-    await using house = await chatHouse({ give })
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, testContext()))
+    await using chatHost = await startChatHost({ give })
+    for await (const event of chatHost.chat.stream({ message: 'hi', provider: 'a', interactive: true }, testContext()))
       if (event.type === 'ask') break
     await stopped.promise
-    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testContext()))
+    const { code } = await codeThrown(chatHost.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testContext()))
     expect(code).to.equal('QUESTION_UNKNOWN')
   })
 
   it('is answered by the principal of the turn alone: another one is told as if nobody had asked', async () => {
-    await using house = await chatHouse({ give: asking() })
+    await using chatHost = await startChatHost({ give: asking() })
     const stranger: CallContext = { ...testContext(), principal: { id: 'stranger', scopes: ['*'] } }
     const told: unknown[] = []
-    const events = await converse(house, async ({ callId }) => {
+    const events = await converse(chatHost, async ({ callId }) => {
       for (const [id, ctx] of [
         [callId, stranger],
         ['nothing', testContext()],
       ] as const) {
         const { code, message, details } = await codeThrown(
-          house.chat.answer({ requestId: 'test', callId: id, allow: true }, ctx)
+          chatHost.chat.answer({ requestId: 'test', callId: id, allow: true }, ctx)
         )
         told.push([code, message, Object.keys(details)])
       }
-      await house.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
-      told.push((await codeThrown(house.chat.answer({ requestId: 'test', callId, allow: true }, testContext()))).code)
+      await chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
+      told.push((await codeThrown(chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext()))).code)
     })
     expect(resultIn(events)).to.include({ success: true })
     expect(told[0]).to.deep.equal(told[1])
@@ -130,17 +130,17 @@ describe('a tool that asks', () => {
   })
 
   it('does not bother anybody with arguments that break the schema', async () => {
-    await using house = await chatHouse({ give: asking({ parameters: { type: 'object', required: ['path'] } }) })
-    const events = await converse(house, () => expect.fail('asked'))
+    await using chatHost = await startChatHost({ give: asking({ parameters: { type: 'object', required: ['path'] } }) })
+    const events = await converse(chatHost, () => expect.fail('asked'))
     expect(resultIn(events)).to.include({ success: false })
   })
 
   it('is not asked about where a plugin allows the call, and one that does not ask is where a plugin wants it', async () => {
     const allow = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'allow' as const })))
-    await using one = await chatHouse({ give: [allow, ...asking()] })
+    await using one = await startChatHost({ give: [allow, ...asking()] })
     expect(resultIn(await converse(one, () => expect.fail('asked')))).to.include({ success: true })
     const ask = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'ask' as const, question: 'Really?' })))
-    await using other = await chatHouse({ give: [ask, ...asking({ asks: false })] })
+    await using other = await startChatHost({ give: [ask, ...asking({ asks: false })] })
     const events = await converse(other, ({ callId }) =>
       other.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
     )
@@ -149,12 +149,12 @@ describe('a tool that asks', () => {
 
   it('asks beside another of its round', async () => {
     const a = scripted([calls(['t'], ['t'], ['t']), says('so')])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ asks: true }))] })
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ asks: true }))] })
     const seen: string[] = []
-    const events = await converse(house, async ({ callId }) => {
+    const events = await converse(chatHost, async ({ callId }) => {
       if (seen.push(callId) < 3) return
       for (const id of seen.toReversed())
-        await house.chat.answer({ requestId: 'test', callId: id, allow: id !== 'c2' }, testContext())
+        await chatHost.chat.answer({ requestId: 'test', callId: id, allow: id !== 'c2' }, testContext())
     })
     expect(events.flatMap(one => (one.type === 'tool_result' ? [[one.callId, one.success]] : []))).to.deep.equal([
       ['c1', true],

@@ -4,7 +4,7 @@ import { Providers, type ServerChoice, type ServerClient, type StreamEvent, Tool
 import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { COMMANDS } from '../src/commands.ts'
-import { chatHouse, says, scripted, tool } from './house.ts'
+import { startChatHost, says, scripted, tool } from './chat-host.ts'
 
 const TOOL = tool({
   description: 'Counts\nin two lines',
@@ -14,7 +14,7 @@ const TOOL = tool({
 })
 
 /** A host with one tool and one provider of its own. */
-const openHost = () => chatHouse({ give: [item(Tools, 'count_it', TOOL), item(Providers, 'a', scripted([says('OK')]))] })
+const openHost = () => startChatHost({ give: [item(Tools, 'count_it', TOOL), item(Providers, 'a', scripted([says('OK')]))] })
 
 /** A server that answers these records by method and path, and this stream. */
 function serverOf(records: Readonly<Record<string, object>>, events: readonly object[] = []) {
@@ -42,8 +42,8 @@ const failureOf = (command: RunnableCommand, argv: readonly string[], given: Par
 
 describe('the commands of the chat plugin', () => {
   it('list and call the tools of a host of their own where no server runs', async () => {
-    await using house = await openHost()
-    const host = async () => house.host
+    await using chatHost = await openHost()
+    const host = async () => chatHost.host
     const listed = await runCommand(COMMANDS['tools:list'], ['--category', 'tests'], { host })
     expect(listed.out[0]).to.match(/^1 tool of a host of its own\n\nTOOL .*\ncount_it +tests +read +Counts$/)
     const called = await runCommand(COMMANDS['tools:call'], ['count_it', '--json'], { host })
@@ -63,8 +63,8 @@ describe('the commands of the chat plugin', () => {
   })
 
   it('end with 2 under their own codes where the command line is wrong', async () => {
-    await using house = await openHost()
-    const host = async () => house.host
+    await using chatHost = await openHost()
+    const host = async () => chatHost.host
     for (const [command, argv, code] of [
       ['tools:list', ['--category', 'nope'], 'CATEGORY_UNKNOWN'],
       ['tools:show', ['nope'], 'TOOL_UNKNOWN'],
@@ -94,10 +94,10 @@ describe('the commands of the chat plugin', () => {
   })
 
   it('list the installed providers that no entry of the configuration makes, of this home alone', async () => {
-    await using house = await openHost()
+    await using chatHost = await openHost()
     const waiting = { plugin: 'svc-plugin-parrot', type: 'parrot', hint: 'write it' }
     const unconfigured = async (section: string) => (section === 'providers' ? [waiting] : [])
-    const own = await runCommand(COMMANDS['providers:list'], ['--json'], { host: async () => house.host, unconfigured })
+    const own = await runCommand(COMMANDS['providers:list'], ['--json'], { host: async () => chatHost.host, unconfigured })
     expect(JSON.parse(own.out[0]!).not_configured).to.deep.equal([waiting])
     const { client } = serverOf({ 'GET /api/v1/providers': { providers: [] }, 'GET /api/v1/status': { providers: {} } })
     const far = await runCommand(COMMANDS['providers:list'], ['--url', client.url, '--json'], {

@@ -2,7 +2,7 @@ import type { JsonSchema } from '@svc/core'
 import { Conversations, Providers, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
+import { calls, startChatHost, codeThrown, says, scripted, textOf, tool } from './chat-host.ts'
 
 const SIZE: JsonSchema = {
   type: 'object',
@@ -11,31 +11,32 @@ const SIZE: JsonSchema = {
   additionalProperties: false,
 }
 const asked = { message: 'how tall?', provider: 'a', responseSchema: SIZE }
-const house = (a: ReturnType<typeof scripted>) => chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+const chatHost = (a: ReturnType<typeof scripted>) =>
+  startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
 
 describe('a turn that asks for data', () => {
   it('hands the schema to the provider, and answers the data with its defaults', async () => {
     const a = scripted([says('{"size": 7}')])
-    await using one = await house(a)
+    await using one = await chatHost(a)
     expect(await one.chat.reply(asked, testContext())).to.deep.include({ response: '{"size": 7}', data: { size: 7, unit: 'cm' } })
     expect(a.requests[0]?.responseSchema).to.deep.equal(SIZE)
   })
 
   it('is answered by the local provider with data that fits', async () => {
-    await using one = await chatHouse()
+    await using one = await startChatHost()
     expect((await one.chat.reply({ ...asked, provider: 'local' }, testContext())).data)
       .to.have.property('size')
       .that.is.a('number')
   })
 
   it('takes JSON between the fences that models like', async () => {
-    await using one = await house(scripted([says('```json\n{"size": 7, "unit": "m"}\n```')]))
+    await using one = await chatHost(scripted([says('```json\n{"size": 7, "unit": "m"}\n```')]))
     expect((await one.chat.reply(asked, testContext())).data).to.deep.equal({ size: 7, unit: 'm' })
   })
 
   it('tells the model once what does not fit, and keeps neither that nor the answer', async () => {
     const a = scripted([says('{"size": "tall"}'), says('{"size": 8}')])
-    await using one = await house(a)
+    await using one = await chatHost(a)
     const { data, usage, conversationId } = await one.chat.reply(asked, testContext())
     expect([data, usage.total]).to.deep.equal([{ size: 8, unit: 'cm' }, 10])
     const told = a.requests[1]!.messages.slice(-2)
@@ -51,7 +52,7 @@ describe('a turn that asks for data', () => {
   ] as const)
     it(`fails with ANSWER_INVALID where the second answer is ${what} too`, async () => {
       const a = scripted([says(words)])
-      await using one = await house(a)
+      await using one = await chatHost(a)
       const { code, details } = await codeThrown(one.chat.reply(asked, testContext()))
       expect([code, details.provider, details.model]).to.deep.equal(['ANSWER_INVALID', 'a', 'm'])
       expect(details.reason).to.include(reason)
@@ -59,7 +60,7 @@ describe('a turn that asks for data', () => {
     })
 
   it('shows its text in one piece, once it fits; what failed is an event', async () => {
-    await using one = await house(scripted([says('no'), says('{"size": 9}'), says('no')]))
+    await using one = await chatHost(scripted([says('no'), says('{"size": 9}'), says('no')]))
     const events = await one.stream(asked)
     expect(events.filter(({ type }) => type === 'token')).to.have.lengthOf(1)
     expect(textOf(events)).to.equal('{"size": 9}')
@@ -71,7 +72,7 @@ describe('a turn that asks for data', () => {
 
   it('may use tools before it answers, and what it said meanwhile is no part of the data', async () => {
     const a = scripted([[{ type: 'text', text: 'let me see' }, ...calls(['t'])], says('no'), calls(['t']), says('{"size": 9}')])
-    await using one = await house(a)
+    await using one = await chatHost(a)
     const { data, toolsUsed, response } = await one.chat.reply({ ...asked, tools: ['t'] }, testContext())
     expect([data, toolsUsed.length, response]).to.deep.equal([{ size: 9, unit: 'cm' }, 2, '{"size": 9}'])
     expect(a.requests[3]!.messages.map(({ role }) => role).slice(-7)).to.deep.equal(
@@ -80,7 +81,7 @@ describe('a turn that asks for data', () => {
   })
 
   it('is refused where its schema is none', async () => {
-    await using one = await house(scripted([says('{}')]))
+    await using one = await chatHost(scripted([says('{}')]))
     const { code, details } = await codeThrown(one.chat.reply({ ...asked, responseSchema: { type: 'colour' } }, testContext()))
     expect([code, details.field]).to.deep.equal(['INVALID_VALUE', 'response_schema'])
   })

@@ -2,7 +2,7 @@ import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, Conversations, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, codeThrown, says, scripted, tool } from './chat-host.ts'
 
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
   name: 'tapping',
@@ -44,9 +44,9 @@ const long = (length: number) => tool({ call: async () => ({ content: [{ type: '
 describe('the history of a conversation', () => {
   it('holds whole turns for the model, calls and results too, and user and assistant for callers', async () => {
     const a = scripted([calls(['t'], ['t']), says('first'), says('second')])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const { conversationId } = await house.chat.reply({ message: 'one', provider: 'a' }, testContext())
-    await house.chat.reply({ message: 'two', provider: 'a', conversationId }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    const { conversationId } = await chatHost.chat.reply({ message: 'one', provider: 'a' }, testContext())
+    await chatHost.chat.reply({ message: 'two', provider: 'a', conversationId }, testContext())
     expect(a.requests[2]?.messages.map(brief)).to.deep.equal([
       'user:one',
       'assistant:call c1+call c2',
@@ -54,7 +54,7 @@ describe('the history of a conversation', () => {
       'assistant:first',
       'user:two',
     ])
-    const { messages } = await house.host.service(Conversations).get(conversationId, testContext())
+    const { messages } = await chatHost.host.service(Conversations).get(conversationId, testContext())
     expect(messages.map(one => `${one.role}:${one.content}`)).to.deep.equal([
       'user:one',
       'assistant:first',
@@ -71,16 +71,16 @@ describe('the history of a conversation', () => {
     }
     const a = scripted([says('begin'), calls(['waits'], ['t']), calls(['t']), fail, calls(['t']).slice(0, 1), says('end')])
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({})), item(Tools, 'waits', waits)]
-    await using house = await chatHouse({ give })
-    const { conversationId } = await house.chat.reply({ message: 'begin', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give })
+    const { conversationId } = await chatHost.chat.reply({ message: 'begin', provider: 'a' }, testContext())
     const turn = (message: string) => ({ message, provider: 'a', conversationId })
-    for await (const event of house.chat.stream(turn('left'), testContext({ signal: ending.signal })))
+    for await (const event of chatHost.chat.stream(turn('left'), testContext({ signal: ending.signal })))
       if (event.type === 'end') expect(event.status).to.equal('cancelled')
-    const failed = await house.stream(turn('failed'))
+    const failed = await chatHost.stream(turn('failed'))
     expect(failed.at(-1)).to.include({ status: 'failed' })
     // one that ends its answer after a call, without a finish
-    expect((await house.stream(turn('cut'))).at(-1)).to.include({ status: 'failed' })
-    await house.chat.reply(turn('end'), testContext())
+    expect((await chatHost.stream(turn('cut'))).at(-1)).to.include({ status: 'failed' })
+    await chatHost.chat.reply(turn('end'), testContext())
     const seen = a.requests.at(-1)!.messages
     expect(faultsIn(seen)).to.deep.equal([])
     expect(seen.map(brief)).to.deep.equal([
@@ -93,7 +93,7 @@ describe('the history of a conversation', () => {
       'user:cut',
       'user:end',
     ])
-    const { messages } = await house.host.service(Conversations).get(conversationId, testContext())
+    const { messages } = await chatHost.host.service(Conversations).get(conversationId, testContext())
     expect(messages.every(one => one.role === 'user' || one.role === 'assistant')).to.equal(true)
     expect(messages.filter(one => one.status).map(one => one.status)).to.deep.equal(['cancelled', 'failed', 'failed'])
   })
@@ -111,10 +111,10 @@ describe('the history of a conversation', () => {
     ])
     const b = scripted([says('b')])
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), item(Tools, 't', tool({}))],
     })
-    await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(JSON.stringify(a.requests[1]?.messages)).to.include('sealed').and.include('mine')
     expect(JSON.stringify(b.requests[0]?.messages)).to.not.match(/sealed|mine/)
     expect(b.requests[0]?.messages.map(brief)).to.deep.equal(['user:hi', 'assistant:call c1', 'tool:done'])
@@ -126,11 +126,11 @@ describe('a context that is too small', () => {
 
   it('loses first what tools of the past answered at length, then whole turns, oldest first', async () => {
     const a = scripted([request => (request.messages.at(-1)?.parts[0]?.type === 'text' ? calls(['t']) : says('so'))], models)
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', long(2_200))] })
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', long(2_200))] })
     let conversationId: string | undefined
     for (const message of ['one', 'two', 'three'])
       conversationId = (
-        await house.chat.reply({ message, provider: 'a', ...(conversationId ? { conversationId } : {}) }, testContext())
+        await chatHost.chat.reply({ message, provider: 'a', ...(conversationId ? { conversationId } : {}) }, testContext())
       ).conversationId
     for (const { messages } of a.requests) {
       expect(faultsIn(messages)).to.deep.equal([])
@@ -144,8 +144,8 @@ describe('a context that is too small', () => {
   it('cuts the results of the running turn, oldest first, when its tools outgrow it', async () => {
     let round = 0
     const a = scripted([() => (++round > 5 ? says('so') : calls(['t']))], [{ id: 'm', context: 4_000, output: 200 }])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', long(1_500))] })
-    const reply = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', long(1_500))] })
+    const reply = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([reply.response, reply.toolsUsed.length]).to.deep.equal(['so', 5])
     for (const { messages } of a.requests) {
       expect(faultsIn(messages)).to.deep.equal([])
@@ -162,15 +162,15 @@ describe('a context that is too small', () => {
 
   it('cuts even the last result, where that alone is too long', async () => {
     const a = scripted([calls(['t'], ['t']), says('so')], models)
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', long(50_000))] })
-    expect((await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())).response).to.equal('so')
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', long(50_000))] })
+    expect((await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())).response).to.equal('so')
     expect(brief(a.requests[1]!.messages.at(-1)!)).to.match(/^tool:x{1000}\n\[cut: 49000 characters more\]\+x{1000}\n\[cut/)
   })
 
   it('refuses a message that does not fit at all, with limit and count, before anybody is asked', async () => {
     const a = scripted([says('so')], models)
-    await using house = await chatHouse({ give: [item(Providers, 'a', a)] })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext()))
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a)] })
+    const { code, details } = await codeThrown(chatHost.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext()))
     expect(code).to.equal('MODEL_FAILED')
     expect(details).to.include({ kind: 'context_too_long', limit: 3_000, provider: 'a' })
     expect(details.count).to.be.above(5_000)
@@ -180,16 +180,18 @@ describe('a context that is too small', () => {
   it('lets another model take what does not fit', async () => {
     const [a, b] = [scripted([says('a')], models), scripted([says('b')])]
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
-    expect(await house.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext())).to.include({ response: 'b' })
+    await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
+    expect(await chatHost.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext())).to.include({ response: 'b' })
   })
 
   it('is counted where an upstream does not say how long it was', async () => {
     const refuses = () => {
       throw svcError('MODEL_FAILED', 'too long', { details: { kind: 'context_too_long', retryable: false } })
     }
-    await using house = await chatHouse({ give: [item(Providers, 'a', scripted([refuses], [{ id: 'm', context: 100_000 }]))] })
-    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testContext()))
+    await using chatHost = await startChatHost({
+      give: [item(Providers, 'a', scripted([refuses], [{ id: 'm', context: 100_000 }]))],
+    })
+    const { details } = await codeThrown(chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext()))
     expect(details).to.include({ kind: 'context_too_long', limit: 100_000 })
     expect(details.count).to.be.a('number')
   })
@@ -197,9 +199,9 @@ describe('a context that is too small', () => {
   it('is estimated where a provider cannot count', async () => {
     const never = { countTokens: () => Promise.reject(new Error('cannot')) }
     const a = scripted([says('so')], models, never)
-    await using house = await chatHouse({ give: [item(Providers, 'a', a)] })
-    expect((await house.chat.reply({ message: 'x'.repeat(2_000), provider: 'a' }, testContext())).response).to.equal('so')
-    const { details } = await codeThrown(house.chat.reply({ message: 'x'.repeat(50_000), provider: 'a' }, testContext()))
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a)] })
+    expect((await chatHost.chat.reply({ message: 'x'.repeat(2_000), provider: 'a' }, testContext())).response).to.equal('so')
+    const { details } = await codeThrown(chatHost.chat.reply({ message: 'x'.repeat(50_000), provider: 'a' }, testContext()))
     expect(details).to.include({ kind: 'context_too_long', limit: 3_000 })
   })
 })

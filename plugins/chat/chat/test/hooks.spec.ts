@@ -11,7 +11,7 @@ import {
 } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
+import { startChatHost, codeThrown, says, scripted, textOf, tool } from './chat-host.ts'
 
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
   name: 'tapping',
@@ -30,10 +30,10 @@ const idOf = (part: MessagePart) => ('id' in part ? part.id : part.type === 'tex
 
 describe('the hooks of chat', () => {
   it('lets a tap of turn change what was asked', async () => {
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [tapping(scope => scope.tap(Chat.hooks.turn, turn => ({ ...turn, message: 'changed' })))],
     })
-    expect(textOf(await house.stream('original'))).to.contain('changed')
+    expect(textOf(await chatHost.stream('original'))).to.contain('changed')
   })
 
   it('lets a tap of modelCall answer instead of the model', async () => {
@@ -41,8 +41,8 @@ describe('the hooks of chat', () => {
       { type: 'text', text: 'ready' },
       { type: 'finish', reason: 'stop' },
     ]
-    await using house = await chatHouse({ give: [tapping(scope => scope.tap(Chat.hooks.modelCall, () => ({ events })))] })
-    expect(textOf(await house.stream('hi'))).to.equal('ready')
+    await using chatHost = await startChatHost({ give: [tapping(scope => scope.tap(Chat.hooks.modelCall, () => ({ events })))] })
+    expect(textOf(await chatHost.stream('hi'))).to.equal('ready')
   })
 
   it('asks another provider when a tap of modelFailed says so, and says who answered', async () => {
@@ -51,18 +51,18 @@ describe('the hooks of chat', () => {
       yield { type: 'text', text: 'from the other' }
       yield { type: 'finish', reason: 'stop' }
     })
-    await using house = await chatHouse({ give: [...give, item(Providers, 'other', other)] })
-    const reply = await house.chat.reply({ message: '/fail overloaded', provider: 'local' }, testContext())
+    await using chatHost = await startChatHost({ give: [...give, item(Providers, 'other', other)] })
+    const reply = await chatHost.chat.reply({ message: '/fail overloaded', provider: 'local' }, testContext())
     expect(reply).to.include({ response: 'from the other', provider: 'other', model: 'm' })
   })
 
   it('tells every model call in modelDone, the failed ones with why', async () => {
     const seen: (string | undefined)[] = []
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [tapping(scope => scope.tap(Chat.hooks.modelDone, done => void seen.push(done.failure?.kind)))],
     })
-    await house.stream('hi')
-    await codeThrown(house.stream('/fail rate_limited'))
+    await chatHost.stream('hi')
+    await codeThrown(chatHost.stream('/fail rate_limited'))
     expect(seen).to.deep.equal([undefined, 'rate_limited'])
   })
 
@@ -75,9 +75,9 @@ describe('the hooks of chat', () => {
     const tap = tapping(scope =>
       scope.tap(Chat.hooks.toolCall, call => verdicts[call.arguments.time_zone as keyof typeof verdicts])
     )
-    await using house = await chatHouse({ give: [tap] })
+    await using chatHost = await startChatHost({ give: [tap] })
     const lines = Object.keys(verdicts).map(zone => `/tool current_time {"time_zone":"${zone}"}`)
-    const { toolsUsed } = await house.chat.reply({ message: lines.join('\n') }, testContext())
+    const { toolsUsed } = await chatHost.chat.reply({ message: lines.join('\n') }, testContext())
     expect(toolsUsed[0]).to.include({ success: false, error: 'Not allowed: not today' })
     expect(toolsUsed[1]).to.deep.include({ success: true, arguments: { time_zone: 'Europe/Paris' } })
     expect(toolsUsed[2]).to.include({ success: true })
@@ -89,8 +89,8 @@ describe('chat with bad plugins', () => {
     const bad = strange(() => {
       throw new Error('secret inside')
     })
-    await using house = await chatHouse({ give: [item(Providers, 'bad', bad)] })
-    const { code, message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'bad' }, testContext()))
+    await using chatHost = await startChatHost({ give: [item(Providers, 'bad', bad)] })
+    const { code, message } = await codeThrown(chatHost.chat.reply({ message: 'hi', provider: 'bad' }, testContext()))
     expect(code).to.equal('MODEL_FAILED')
     expect(message).to.not.contain('secret')
   })
@@ -98,8 +98,8 @@ describe('chat with bad plugins', () => {
   it('does not wait for a provider that heeds no abort', async () => {
     const never = () => new Promise<never>(() => undefined)
     const deaf = strange(() => ({ [Symbol.asyncIterator]: () => ({ next: never, return: never }) }))
-    await using house = await chatHouse({ give: [item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 20 } } })
-    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testContext()))
+    await using chatHost = await startChatHost({ give: [item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 20 } } })
+    const { details } = await codeThrown(chatHost.chat.reply({ message: 'hi', provider: 'deaf' }, testContext()))
     expect(details).to.include({ kind: 'timeout' })
   })
 
@@ -110,8 +110,10 @@ describe('chat with bad plugins', () => {
     let asked = 0
     const models = () => (asked++ === 0 ? Promise.resolve({ models: [], open: true }) : new Promise<never>(() => undefined))
     const give = [item(Providers, 'deaf', { ...deaf, models })]
-    await using house = await chatHouse({ give, config: { chat: { first_token_timeout_ms: 20 } } })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf', model: 'm' }, testContext()))
+    await using chatHost = await startChatHost({ give, config: { chat: { first_token_timeout_ms: 20 } } })
+    const { code, details } = await codeThrown(
+      chatHost.chat.reply({ message: 'hi', provider: 'deaf', model: 'm' }, testContext())
+    )
     expect(code).to.equal('MODEL_FAILED')
     expect(details).to.include({ kind: 'timeout', retryable: true, provider: 'deaf' })
   })
@@ -120,8 +122,8 @@ describe('chat with bad plugins', () => {
     const cut = strange(async function* () {
       yield { type: 'text', text: 'half' }
     })
-    await using house = await chatHouse({ give: [item(Providers, 'cut', cut)] })
-    const events = await house.stream({ message: 'hi', provider: 'cut' })
+    await using chatHost = await startChatHost({ give: [item(Providers, 'cut', cut)] })
+    const events = await chatHost.stream({ message: 'hi', provider: 'cut' })
     expect(events.map(event => event.type)).to.deep.equal(['start', 'token', 'error', 'end'])
   })
 
@@ -136,9 +138,9 @@ describe('chat with bad plugins', () => {
       yield { type: 'text', text: 'half' }
       yield { type: 'usage', usage: { input: 7, output: 5 } }
     })
-    await using house = await chatHouse({ give: [item(Providers, 'gone', gone), item(Providers, 'told', told)] })
+    await using chatHost = await startChatHost({ give: [item(Providers, 'gone', gone), item(Providers, 'told', told)] })
     const usageOf = async (provider: string) => {
-      const end = (await house.stream({ message: 'hi', provider })).at(-1)
+      const end = (await chatHost.stream({ message: 'hi', provider })).at(-1)
       return end?.type === 'end' ? end.usage : undefined
     }
     expect(await usageOf('gone')).to.include({ output: 2 })
@@ -148,8 +150,8 @@ describe('chat with bad plugins', () => {
 
   it('ends a tool at its limit and tells the model', async () => {
     const slow = tool({ call: () => new Promise(() => undefined), timeoutMs: 20 })
-    await using house = await chatHouse({ give: [item(Tools, 'slow', slow)] })
-    const { toolsUsed } = await house.chat.reply({ message: '/tool slow {}' }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Tools, 'slow', slow)] })
+    const { toolsUsed } = await chatHost.chat.reply({ message: '/tool slow {}' }, testContext())
     expect(toolsUsed[0]?.error).to.match(/did not end within 20 ms/)
   })
 
@@ -168,29 +170,29 @@ describe('chat with bad plugins', () => {
     const asks = (...events: ModelEvent[]): ModelEvent[] => [...events, { type: 'finish', reason: 'tool_calls' }]
     const a = scripted([asks(call('first', 'quick')), asks({ type: 'text', text: 'Wait.' }, call('second', 'waits')), says('so')])
     const give = [item(Providers, 'a', a), item(Tools, 'quick', tool({})), item(Tools, 'waits', waits)]
-    await using house = await chatHouse({ give })
+    await using chatHost = await startChatHost({ give })
     let conversationId = ''
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'a' }, testContext({ signal: ending.signal }))) {
+    for await (const event of chatHost.chat.stream({ message: 'hi', provider: 'a' }, testContext({ signal: ending.signal }))) {
       if (event.type === 'start') conversationId = event.conversationId
       if (event.type === 'end') expect(event.status).to.equal('cancelled')
     }
     expect(await aborted.promise).to.equal(true)
-    const conversations = house.host.service(Conversations)
+    const conversations = chatHost.host.service(Conversations)
     const { turns, ticket } = await conversations.begin({ conversationId, waitMs: 5000, history: 1 }, testContext())
     await conversations.end(ticket, testContext())
     const partsOf = (messages: readonly ModelMessage[]) =>
       messages.flatMap(({ role, parts }) => parts.map(part => `${role} ${part.type} ${idOf(part)}`))
     const kept = ['user text hi', 'assistant tool_call first', 'tool tool_result first', 'assistant text Wait.']
     expect(partsOf(turns.flat())).to.deep.equal(kept)
-    await house.chat.reply({ message: 'and now?', provider: 'a', conversationId }, testContext())
+    await chatHost.chat.reply({ message: 'and now?', provider: 'a', conversationId }, testContext())
     expect(partsOf(a.requests.at(-1)!.messages)).to.deep.equal([...kept, 'user text and now?'])
   })
 
   it('takes an answer of no known shape as a failed call, and the turn goes on', async () => {
     for (const answer of [undefined, 'text', { content: 'text' }, { content: [{ type: 'text' }] }]) {
       const odd = tool({ call: async () => answer as never })
-      await using house = await chatHouse({ give: [item(Tools, 'odd', odd)] })
-      const { status, toolsUsed } = await house.chat.reply({ message: '/tool odd {}' }, testContext())
+      await using chatHost = await startChatHost({ give: [item(Tools, 'odd', odd)] })
+      const { status, toolsUsed } = await chatHost.chat.reply({ message: '/tool odd {}' }, testContext())
       expect([status, toolsUsed[0]?.success], JSON.stringify(answer)).to.deep.equal(['completed', false])
       expect(toolsUsed[0]?.error).to.contain('did not answer { content')
     }
@@ -198,8 +200,11 @@ describe('chat with bad plugins', () => {
 
   it('cuts a tool result that is too long, with a note', async () => {
     const long = tool({ call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(5000) }] }) })
-    await using house = await chatHouse({ give: [item(Tools, 'long', long)], config: { chat: { tool_result_limit: 100 } } })
-    const result = (await house.stream('/tool long {}')).find(event => event.type === 'tool_result')
+    await using chatHost = await startChatHost({
+      give: [item(Tools, 'long', long)],
+      config: { chat: { tool_result_limit: 100 } },
+    })
+    const result = (await chatHost.stream('/tool long {}')).find(event => event.type === 'tool_result')
     expect(result?.result).to.match(/^x{100}\n\[cut: 4900 characters more\]$/)
   })
 
@@ -213,11 +218,11 @@ describe('chat with bad plugins', () => {
         yield { type: 'finish', reason: request.tools ? 'tool_calls' : 'stop' }
       },
     }
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [item(Providers, 'greedy', greedy), item(Tools, 'again', tool({}))],
       config: { chat: { max_rounds: 4 } },
     })
-    const reply = await house.chat.reply({ message: 'go', provider: 'greedy' }, testContext())
+    const reply = await chatHost.chat.reply({ message: 'go', provider: 'greedy' }, testContext())
     expect(reply.response).to.equal('enough')
     expect(reply.toolsUsed).to.have.length(3)
   })
@@ -230,12 +235,12 @@ const EMPTY: AsyncIterable<ModelEvent> = {
 describe('modes', () => {
   it('forbid tools by their effects', async () => {
     const writes = tool({ effects: ['write'] })
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [item(Tools, 'writes', writes)],
       profiles: 'default: p\nprofiles:\n  p: { mode: review }\n',
     })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', tools: ['writes'] }, testContext()))
+    const { code, details } = await codeThrown(chatHost.chat.reply({ message: 'hi', tools: ['writes'] }, testContext()))
     expect([code, details.reason]).to.deep.equal(['INVALID_VALUE', 'not allowed in mode review'])
-    expect((await house.chat.reply({ message: '/tool writes {}' }, testContext())).toolsUsed).to.deep.equal([])
+    expect((await chatHost.chat.reply({ message: '/tool writes {}' }, testContext())).toolsUsed).to.deep.equal([])
   })
 })

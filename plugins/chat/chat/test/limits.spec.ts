@@ -4,7 +4,7 @@ import { Chat, type ModelDone, type ModelEvent, type ModelFailure, Providers, To
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { handClock } from './hand-clock.ts'
-import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
+import { calls, startChatHost, codeThrown, says, scripted, textOf, tool } from './chat-host.ts'
 
 /** Keeps what chat tells. */
 function listening() {
@@ -28,21 +28,24 @@ const failing = (failure: ModelFailure) => svcError('MODEL_FAILED', 'it broke', 
 describe('the limits of a turn', () => {
   it('are no fault of a model whose answer is flowing: nobody else is refused for them', async () => {
     const policy = new URL('../../chat-policy/', import.meta.url)
-    await using house = await chatHouse({ give: [policy], config: { chat: { timeout_ms: 1_000 } } })
+    await using chatHost = await startChatHost({ give: [policy], config: { chat: { timeout_ms: 1_000 } } })
     const long = `/pace 100\n${'word '.repeat(200)}`
-    const ends = await Promise.all(Array.from({ length: 6 }, () => house.stream(long)))
+    const ends = await Promise.all(Array.from({ length: 6 }, () => chatHost.stream(long)))
     expect(ends.map(events => events.at(-1)))
       .to.have.lengthOf(6)
       .and.satisfy((all: { status: string }[]) => all.every(end => end.status === 'failed'))
-    expect(textOf(await house.stream('hello'))).to.equal('You said: hello')
+    expect(textOf(await chatHost.stream('hello'))).to.equal('You said: hello')
   })
 
   it('are the fault of a model that was silent for most of it', async () => {
     const { done, plugin } = listening()
     const never = () => new Promise<never>(() => undefined)
     const deaf = flowing(() => ({ [Symbol.asyncIterator]: () => ({ next: never, return: never }) }))
-    await using house = await chatHouse({ give: [plugin, item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 100 } } })
-    await codeThrown(house.stream({ message: 'hi', provider: 'deaf' }))
+    await using chatHost = await startChatHost({
+      give: [plugin, item(Providers, 'deaf', deaf)],
+      config: { chat: { timeout_ms: 100 } },
+    })
+    await codeThrown(chatHost.stream({ message: 'hi', provider: 'deaf' }))
     expect(done[0]?.failure).to.deep.include({ kind: 'timeout' }).and.not.have.property('requestOnly')
   })
 
@@ -55,10 +58,10 @@ describe('the limits of a turn', () => {
       yield FINISH
     })
     const give = [item(Providers, 'paced', paced)]
-    await using house = await chatHouse({ give, config: { chat: { token_timeout_ms: 400 } } })
+    await using chatHost = await startChatHost({ give, config: { chat: { token_timeout_ms: 400 } } })
     using clock = handClock()
     let [said, status] = ['', '']
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'paced' }, testContext())) {
+    for await (const event of chatHost.chat.stream({ message: 'hi', provider: 'paced' }, testContext())) {
       if (event.type === 'token') said += event.content
       if (event.type === 'token') clock.tick(800)
       if (event.type === 'end') status = event.status
@@ -72,11 +75,11 @@ describe('the limits of a turn', () => {
       yield text('one')
       throw failing({ kind: 'network', retryable: true })
     })
-    await using house = await chatHouse({ give: [plugin, item(Providers, 'left', left)] })
+    await using chatHost = await startChatHost({ give: [plugin, item(Providers, 'left', left)] })
     using clock = handClock()
-    for await (const event of house.chat.stream({ message: 'hi', provider: 'left' }, testContext()))
+    for await (const event of chatHost.chat.stream({ message: 'hi', provider: 'left' }, testContext()))
       if (event.type === 'token') clock.tick(1_300)
-    await house.stream({ message: 'hi', provider: 'left' })
+    await chatHost.stream({ message: 'hi', provider: 'left' })
     expect(done.map(one => one.failure)).to.deep.equal([
       { kind: 'network', retryable: true, requestOnly: true },
       { kind: 'network', retryable: true },
@@ -88,11 +91,11 @@ describe('the limits of a turn', () => {
     const endless = flowing(async function* () {
       for (;;) yield text('0123456789')
     })
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [plugin, item(Providers, 'endless', endless)],
       config: { chat: { answer_limit: 95 } },
     })
-    const events = await house.stream({ message: 'hi', provider: 'endless' })
+    const events = await chatHost.stream({ message: 'hi', provider: 'endless' })
     const error = events.find(event => event.type === 'error')?.error
     expect(error).to.deep.include({
       code: 'MODEL_FAILED',
@@ -115,8 +118,8 @@ describe('the limits of a turn', () => {
     ]
     for (const said of parts) {
       const give = [item(Providers, 'a', scripted([said])), item(Tools, 't', tool({}))]
-      await using house = await chatHouse({ give, config: { chat: { answer_limit: 100 } } })
-      const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testContext()))
+      await using chatHost = await startChatHost({ give, config: { chat: { answer_limit: 100 } } })
+      const { message } = await codeThrown(chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext()))
       expect(message).to.equal('the answer of provider "a" has more than 100 characters')
     }
   })
@@ -142,11 +145,11 @@ describe('the limits of a turn', () => {
       [{ chat: { max_parallel_tools: 3 } }, 3],
     ] as const) {
       ;[begun, now, most, atOnce] = [0, 0, 0, limit]
-      await using house = await chatHouse({
+      await using chatHost = await startChatHost({
         give: [item(Providers, 'a', scripted([calls(...wanted), says('so')])), item(Tools, 'slow', slow)],
         config,
       })
-      const events = await house.stream({ message: 'hi', provider: 'a' })
+      const events = await chatHost.stream({ message: 'hi', provider: 'a' })
       const results = events.flatMap(event => (event.type === 'tool_result' ? [event.result] : []))
       expect(results).to.deep.equal(wanted.map((_, n) => String(n)))
       expect(most).to.equal(limit)
@@ -166,17 +169,17 @@ describe('a try of a model', () => {
     const again = definePlugin({
       setup: scope => void scope.tap(Chat.hooks.modelFailed, () => (tries < 2 ? { waitMs: 0 } : undefined)),
     })
-    await using house = await chatHouse({ give: [{ name: 'again', use: again }, item(Providers, 'twice', twice)] })
-    const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'twice' }, testContext()))
+    await using chatHost = await startChatHost({ give: [{ name: 'again', use: again }, item(Providers, 'twice', twice)] })
+    const { message } = await codeThrown(chatHost.chat.reply({ message: 'hi', provider: 'twice' }, testContext()))
     expect(message).to.equal('provider "twice" ended its answer without a finish')
   })
 
   it('is told with its turn, whatever id the client has given its requests', async () => {
     const { done, turns, plugin } = listening()
     const a = scripted([calls(['t']), says('one'), says('two')])
-    await using house = await chatHouse({ give: [plugin, item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    await using chatHost = await startChatHost({ give: [plugin, item(Providers, 'a', a), item(Tools, 't', tool({}))] })
     const ctx = testContext({ requestId: 'always-the-same' })
-    for (const message of ['one', 'two']) await house.chat.reply({ message, provider: 'a' }, ctx)
+    for (const message of ['one', 'two']) await chatHost.chat.reply({ message, provider: 'a' }, ctx)
     const [first, second] = turns.map(one => one.turn)
     expect(done.map(one => one.turn)).to.deep.equal([first, first, second])
     expect(first).to.not.equal(second)

@@ -12,7 +12,7 @@ import {
 } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, codeThrown, says, scripted, tool } from './chat-host.ts'
 
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
   name: 'tapping',
@@ -36,10 +36,10 @@ describe('which model a turn asks', () => {
         return call.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined
       })
     )
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), item(Tools, 't', tool({}))],
     })
-    expect(await house.chat.reply(ask(), testContext())).to.include({ response: 'b', provider: 'b' })
+    expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b', provider: 'b' })
     expect(seen).to.deep.equal(['a/m round 1 attempt 1', 'b/m round 1 attempt 1', 'b/m round 2 attempt 1'])
     expect([a.requests.length, b.requests.length]).to.deep.equal([0, 2])
   })
@@ -49,16 +49,16 @@ describe('which model a turn asks', () => {
     const tap = tapping(scope =>
       scope.tap(Chat.hooks.modelCall, ({ selected }) => ({ provider: selected.provider === 'a' ? 'b' : 'a', model: 'm' }))
     )
-    await using house = await chatHouse({ give: [tap, ...give] })
-    const { code, message } = await codeThrown(house.chat.reply(ask(), testContext()))
+    await using chatHost = await startChatHost({ give: [tap, ...give] })
+    const { code, message } = await codeThrown(chatHost.chat.reply(ask(), testContext()))
     expect([code, message]).to.deep.equal(['MODEL_FAILED', 'provider "a" was only ever passed over for another'])
   })
 
   it('gives up taps that try again for ever', async () => {
     const a = scripted([fails()])
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ waitMs: 0 })))
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', a)] })
-    expect((await codeThrown(house.chat.reply(ask(), testContext()))).code).to.equal('MODEL_FAILED')
+    await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a)] })
+    expect((await codeThrown(chatHost.chat.reply(ask(), testContext()))).code).to.equal('MODEL_FAILED')
     expect(a.requests).to.have.length(100)
   })
 
@@ -71,8 +71,8 @@ describe('which model a turn asks', () => {
       scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' }))
       scope.tap(Chat.hooks.modelDone, one => void done.push(one))
     })
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
-    expect(await house.chat.reply(ask(), testContext())).to.include({ response: 'b', provider: 'b' })
+    await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
+    expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b', provider: 'b' })
     expect(a.requests).to.deep.equal([])
     expect(done.map(one => [whom(one), one.answered, one.failure?.kind, one.events?.length, one.tried.length])).to.deep.equal([
       ['a/m', true, 'overloaded', undefined, 0],
@@ -90,8 +90,8 @@ describe('which model a turn asks', () => {
         attempt < 2 ? { waitMs: 0 } : { provider: next[selected.provider]!, model: 'm' }
       )
     })
-    await using house = await chatHouse({ give: [tap, ...give] })
-    expect(await house.chat.reply(ask(), testContext())).to.include({ provider: 'c' })
+    await using chatHost = await startChatHost({ give: [tap, ...give] })
+    expect(await chatHost.chat.reply(ask(), testContext())).to.include({ provider: 'c' })
     expect(seen).to.deep.equal([
       ['a/m', 1, []],
       ['a/m', 2, []],
@@ -115,8 +115,8 @@ describe('which model a turn asks', () => {
       })
     )
     const give = [item(Providers, 'a', scripted([fails()])), item(Providers, 'b', scripted([says('b')]))]
-    await using house = await chatHouse({ give: [tap, ...give] })
-    expect(await house.chat.reply(ask(), testContext())).to.include({ response: 'b' })
+    await using chatHost = await startChatHost({ give: [tap, ...give] })
+    expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b' })
     expect(failed.map(one => [whom(one), one.message])).to.deep.equal([
       ['a/m', 'it is overloaded'],
       ['nobody/m', 'provider "nobody" is not there'],
@@ -127,8 +127,10 @@ describe('which model a turn asks', () => {
   it('takes an alias of the provider that a tap names', async () => {
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'fast' })))
     const give = [item(Providers, 'a', scripted([fails()])), item(Providers, 'b', scripted([says('b')]))]
-    await using house = await chatHouse({ give: [tap, ...give, item(ModelAliases, 'fast', { provider: 'b', model: 'm' })] })
-    expect(await house.chat.reply(ask(), testContext())).to.include({ provider: 'b', model: 'm' })
+    await using chatHost = await startChatHost({
+      give: [tap, ...give, item(ModelAliases, 'fast', { provider: 'b', model: 'm' })],
+    })
+    expect(await chatHost.chat.reply(ask(), testContext())).to.include({ provider: 'b', model: 'm' })
   })
 
   it('tells modelDone what was answered, whole: text and reasoning in one piece each', async () => {
@@ -146,8 +148,8 @@ describe('which model a turn asks', () => {
       ],
     ])
     const tap = tapping(scope => scope.tap(Chat.hooks.modelDone, one => void done.push(one)))
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', a)] })
-    await house.stream(ask())
+    await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a)] })
+    await chatHost.stream(ask())
     expect(done[0]?.events).to.deep.equal([
       { type: 'reasoning', text: 'let me see', providerData: 'signed' },
       { type: 'text', text: 'so be it' },
@@ -158,17 +160,19 @@ describe('which model a turn asks', () => {
 
   it('asks a provider for its models once a turn: the selection hands on what it read', async () => {
     const a = scripted([calls(['t']), says('done')])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    await house.chat.reply(ask({ model: 'm' }), testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    await chatHost.chat.reply(ask({ model: 'm' }), testContext())
     expect([a.listed, a.requests.length]).to.deep.equal([1, 2])
-    expect(await house.host.service(Selection).select({ provider: 'a' }, testContext())).to.deep.include({ info: { id: 'm' } })
+    expect(await chatHost.host.service(Selection).select({ provider: 'a' }, testContext())).to.deep.include({ info: { id: 'm' } })
   })
 
   it('asks another provider although the first cannot even tell its models', async () => {
     const down = scripted([says('a')], [], { models: fails('network') })
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', down), item(Providers, 'b', scripted([says('b')]))] })
-    expect(await house.chat.reply(ask({ model: 'm' }), testContext())).to.include({ response: 'b', provider: 'b' })
+    await using chatHost = await startChatHost({
+      give: [tap, item(Providers, 'a', down), item(Providers, 'b', scripted([says('b')]))],
+    })
+    expect(await chatHost.chat.reply(ask({ model: 'm' }), testContext())).to.include({ response: 'b', provider: 'b' })
   })
 })
 
@@ -178,21 +182,21 @@ describe('what a model can do', () => {
   const tools = item(Tools, 't', tool({}))
 
   it('refuses what a caller asks and the model cannot do, and names the field', async () => {
-    await using house = await chatHouse({ give: [item(Providers, 'a', scripted([says('a')], [plain])), tools] })
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', scripted([says('a')], [plain])), tools] })
     for (const [asked, field] of [
       [{ tools: ['t'] }, 'tools'],
       [{ temperature: 0 }, 'temperature'],
       [{ maxTokens: 11 }, 'max_tokens'],
     ] as const) {
-      const { code, details } = await codeThrown(house.chat.reply(ask(asked), testContext()))
+      const { code, details } = await codeThrown(chatHost.chat.reply(ask(asked), testContext()))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', field])
     }
   })
 
   it('leaves out what a profile or mode asks and the model cannot do', async () => {
     const a = scripted([says('a')], [plain])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), tools], profiles })
-    await house.chat.reply(ask(), testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), tools], profiles })
+    await chatHost.chat.reply(ask(), testContext())
     expect(a.requests[0]).to.not.have.any.keys('tools', 'temperature')
     expect(a.requests[0]).to.include({ maxTokens: 10 })
   })
@@ -200,8 +204,8 @@ describe('what a model can do', () => {
   it('is looked at anew for a model that answers in the stead of another', async () => {
     const [a, b] = [scripted([calls(['t']), fails()]), scripted([says('b')], [plain])]
     const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
-    const reply = await house.chat.reply(ask({ temperature: 0.3, maxTokens: 40 }), testContext())
+    await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
+    const reply = await chatHost.chat.reply(ask({ temperature: 0.3, maxTokens: 40 }), testContext())
     expect(reply).to.include({ response: 'b', provider: 'b' })
     expect(b.requests[0]).to.not.have.any.keys('tools', 'temperature')
     expect(b.requests[0]).to.include({ maxTokens: 10 })
@@ -217,8 +221,8 @@ describe('what a model can do', () => {
     const tap = tapping(scope =>
       scope.tap(Chat.hooks.modelFailed, one => (one.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined))
     )
-    await using house = await chatHouse({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
-    const { code, message } = await codeThrown(house.chat.reply(ask({ tools: ['t'] }), testContext()))
+    await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
+    const { code, message } = await codeThrown(chatHost.chat.reply(ask({ tools: ['t'] }), testContext()))
     expect([code, message]).to.deep.equal(['MODEL_FAILED', 'the model m calls no tools'])
   })
 })

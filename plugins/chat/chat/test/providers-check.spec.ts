@@ -4,7 +4,7 @@ import { definePlugin, type HookCallers, svcError } from '@svc/core'
 import { Checks, type WorkerMetrics, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { type ChatHouse, chatHouse } from './house.ts'
+import { type ChatHost, startChatHost } from './chat-host.ts'
 
 /** A provider that answers whoever asks how it is like this. */
 const provider = (probe: Provider['probe']) =>
@@ -16,8 +16,8 @@ const provider = (probe: Provider['probe']) =>
     probe,
   })
 
-const checkOf = (house: ChatHouse) => house.host.slot(Checks).get('providers')!
-const probed = (house: ChatHouse) => checkOf(house).probe(testContext())
+const checkOf = (chatHost: ChatHost) => chatHost.host.slot(Checks).get('providers')!
+const probed = (chatHost: ChatHost) => checkOf(chatHost).probe(testContext())
 
 describe('the check of the providers', () => {
   it('gives up one that does not answer after two seconds, and ends its probe', async () => {
@@ -28,9 +28,9 @@ describe('the check of the providers', () => {
       signal.addEventListener('abort', () => ended.resolve())
       return new Promise(() => {})
     }
-    await using house = await chatHouse({ give: [provider(hang)] })
+    await using chatHost = await startChatHost({ give: [provider(hang)] })
     mock.timers.enable({ apis: ['setTimeout'] })
-    const told = probed(house).finally(() => mock.timers.reset())
+    const told = probed(chatHost).finally(() => mock.timers.reset())
     await asked.promise
     await setImmediate() // by now the local one has answered
     mock.timers.tick(2_000)
@@ -48,23 +48,23 @@ describe('the check of the providers', () => {
       svcError('MODEL_FAILED', 'it is down'),
     ]
     for (const [at, error] of ['provider "other" failed', 'it is down'].entries()) {
-      await using house = await chatHouse({ give: [provider(() => Promise.reject(thrown[at]!))] })
-      expect((await probed(house)).detail?.other).to.deep.equal({ healthy: false, error })
+      await using chatHost = await startChatHost({ give: [provider(() => Promise.reject(thrown[at]!))] })
+      expect((await probed(chatHost)).detail?.other).to.deep.equal({ healthy: false, error })
     }
   })
 
   it('probes once for all who ask at once or soon after', async () => {
     let probes = 0
-    await using house = await chatHouse({ give: [provider(async () => void probes++)] })
-    await Promise.all([probed(house), probed(house), probed(house)])
-    expect((await probed(house)).status).to.equal('healthy')
+    await using chatHost = await startChatHost({ give: [provider(async () => void probes++)] })
+    await Promise.all([probed(chatHost), probed(chatHost), probed(chatHost)])
+    expect((await probed(chatHost)).status).to.equal('healthy')
     expect(probes).to.equal(1)
   })
 
   it('counts what each provider was asked', async () => {
-    await using house = await chatHouse()
-    await house.stream('hello')
-    const { detail } = await checkOf(house).status!(testContext())
+    await using chatHost = await startChatHost()
+    await chatHost.stream('hello')
+    const { detail } = await checkOf(chatHost).status!(testContext())
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 1 } })
   })
 
@@ -89,12 +89,12 @@ describe('the check of the providers', () => {
         }
       },
     })
-    await using house = await chatHouse({ give: [{ name: 'test:peers', use: peers }] })
-    await house.stream('hello')
+    await using chatHost = await startChatHost({ give: [{ name: 'test:peers', use: peers }] })
+    await chatHost.stream('hello')
     await hooks.metrics!.inherit({ chat: [['local', 4000]] }, testContext())
-    await probed(house)
+    await probed(chatHost)
     expect(gathered).to.equal(0)
-    const { detail } = await checkOf(house).status!(testContext())
+    const { detail } = await checkOf(chatHost).status!(testContext())
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 4321 } })
   })
 })

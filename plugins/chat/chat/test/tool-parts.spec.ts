@@ -2,7 +2,7 @@ import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, says, scripted, tool } from './chat-host.ts'
 
 const text = (words: string): ContentPart => ({ type: 'text', text: words })
 const IMAGE: ContentPart = { type: 'image', data: 'AAAA', mimeType: 'image/png' }
@@ -13,8 +13,8 @@ const answering = (...content: readonly unknown[]) => item(Tools, 't', tool({ ca
 async function toPublicError(content: readonly unknown[], tool_result_limit: number): Promise<readonly ContentPart[]> {
   const a = scripted([calls(['t']), says('so')], [{ id: 'm' }], SEEING)
   const config = { chat: { tool_result_limit } }
-  await using house = await chatHouse({ give: [item(Providers, 'a', a), answering(...content)], config })
-  await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+  await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), answering(...content)], config })
+  await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
   return resultsIn(a.requests[1]!.messages)[0]!
 }
 
@@ -80,9 +80,9 @@ describe('an image that a tool answers', () => {
       [{}, unseen],
     ] as const) {
       const a = scripted([calls(['t']), says('so')], [{ id: 'm' }], more)
-      await using house = await chatHouse({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
-      const { conversationId } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-      await house.chat.reply({ message: 'and?', provider: 'a', conversationId }, testContext())
+      await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
+      const { conversationId } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+      await chatHost.chat.reply({ message: 'and?', provider: 'a', conversationId }, testContext())
       expect(a.requests.slice(1).map(({ messages }) => resultsIn(messages))).to.deep.equal([told, told])
     }
   })
@@ -93,8 +93,8 @@ describe('an image that a tool answers', () => {
       [{}, true, seen],
     ] as const) {
       const a = scripted([calls(['t']), says('so')], [{ id: 'm', features: { vision } }], more)
-      await using house = await chatHouse({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
-      await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+      await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
+      await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
       expect(resultsIn(a.requests[1]!.messages)).to.deep.equal(told)
     }
   })
@@ -109,8 +109,8 @@ describe('an image that a tool answers', () => {
     })
     const tap: PluginRef = { name: 'tapping', use }
     const give = [tap, item(Providers, 'a', blind), item(Providers, 'b', sees), answering(text('look'), IMAGE)]
-    await using house = await chatHouse({ give })
-    await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give })
+    await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(resultsIn(blind.requests[1]!.messages)).to.deep.equal(unseen)
     expect(resultsIn(sees.requests[0]!.messages)).to.deep.equal(seen)
   })
@@ -119,9 +119,9 @@ describe('an image that a tool answers', () => {
     const a = scripted([calls(['t']), says('so')])
     const plain = scripted([says('b')], [{ id: 'm', features: { tool_calling: false } }])
     const give = [item(Providers, 'a', a), item(Providers, 'b', plain), answering(text('look'), IMAGE)]
-    await using house = await chatHouse({ give })
-    const { conversationId } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-    await house.chat.reply({ message: 'and?', provider: 'b', conversationId }, testContext())
+    await using chatHost = await startChatHost({ give })
+    const { conversationId } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await chatHost.chat.reply({ message: 'and?', provider: 'b', conversationId }, testContext())
     expect(JSON.stringify(plain.requests[0]!.messages)).to.include('[t answered]\\nlook\\n[an image was left out')
   })
 })

@@ -3,7 +3,7 @@ import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelEvent, type Tool, Tools, Providers } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, says, scripted, tool } from './chat-host.ts'
 
 const text = (words: string): ContentPart => ({ type: 'text', text: words })
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
@@ -14,12 +14,12 @@ const tapping = (setup: (scope: Scope) => void): PluginRef => ({
 /** What comes of one call of this tool, and what the model is told of it. */
 async function callOf(one: Partial<Tool>, args: object = {}, config: object = {}) {
   const a = scripted([calls(['t', args]), says('so')])
-  await using house = await chatHouse({
+  await using chatHost = await startChatHost({
     give: [item(Providers, 'a', a), item(Tools, 't', tool(one))],
     config: { chat: config as never },
     strict: false,
   })
-  const events = await house.stream({ message: 'hi', provider: 'a' })
+  const events = await chatHost.stream({ message: 'hi', provider: 'a' })
   const result = events.find(event => event.type === 'tool_result')!
   const told = a.requests[1]!.messages.at(-1)!.parts[0]!
   const end = events.at(-1)
@@ -35,8 +35,8 @@ describe('a tool call', () => {
     const a = scripted([calls(['t', { n: 'one' }]), calls(['t', { n: 1 }]), says('so')])
     const given: unknown[] = []
     const call: Tool['call'] = async args => (given.push(args), { content: [text('done')] })
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters, call }))] })
-    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters, call }))] })
+    const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.map(one => one.error)).to.deep.equal([
       'The arguments do not fit: n must be integer, was text "one". Fix them and call again.',
       undefined,
@@ -47,8 +47,8 @@ describe('a tool call', () => {
   it('is told to the model when its arguments are no JSON', async () => {
     const broken: ModelEvent = { type: 'tool_call', id: 'c1', tool: 't', arguments: {}, invalid: '{"n":' }
     const a = scripted([[broken, { type: 'finish', reason: 'tool_calls' }], says('so')])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed[0]?.error).to.match(/no JSON object.*\{"n":/)
   })
 
@@ -77,8 +77,8 @@ describe('a tool call', () => {
     const lines: string[] = []
     const log = { destination: { write: (line: string) => void lines.push(line) } }
     const a = scripted([calls(['t', { n: 1 }]), calls(['t', { n: 1 }]), says('so')])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters }))], log })
-    const { status, toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters }))], log })
+    const { status, toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([status, toolsUsed.length]).to.deep.equal(['completed', 2])
     for (const { error } of toolsUsed)
       expect(error).to.match(/^The tool "t" is broken and cannot be called: its parameters are no JSON Schema/)
@@ -104,10 +104,10 @@ describe('a tool call', () => {
     const slow = tool({ call: async () => (await first.promise, { content: [text('slow')] }) })
     const quick = tool({ call: async () => (first.resolve(), { content: [text('quick')] }) })
     const a = scripted([calls(['slow'], ['quick']), says('so')])
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [item(Providers, 'a', a), item(Tools, 'slow', slow), item(Tools, 'quick', quick)],
     })
-    const events = await house.stream({ message: 'hi', provider: 'a' })
+    const events = await chatHost.stream({ message: 'hi', provider: 'a' })
     expect(events.flatMap(one => (one.type === 'tool_result' ? [one.result] : []))).to.deep.equal(['slow', 'quick'])
     expect(a.requests[1]?.messages.at(-1)?.parts.map(part => part.type === 'tool_result' && part.id)).to.deep.equal(['c1', 'c2'])
   })
@@ -115,26 +115,26 @@ describe('a tool call', () => {
   it('that has the id of another gets one of its own', async () => {
     const twice = calls(['t']).slice(0, 1)
     const a = scripted([[...twice, ...calls(['t'])], says('so')])
-    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
-    const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.map(one => one.callId)).to.deep.equal(['c1', 'c1_2'])
   })
 
   it('is denied where a tap fails that was to say whether it may run', async () => {
     const tap = tapping(scope => scope.tap(Chat.hooks.toolCall, () => Promise.reject(new Error('broken'))))
-    await using house = await chatHouse({ give: [tap] })
-    const { status, toolsUsed } = await house.chat.reply({ message: '/tool current_time {}' }, testContext())
+    await using chatHost = await startChatHost({ give: [tap] })
+    const { status, toolsUsed } = await chatHost.chat.reply({ message: '/tool current_time {}' }, testContext())
     expect([status, toolsUsed[0]?.success]).to.deep.equal(['completed', false])
     expect(toolsUsed[0]?.error).to.match(/^Not allowed/)
   })
 
   it('in the last round comes too late: the turn ends with what was said', async () => {
     const a = scripted([calls(['t'])])
-    await using house = await chatHouse({
+    await using chatHost = await startChatHost({
       give: [item(Providers, 'a', a), item(Tools, 't', tool({}))],
       config: { chat: { max_rounds: 3 } },
     })
-    const reply = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    const reply = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([reply.status, reply.toolsUsed.length, a.requests.length]).to.deep.equal(['completed', 2, 3])
   })
 
@@ -142,8 +142,8 @@ describe('a tool call', () => {
     const many = Array.from({ length: 30 }, (): [string] => ['t'])
     const a = scripted([calls(...many), says('enough')])
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({}))]
-    await using house = await chatHouse({ give, profiles: 'default: p\nprofiles:\n  p: { mode: plan }\n' })
-    const { toolsUsed, response } = await house.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    await using chatHost = await startChatHost({ give, profiles: 'default: p\nprofiles:\n  p: { mode: plan }\n' })
+    const { toolsUsed, response } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.filter(one => one.success)).to.have.length(25)
     expect(toolsUsed.at(-1)?.error).to.equal('This turn may make no more tool calls. Answer with what you have.')
     expect([response, a.requests[1]?.tools]).to.deep.equal(['enough', undefined])

@@ -3,7 +3,7 @@ import { appendFile, chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { openHistory } from '../src/commands/talk/history.ts'
+import { openHistory } from '../src/commands/talk/lines.ts'
 
 describe('the history of svc chat', () => {
   let home: string

@@ -3,7 +3,7 @@ import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ModelDone, type ModelEvent, Providers, Tools, type TurnEnd, type TurnRequest } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, says, scripted, tool } from './chat-host.ts'
 
 const broken = () => svcError('MODEL_FAILED', 'it broke', { details: { kind: 'network', retryable: true } })
 const text = (words: string): ModelEvent => ({ type: 'text', text: words })
@@ -49,8 +49,8 @@ async function taken(
     },
   })
   const providers = Object.entries(PROVIDERS).map(([name, one]) => item(Providers, name, one))
-  await using house = await chatHouse({ give: [{ name: 'listening', use: listening }, ...providers, ...give] })
-  for await (const event of house.chat.stream({ message: 'a question', ...asked }, testContext()))
+  await using chatHost = await startChatHost({ give: [{ name: 'listening', use: listening }, ...providers, ...give] })
+  for await (const event of chatHost.chat.stream({ message: 'a question', ...asked }, testContext()))
     if (event.type === leaveAfter) break
   while (ends.length === 0) await breath(1)
   const [{ usage, status } = expect.fail('it did not end')] = ends

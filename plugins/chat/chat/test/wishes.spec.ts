@@ -1,21 +1,21 @@
 import { type ModelRequest, Conversations, Providers, type Tool, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
+import { calls, startChatHost, codeThrown, says, scripted, tool } from './chat-host.ts'
 
 const PROFILES = `profiles:
   default: { system_prompt: Be kind. }
   strict: { provider: a, system_prompt: Be strict., mode: review }
 `
-const houseOf = (a: ReturnType<typeof scripted>, one: Partial<Tool> = {}) =>
-  chatHouse({ profiles: PROFILES, give: [item(Providers, 'a', a), item(Tools, 't', tool(one))] })
+const startWith = (a: ReturnType<typeof scripted>, one: Partial<Tool> = {}) =>
+  startChatHost({ profiles: PROFILES, give: [item(Providers, 'a', a), item(Tools, 't', tool(one))] })
 const systemOf = ({ messages }: ModelRequest) => JSON.stringify(messages.filter(({ role }) => role === 'system'))
 const ctx = testContext()
 
 describe('what a turn may wish', () => {
   it('is a profile and a mode of its own', async () => {
     const a = scripted([says('so')])
-    await using one = await houseOf(a)
+    await using one = await startWith(a)
     await one.chat.reply({ message: 'hi', profile: 'strict' }, ctx)
     await one.chat.reply({ message: 'hi', profile: 'strict', mode: 'plan' }, ctx)
     const [review, plan] = a.requests.map(systemOf)
@@ -24,7 +24,7 @@ describe('what a turn may wish', () => {
   })
 
   it('is no profile or mode that is not there', async () => {
-    await using one = await houseOf(scripted([says('so')]))
+    await using one = await startWith(scripted([says('so')]))
     for (const wish of [{ profile: 'none' }, { mode: 'none' }]) {
       const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, ctx))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', Object.keys(wish)[0]])
@@ -33,7 +33,7 @@ describe('what a turn may wish', () => {
 
   it("is a system prompt instead of the profile's, with the mode's after it", async () => {
     const a = scripted([says('so')])
-    await using one = await houseOf(a)
+    await using one = await startWith(a)
     await one.chat.reply({ message: 'hi', provider: 'a', system: 'You are a pirate.' }, ctx)
     await one.chat.reply({ message: 'hi', provider: 'a' }, ctx)
     const [pirate, kind] = a.requests.map(systemOf)
@@ -42,7 +42,7 @@ describe('what a turn may wish', () => {
 
   it('is a number of tool calls: those above it are refused, and then there are none', async () => {
     const a = scripted([calls(['t', { n: 1 }], ['t', { n: 2 }]), says('so')])
-    await using one = await houseOf(a)
+    await using one = await startWith(a)
     const { toolsUsed } = await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 1 }, ctx)
     expect(toolsUsed.map(({ success }) => success)).to.deep.equal([true, false])
     expect(a.requests.map(({ tools }) => tools !== undefined)).to.deep.equal([true, false])
@@ -52,7 +52,7 @@ describe('what a turn may wish', () => {
 
   it('is no more tool calls than its mode grants', async () => {
     const a = scripted([calls(['t'])])
-    await using one = await houseOf(a)
+    await using one = await startWith(a)
     const [granted, many] = [
       await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore' }, ctx),
       await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore', toolBudget: 1_000 }, ctx),
@@ -62,7 +62,7 @@ describe('what a turn may wish', () => {
 
   it('is a number of tokens: the answer is cut to what is left, and a round that has none is not begun', async () => {
     const a = scripted([calls(['t']), says('so')], [{ id: 'm', output: 50 }])
-    await using one = await houseOf(a, { call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(2_000) }] }) })
+    await using one = await startWith(a, { call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(2_000) }] }) })
     const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 1_500 }, ctx))
     expect([code, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 1])
     expect(details.needed).to.be.above(2_000)
@@ -78,13 +78,13 @@ describe('what a turn may wish', () => {
   it('is a number of tokens for all rounds together', async () => {
     const dear = [{ type: 'usage', usage: { input: 9_000, output: 500 } } as const, ...calls(['t'])]
     const a = scripted([dear, says('so')])
-    await using one = await houseOf(a)
+    await using one = await startWith(a)
     const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600 }, ctx))
     expect([code, details.spent, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 9_500, 1])
   })
 
   it('holds with the tokens that the local provider counts', async () => {
-    await using one = await chatHouse()
+    await using one = await startChatHost()
     const turn = { message: 'word '.repeat(50), tools: [] }
     const { usage: free } = await one.chat.reply(turn, ctx)
     const { usage, response } = await one.chat.reply({ ...turn, tokenBudget: free.total - 20 }, ctx)
@@ -93,7 +93,7 @@ describe('what a turn may wish', () => {
 
   it('is that nothing is kept', async () => {
     const a = scripted([calls(['t']), says('so')])
-    await using one = await houseOf(a)
+    await using one = await startWith(a)
     const { response, conversationId } = await one.chat.reply({ message: 'hi', provider: 'a', keep: false }, ctx)
     expect([response, conversationId]).to.deep.equal(['so', ''])
     expect((await one.host.service(Conversations).list({ limit: 10 }, ctx)).conversations).to.deep.equal([])
@@ -102,7 +102,7 @@ describe('what a turn may wish', () => {
   })
 
   it('is a time of its own, shorter or longer than that of the configuration', async () => {
-    await using one = await chatHouse({ config: { chat: { timeout_ms: 50 } } })
+    await using one = await startChatHost({ config: { chat: { timeout_ms: 50 } } })
     const { code, details } = await codeThrown(one.chat.reply({ message: '/pace 1000\nso it is' }, ctx))
     expect([code, details.kind]).to.deep.equal(['MODEL_FAILED', 'timeout'])
     const { response } = await one.chat.reply({ message: '/delay 100\nso it is', timeoutMs: 20_000 }, ctx)
@@ -115,7 +115,7 @@ describe('what a turn may wish', () => {
     ['timeout_ms', { timeoutMs: -1 }],
   ] as const)
     it(`is no ${field} that is no number of them`, async () => {
-      await using one = await houseOf(scripted([says('so')]))
+      await using one = await startWith(scripted([says('so')]))
       const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, ctx))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', field])
     })
@@ -125,7 +125,7 @@ describe('what a turn may wish', () => {
     const call: Tool['call'] = async (_args, { idempotencyKey }) => (keys.push(idempotencyKey), { content: [] })
     const round = () => calls(['t', { n: 1 }], ['t', { n: 1 }], ['t', { n: 2 }])
     const a = scripted([round(), says('so'), round(), says('so'), round(), says('so')])
-    await using one = await houseOf(a, { call })
+    await using one = await startWith(a, { call })
     for (const given of [{ idempotencyKey: 'k' }, { idempotencyKey: 'k' }, {}])
       await one.chat.reply({ message: 'hi', provider: 'a' }, { ...ctx, ...given })
     expect(keys.slice(0, 3)).to.deep.equal(keys.slice(3, 6))

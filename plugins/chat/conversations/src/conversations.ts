@@ -50,7 +50,7 @@ export async function createConversations(parts: ConversationsParts): Promise<Co
 
     async delete(id, ctx) {
       if ((await turns.drop(id, ctx)) || (await removeKept(store, id, ctx))) return
-      // The same way for an id that nobody has and for one that this principal may not see: the time would tell them apart.
+      // Unknown ids and ids of other principals take the same path, so the timing reveals nothing.
       if ((await drops.elsewhere(id, ctx)) || (await removeKept(store, id, ctx))) return
       throw conversationUnknown(id)
     },

@@ -2,12 +2,12 @@ import type { CallContext } from '@svc/core'
 import type { Json, PeerMessage, Peers } from '@svc/core/contracts'
 import type { Turns } from './turns.ts'
 
-/** Deletes what another worker is just making: nobody but that worker knows of it yet. */
+/** Deletes a conversation that another worker is creating; the store does not have it yet. */
 export interface Drops {
   /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
   readonly elsewhere: (id: string, ctx: CallContext) => Promise<boolean>
   /** For a tap of `Peers.hooks.message`. */
-  readonly told: (news: PeerMessage, ctx: CallContext) => Promise<void>
+  readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const DROP = 'conversations.drop'
@@ -19,7 +19,7 @@ interface Question {
   readonly principal: { readonly id: string; readonly scopes: readonly string[] }
 }
 
-// what is told under these topics is what this file tells, in this process or in one of its like
+// only this file, in this process or in another worker, sends messages under these topics
 const questionIn = (message: Json) => message as unknown as Question
 
 /** A telling has no answer, so the worker that drops it tells that before it has taken the question. */
@@ -37,7 +37,7 @@ export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined
   }
   return {
     elsewhere: async (id, ctx) => (peers ? ask(peers, crypto.randomUUID(), id, ctx) : false),
-    async told({ topic, message }, ctx) {
+    async onPeerMessage({ topic, message }, ctx) {
       if (topic === DROPPED) open.delete(questionIn(message).question)
       if (topic !== DROP) return
       const { question, id, principal } = questionIn(message)

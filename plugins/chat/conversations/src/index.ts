@@ -1,10 +1,33 @@
-import { definePlugin, Host, systemContext } from '@svc/core'
+import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { Conversations, Peers, Store } from '@svc/core/contracts'
 import { createConversations } from './conversations.ts'
 import { createDrops } from './drops.ts'
 import { Makers } from './makers.ts'
-import { CONVERSATIONS_CONFIG } from './settings.ts'
 import { Turns } from './turns.ts'
+
+interface ConversationsConfig {
+  /** Messages a conversation may have. */
+  max_messages: number
+  /** Bytes of text a conversation may have. */
+  max_bytes: number
+  /** Milliseconds a process that died may keep a conversation. */
+  lease_ms: number
+}
+
+const CONVERSATIONS_CONFIG = schema<ConversationsConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    max_messages: { type: 'integer', minimum: 2, default: 10_000, description: 'Messages a conversation may have' },
+    max_bytes: { type: 'integer', minimum: 1024, default: 16_777_216, description: 'Bytes of text a conversation may have' },
+    lease_ms: {
+      type: 'integer',
+      minimum: 1000,
+      default: 30_000,
+      description: 'Milliseconds a process that died may keep a conversation',
+    },
+  },
+})
 
 export default definePlugin({
   section: 'conversations',
@@ -20,8 +43,8 @@ export default definePlugin({
     const turns = new Turns({ store, holder, limits, log: scope.log, lasting })
     const drops = createDrops(turns, peers)
     const makers = new Makers({ turns, peers, holder, lasting })
-    scope.tap(Peers.hooks.message, drops.told)
-    scope.tap(Peers.hooks.message, makers.told)
+    scope.tap(Peers.hooks.message, drops.onPeerMessage)
+    scope.tap(Peers.hooks.message, makers.onPeerMessage)
     scope.tap(Peers.hooks.workerExit, makers.gone)
     return scope.use(await createConversations({ store, turns, drops, makers, lasting }))
   },

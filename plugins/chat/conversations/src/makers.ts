@@ -36,11 +36,11 @@ interface MakersParts {
   readonly lasting: CallContext
 }
 
-// what is told under these topics is what this file tells, in this process or in one of its like
-const told = <T>(message: Json) => message as unknown as T
+// only this file, in this process or in another worker, sends messages under these topics
+const messageAs = <T>(message: Json) => message as unknown as T
 
 /**
- * Waits for conversations that other workers are just making. Nobody but that worker knows of one, so whoever finds no record asks: a conversation in the making
+ * Waits for conversations that other workers are just making. Only that worker knows such a conversation, so a worker that finds no record asks the others: a new conversation
  * costs nothing by that, an unknown id a round of questions, which it shares with all that come meanwhile.
  */
 export class Makers {
@@ -76,9 +76,9 @@ export class Makers {
   }
 
   /** For a tap of `Peers.hooks.message`. */
-  readonly told = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
-    if (topic === ASK) await this.#answer(told<readonly Question[]>(message), ctx)
-    if (topic === MAKING) this.#note(told<Answer>(message))
+  readonly onPeerMessage = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
+    if (topic === ASK) await this.#answer(messageAs<readonly Question[]>(message), ctx)
+    if (topic === MAKING) this.#note(messageAs<Answer>(message))
     if (topic === MADE) this.#free(one => one.id === message)
   }
 
@@ -107,7 +107,7 @@ export class Makers {
     if (mine.length > 0) await peers?.broadcast(MAKING, { questions: mine.map(one => one.question), holder }, ctx)
   }
 
-  /** Whoever does not take the news in time waits no longer than it may. */
+  /** A worker that misses the message waits until its own limit. */
   #promise(id: string, made: Promise<void>) {
     if (this.#awaited.has(id)) return
     this.#awaited.add(id)

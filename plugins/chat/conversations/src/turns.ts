@@ -19,7 +19,7 @@ interface TurnsParts {
   readonly lasting: CallContext
 }
 
-interface Held {
+interface TicketedTurn {
   readonly id: string
   readonly owner: string
   readonly version: number
@@ -27,7 +27,7 @@ interface Held {
   lease: Fence | undefined
 }
 
-/** A conversation that a turn of this process is making: its id is told before it is kept. */
+/** A conversation that a turn of this process is making: the client knows its id before the store has it. */
 interface Young {
   readonly owner: string
   /** Settled when it is dropped, or its turn has ended; made by the first who waits. */
@@ -44,7 +44,7 @@ const maySee = (owner: string, { principal }: CallContext) =>
 /** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
 export class Turns {
   readonly #parts: TurnsParts
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, TicketedTurn>()
   readonly #young = new Map<string, Young>()
   #tickets = 0
   #renewal: NodeJS.Timeout | undefined
@@ -85,7 +85,7 @@ export class Turns {
   /** Settled when this process makes it no longer; undefined where it does not make it for this principal. */
   made(id: string, ctx: CallContext): Promise<void> | undefined {
     const young = this.#young.get(id)
-    // Whoever may not see it is not even kept waiting: the time would tell that it is there.
+    // Principals without access do not wait: the timing would reveal that it exists.
     if (!young || young.dropped || !maySee(young.owner, ctx)) return undefined
     young.grown ??= Promise.withResolvers()
     return young.grown.promise
@@ -105,7 +105,7 @@ export class Turns {
     this.#renewal = undefined
   }
 
-  /** A conversation made in this turn takes no lease: nobody else knows its id. */
+  /** A new conversation takes no lease, because no other turn knows its id. */
   #beginNew(ctx: CallContext): OpenTurn {
     const id = newId()
     const ticket = this.#hold({ id, owner: ctx.principal.id, version: 0, record: undefined, lease: undefined })
@@ -138,7 +138,7 @@ export class Turns {
     if (made) await withTimeout(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
   }
 
-  #hold(one: Held): string {
+  #hold(one: TicketedTurn): string {
     const ticket = `${this.#parts.holder}:${++this.#tickets}`
     this.#held.set(ticket, one)
     if (one.lease) this.#renewal ??= setInterval(() => this.#renewAll(), this.#parts.limits.leaseMs / 3).unref()
@@ -182,7 +182,13 @@ function checkSize(record: ConversationRecord, { maxMessages, maxBytes }: TurnLi
   if (record.bytes >= maxBytes) throw conversationFull(maxBytes, 'bytes')
 }
 
-async function write(store: Store, turn: Held, record: ConversationRecord, messages: readonly StoredMessage[], ctx: CallContext) {
+async function write(
+  store: Store,
+  turn: TicketedTurn,
+  record: ConversationRecord,
+  messages: readonly StoredMessage[],
+  ctx: CallContext
+) {
   try {
     await store.batch(
       [

@@ -4,7 +4,7 @@ import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const house = (config = {}) =>
+const startHost = (config = {}) =>
   testHost(['store-memory', 'conversations'].map(pluginFolder), { config: { conversations: config } })
 
 const said = (role: 'user' | 'assistant', text: string): StoredMessage => ({ role, parts: [{ type: 'text', text }] })
@@ -29,7 +29,7 @@ async function codeOfThrown(work: Promise<unknown>): Promise<string> {
 
 describe('conversations', () => {
   it('keeps turns and shows them as user and assistant messages', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const id = await write(service, 'one')
     await write(service, 'two', id)
@@ -40,7 +40,7 @@ describe('conversations', () => {
   })
 
   it('shows the rounds of one turn as one message of the assistant', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const open = await service.begin({ waitMs: 0, history: 10 }, testContext())
     const rounds = [
@@ -59,7 +59,7 @@ describe('conversations', () => {
   })
 
   it('lets one turn at a time write, in the order of asking', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const id = await write(service, 'first')
     const order: number[] = []
@@ -77,7 +77,7 @@ describe('conversations', () => {
   })
 
   it('waits for the turn that is making a conversation whose id was told already', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const first = await service.begin({ waitMs: 0, history: 10 }, testContext())
     const wish = { conversationId: first.conversationId, history: 10 }
@@ -91,7 +91,7 @@ describe('conversations', () => {
   })
 
   it('does not wait for ever for a conversation that was never kept', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const first = await service.begin({ waitMs: 0, history: 10 }, testContext())
     const second = service.begin({ conversationId: first.conversationId, waitMs: 5000, history: 10 }, testContext())
@@ -100,7 +100,7 @@ describe('conversations', () => {
   })
 
   it('says busy when the turn before does not end in time', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const id = await write(service, 'first')
     const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testContext())
@@ -112,7 +112,7 @@ describe('conversations', () => {
   })
 
   it('shows a principal its own conversations only, in the same words as for an unknown one', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const ann = testContext({ principal: person('ann', 'chat') })
     const bob = testContext({ principal: person('bob', 'chat') })
@@ -130,7 +130,7 @@ describe('conversations', () => {
   })
 
   it('keeps no stranger waiting for a conversation in the making: the time would tell that it is there', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const open = await service.begin({ waitMs: 0, history: 1 }, testContext({ principal: person('anna') }))
     const wish = { conversationId: open.conversationId, waitMs: 60_000, history: 1 }
@@ -139,7 +139,7 @@ describe('conversations', () => {
   })
 
   it('keeps the owner when an admin writes into the conversation', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const id = await write(service, 'mine', undefined, testContext({ principal: person('ann', 'chat') }))
     await write(service, 'theirs', id, testContext({ principal: person('root', 'admin') }))
@@ -147,7 +147,7 @@ describe('conversations', () => {
   })
 
   it('lists the newest first, page by page', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const ids: string[] = []
     for (let at = 0; at < 5; at++) ids.unshift(await write(service, `${at}`))
@@ -163,7 +163,7 @@ describe('conversations', () => {
   })
 
   it('deletes once; a second time it is unknown, and a turn that was open cannot bring it back', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const id = await write(service, 'one')
     const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testContext())
@@ -175,7 +175,7 @@ describe('conversations', () => {
   })
 
   it('deletes a conversation in the making: its turn is not kept, and whoever waited for it finds none', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const open = await service.begin({ waitMs: 0, history: 1 }, testContext())
     const id = open.conversationId
@@ -193,7 +193,7 @@ describe('conversations', () => {
   })
 
   it('deletes a conversation that is being kept at this very moment', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const open = await service.begin({ waitMs: 0, history: 1 }, testContext())
     const keeping = service.append(open.ticket, turn('one'), testContext())
@@ -203,19 +203,19 @@ describe('conversations', () => {
   })
 
   it('refuses a turn beyond the limit of messages', async () => {
-    await using host = await house({ max_messages: 2 })
+    await using host = await startHost({ max_messages: 2 })
     const service = host.service(Conversations)
     const id = await write(service, 'one')
     expect(await codeOfThrown(write(service, 'two', id))).to.equal('CONVERSATION_FULL')
   })
 
   it('begins no conversation with an id that a client made up', async () => {
-    await using host = await house()
+    await using host = await startHost()
     expect(await codeOfThrown(write(host.service(Conversations), 'x', 'my-own-id'))).to.equal('CONVERSATION_UNKNOWN')
   })
 
   it('reads conversations longer than a page of the store whole', async () => {
-    await using host = await house()
+    await using host = await startHost()
     const service = host.service(Conversations)
     const id = await write(service, '0')
     for (let at = 1; at < 1100; at++) await write(service, `${at}`, id)

@@ -1,4 +1,5 @@
-import type { MetricFamily, ModelDone, Sample, Usage } from '@svc/core/contracts'
+import type { Log, SlotView } from '@svc/core'
+import type { MetricFamily, ModelDone, Provider, Sample, Usage } from '@svc/core/contracts'
 import type { ModelsConfig, Price } from './settings.ts'
 
 /** What the calls of priced models have cost. */
@@ -36,7 +37,19 @@ function costOf({ input, output, cached = 0 }: Usage, price: Price): number {
 }
 
 /** Models may have slashes in their names, providers have none. */
-export function partsOf(key: string): { readonly provider: string; readonly model: string } {
+function partsOf(key: string): { readonly provider: string; readonly model: string } {
   const at = key.indexOf('/')
   return { provider: key.slice(0, at), model: key.slice(at + 1) }
+}
+
+/** Providers come and go, so a name that leads nowhere is worth a warning, no more. */
+export function warnOfNames({ aliases, prices }: Readonly<ModelsConfig>, providers: SlotView<Provider>, log: Log): undefined {
+  const strange = (provider: string) => !providers.has(provider)
+  for (const [alias, { provider, model }] of Object.entries(aliases)) {
+    if (strange(provider)) log.warn({ alias, provider, known: providers.names() }, `models.aliases.${alias}: no such provider`)
+    else if (Object.hasOwn(aliases, model))
+      log.warn({ alias, model }, `models.aliases.${alias} leads to an alias: it is taken as a model's name`)
+  }
+  const unpriced = Object.keys(prices).filter(key => strange(partsOf(key).provider))
+  if (unpriced.length > 0) log.warn({ unpriced, known: providers.names() }, 'models.prices: no such provider')
 }

@@ -1,8 +1,7 @@
 import { definePlugin, Host } from '@svc/core'
 import { Chat, MetricSources, ModelAliases, Providers } from '@svc/core/contracts'
-import { createCosts } from './costs.ts'
+import { createCosts, warnOfNames } from './costs.ts'
 import { MODELS_CONFIG } from './settings.ts'
-import { warnOfNames } from './warnings.ts'
 
 /** Names for models, and what they cost. */
 export default definePlugin({

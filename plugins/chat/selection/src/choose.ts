@@ -19,7 +19,7 @@ export interface Wish {
 }
 
 /** What there is to choose from. */
-export interface Ground {
+export interface ModelSources {
   readonly providers: SlotView<Provider>
   readonly aliases: SlotView<ModelAlias>
 }
@@ -33,12 +33,12 @@ export interface Chosen extends ModelChoice {
  * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the alias of this name, else the
  * only provider that lists it; a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
-export async function choose(wishes: readonly Wish[], ground: Ground, ctx: CallContext): Promise<Chosen> {
+export async function choose(wishes: readonly Wish[], sources: ModelSources, ctx: CallContext): Promise<Chosen> {
   const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
-  if (!first) return firstOf(defaultProvider(ground.providers), 'default', ground, ctx)
-  if (first.provider === undefined) return byModel(first.model!, first.source, rest, ground, ctx)
-  if (first.model === undefined) return firstOf(first.provider, first.source, ground, ctx)
-  return both({ provider: first.provider, model: first.model }, first.source, ground, ctx)
+  if (!first) return firstOf(defaultProvider(sources.providers), 'default', sources, ctx)
+  if (first.provider === undefined) return byModel(first.model!, first.source, rest, sources, ctx)
+  if (first.model === undefined) return firstOf(first.provider, first.source, sources, ctx)
+  return both({ provider: first.provider, model: first.model }, first.source, sources, ctx)
 }
 
 export const choiceOf = (
@@ -47,16 +47,20 @@ export const choiceOf = (
 ): Wish => ({ provider, model, source })
 export const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 
-/** Models to fall back to, with the real names of those that are told by an alias of their own provider. */
-export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground, ctx: CallContext): readonly T[] | Promise<T[]> {
-  const { aliases } = ground
+/** Fallback models, with aliases of their own provider replaced by real names. */
+export function realOnes<T extends ModelRef>(
+  refs: readonly T[],
+  sources: ModelSources,
+  ctx: CallContext
+): readonly T[] | Promise<T[]> {
+  const { aliases } = sources
   if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
   return Promise.all(
     refs.map(async one => {
       const alias = aliases.get(one.model)
       // one that is not configured may be by the time it is needed
-      if (alias?.provider !== one.provider || !ground.providers.has(one.provider)) return one
-      if (infoOf(await listOf(one.provider, ground, ctx), one.model)) return one
+      if (alias?.provider !== one.provider || !sources.providers.has(one.provider)) return one
+      if (infoOf(await listOf(one.provider, sources, ctx), one.model)) return one
       return { ...one, model: alias.model }
     })
   )
@@ -66,15 +70,15 @@ export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground,
 export async function chooseAmong(
   wishes: readonly Wish[],
   fallback: readonly ModelRef[],
-  ground: Ground,
+  sources: ModelSources,
   ctx: CallContext
 ): Promise<Chosen> {
   try {
-    return await choose(wishes, ground, ctx)
+    return await choose(wishes, sources, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
     for (const one of fallback) {
-      const next = await choose([choiceOf(one, 'profile')], ground, ctx).catch(() => undefined)
+      const next = await choose([choiceOf(one, 'profile')], sources, ctx).catch(() => undefined)
       if (next) return next
     }
     throw error
@@ -88,16 +92,16 @@ function defaultProvider(providers: SlotView<Provider>): string {
 }
 
 /** The models of a provider. Throws PROVIDER_NOT_FOUND, MODEL_FAILED. */
-async function modelsOf(name: string, { providers }: Ground, ctx: CallContext): Promise<ModelList> {
+async function modelsOf(name: string, { providers }: ModelSources, ctx: CallContext): Promise<ModelList> {
   const provider = providers.get(name)
   if (!provider) throw providerNotFound(name, providers.names())
   return tellModels(name, provider, ctx)
 }
 
 /** The same; `undefined` where the provider cannot tell them now. Throws PROVIDER_NOT_FOUND. */
-async function listOf(name: string, ground: Ground, ctx: CallContext): Promise<ModelList | undefined> {
+async function listOf(name: string, sources: ModelSources, ctx: CallContext): Promise<ModelList | undefined> {
   try {
-    return await modelsOf(name, ground, ctx)
+    return await modelsOf(name, sources, ctx)
   } catch (error) {
     if (codeOf(error) === 'PROVIDER_NOT_FOUND') throw error
     ctx.signal.throwIfAborted()
@@ -116,18 +120,18 @@ const chosen = (
   info: ModelInfo | undefined
 ): Chosen => ({ provider, model, source: { provider: from, model: source }, ...(info ? { info } : {}) })
 
-async function firstOf(provider: string, source: ChoiceSource, ground: Ground, ctx: CallContext): Promise<Chosen> {
-  const { models } = await modelsOf(provider, ground, ctx)
+async function firstOf(provider: string, source: ChoiceSource, sources: ModelSources, ctx: CallContext): Promise<Chosen> {
+  const { models } = await modelsOf(provider, sources, ctx)
   const [first] = models
   if (!first) throw modelNotFound(provider, '', [])
   return chosen({ provider, model: first.id }, source, source === 'request' ? 'default' : source, first)
 }
 
 /** A real model of this provider wins over an alias of the same name. A provider that cannot tell its models now may have any: a call will show. */
-async function both(ref: ModelRef, source: ChoiceSource, ground: Ground, ctx: CallContext): Promise<Chosen> {
-  const list = await listOf(ref.provider, ground, ctx)
+async function both(ref: ModelRef, source: ChoiceSource, sources: ModelSources, ctx: CallContext): Promise<Chosen> {
+  const list = await listOf(ref.provider, sources, ctx)
   const info = infoOf(list, ref.model)
-  const alias = info ? undefined : ground.aliases.get(ref.model)
+  const alias = info ? undefined : sources.aliases.get(ref.model)
   if (!alias) return real(ref, source, list)
   if (alias.provider !== ref.provider) throw modelNotFound(ref.provider, ref.model, idsOf(list))
   return real(alias, source, list)
@@ -143,19 +147,19 @@ async function byModel(
   model: string,
   source: ChoiceSource,
   rest: readonly Wish[],
-  ground: Ground,
+  sources: ModelSources,
   ctx: CallContext
 ): Promise<Chosen> {
-  const alias = ground.aliases.get(model)
-  const current = await choose(rest, ground, ctx).catch((error: unknown) => {
+  const alias = sources.aliases.get(model)
+  const current = await choose(rest, sources, ctx).catch((error: unknown) => {
     if (alias) return undefined
     throw error
   })
-  const own = current && (await listOf(current.provider, ground, ctx))
+  const own = current && (await listOf(current.provider, sources, ctx))
   const info = infoOf(own, model)
   if (current && info) return chosen({ provider: current.provider, model }, current.source.provider, source, info)
-  if (alias) return real(alias, source, await listOf(alias.provider, ground, ctx))
-  return elsewhere(model, source, current!, own, ground, ctx)
+  if (alias) return real(alias, source, await listOf(alias.provider, sources, ctx))
+  return elsewhere(model, source, current!, own, sources, ctx)
 }
 
 async function elsewhere(
@@ -163,12 +167,12 @@ async function elsewhere(
   source: ChoiceSource,
   current: Chosen,
   own: ModelList | undefined,
-  ground: Ground,
+  sources: ModelSources,
   ctx: CallContext
 ): Promise<Chosen> {
-  const names = ground.providers.names()
+  const names = sources.providers.names()
   const lists = await Promise.all(
-    names.map(async name => ({ name, list: await modelsOf(name, ground, ctx).catch(() => undefined) }))
+    names.map(async name => ({ name, list: await modelsOf(name, sources, ctx).catch(() => undefined) }))
   )
   const has = lists.filter(one => infoOf(one.list, model))
   const [only] = has
@@ -184,11 +188,11 @@ async function elsewhere(
 
 const LIST_MS = 5000
 
-/** Milliseconds for which a told list holds: a busy server would ask for the same thousands of times a second. */
+/** Milliseconds for which a model list counts as fresh, so a busy server does not request it for each turn. */
 const FRESH_MS = 1_000
 const fresh = new WeakMap<Provider, { readonly list: ModelList; readonly until: number }>()
 
-/** The models that a provider tells in time, or has told just now. Throws MODEL_FAILED, and what the provider throws. */
+/** The models of a provider, from its last list if that is fresh. Throws MODEL_FAILED, and what the provider throws. */
 export async function tellModels(name: string, provider: Provider, ctx: CallContext, ms: number = LIST_MS): Promise<ModelList> {
   const known = fresh.get(provider)
   if (known && performance.now() < known.until) return known.list

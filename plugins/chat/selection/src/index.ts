@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
 import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
-import { checkBegin, warnOfNames } from './begin.ts'
-import { checkProfiles, profilesPlace, readProfiles } from './profiles.ts'
+import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
 import { createSelection } from './selection.ts'
 import { CHANGED, openSession } from './state.ts'
 
@@ -38,6 +37,6 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    return createSelection({ profiles, session, ground: { providers, aliases }, modes, begin })
+    return createSelection({ profiles, session, sources: { providers, aliases }, modes, begin })
   },
 })

@@ -6,14 +6,16 @@ import {
   codeOf,
   type SchemaProblem,
   type Layer,
+  type Log,
   nearest,
   readConfigFile,
   schema,
   shownPath,
-  svcHome,
+  type SlotView,
   type SvcError,
+  svcHome,
 } from '@svc/core'
-import type { Profile } from '@svc/core/contracts'
+import type { Mode, Profile, Provider, Tool } from '@svc/core/contracts'
 import { notAllowed, profilesInvalid, profilesMissing } from './errors.ts'
 
 /** The profiles of `profiles.yaml`: at least the default one. */
@@ -152,7 +154,7 @@ async function writeFirst(file: string): Promise<string> {
   return FIRST_PROFILES
 }
 
-/** Whoever watches the file is told that it is svc's own: as the very file was that was written, for its path may lead to another one by now. */
+/** Registers the written file with the file watchers as svc's own, by its stats: its path can lead to another file by now. */
 async function begin(file: string): Promise<void> {
   // it gets its name once it is whole: another server that starts in this home reads it meanwhile
   const next = `${file}.${randomUUID()}`
@@ -181,5 +183,26 @@ function profileOf(name: string, { max_tokens, system_prompt, ...same }: Profile
     ...same,
     ...(max_tokens === undefined ? {} : { maxTokens: max_tokens }),
     ...(system_prompt === undefined ? {} : { systemPrompt: system_prompt }),
+  }
+}
+
+/** The configured profile and mode must exist. Modes are known once every plugin is set up. */
+export function checkBegin(begin: { profile?: string; mode?: string }, profiles: Profiles, modes: SlotView<Mode>): undefined {
+  if (begin.profile !== undefined && !profiles.byName.has(begin.profile))
+    throw notAllowed('profile', begin.profile, [...profiles.byName.keys()])
+  if (begin.mode !== undefined && !modes.has(begin.mode)) throw notAllowed('mode', begin.mode, modes.names())
+  for (const { name, mode } of profiles.byName.values()) {
+    if (mode !== undefined && !modes.has(mode)) throw notAllowed(`mode (of profile "${name}")`, mode, modes.names())
+  }
+}
+
+/** Providers and tools come and go, so a profile that names one which is not there is worth a warning, no more. */
+export function warnOfNames(profiles: Profiles, providers: SlotView<Provider>, tools: SlotView<Tool>, log: Log): void {
+  for (const { name: profile, provider, tools: named = [], fallback = [] } of profiles.byName.values()) {
+    const missing = {
+      providers: [provider, ...fallback.map(one => one.provider)].filter(one => one !== undefined && !providers.has(one)),
+      tools: named.filter(one => !tools.has(one)),
+    }
+    if (missing.providers.length + missing.tools.length > 0) log.warn({ profile, missing }, 'a profile names what is not there')
   }
 }

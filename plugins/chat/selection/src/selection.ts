@@ -1,6 +1,6 @@
 import type { SlotView, CallContext } from '@svc/core'
 import type { Effective, Mode, ModelChoice, Profile, Selected, Selection, SelectionWish } from '@svc/core/contracts'
-import { choiceOf, choose, chooseAmong, type Ground, realOnes, wishOf } from './choose.ts'
+import { choiceOf, choose, chooseAmong, type ModelSources, realOnes, wishOf } from './choose.ts'
 import { notAllowed } from './errors.ts'
 import type { Profiles } from './profiles.ts'
 import type { Session } from './state.ts'
@@ -8,7 +8,7 @@ import type { Session } from './state.ts'
 export interface SelectionParts {
   readonly profiles: Profiles
   readonly session: Session
-  readonly ground: Ground
+  readonly sources: ModelSources
   readonly modes: SlotView<Mode>
   /** Profile and mode that the server was started with. */
   readonly begin: { readonly profile?: string; readonly mode?: string }
@@ -18,7 +18,7 @@ const FALLBACK_MODE = 'build'
 
 /** Decides who answers, from request, override, profile and default. */
 export function createSelection(parts: SelectionParts): Selection {
-  const { profiles, session, ground, modes, begin } = parts
+  const { profiles, session, sources, modes, begin } = parts
   const profileNow = (): Profile => {
     const name = session.now.profile ?? begin.profile ?? profiles.default
     return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
@@ -41,7 +41,7 @@ export function createSelection(parts: SelectionParts): Selection {
   }
 
   async function effective(ctx: CallContext): Promise<Effective> {
-    const { provider, model, source }: ModelChoice = await choose(standing(), ground, ctx).catch(() =>
+    const { provider, model, source }: ModelChoice = await choose(standing(), sources, ctx).catch(() =>
       named(session.now.override, profileNow())
     )
     const names = { profile: profileNow().name, mode: modeNow(), profiles: [...profiles.byName.keys()], modes: modes.names() }
@@ -56,10 +56,10 @@ export function createSelection(parts: SelectionParts): Selection {
     async select(asked, ctx): Promise<Selected> {
       const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
       const mode = modeOf(asked)
-      const fallback = profile.fallback ? await realOnes(profile.fallback, ground, ctx) : []
+      const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
       const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
       const isFree = asked.provider === undefined && asked.model === undefined
-      const choice = await chooseAmong(wishes, isFree ? fallback : [], ground, ctx)
+      const choice = await chooseAmong(wishes, isFree ? fallback : [], sources, ctx)
       return { ...choice, profile, mode, fallback }
     },
 
@@ -70,7 +70,7 @@ export function createSelection(parts: SelectionParts): Selection {
     },
 
     async switchModel(provider, model, ctx) {
-      const real = await choose([choiceOf({ provider, model }, 'override')], ground, ctx)
+      const real = await choose([choiceOf({ provider, model }, 'override')], sources, ctx)
       await session.change({ override: { provider: real.provider, model: real.model } }, ctx)
       return effective(ctx)
     },

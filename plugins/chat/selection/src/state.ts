@@ -21,7 +21,7 @@ const KEPT_MS = 400 * 24 * 3600 * 1000
 /** The state of this server's session: in memory for reading, in the store for its other workers and for the next one. */
 export interface Session {
   readonly now: SessionState
-  /** Takes what the store has: another worker has told that it changed. */
+  /** Reads the state from the store after a change by another worker. */
   read(ctx: CallContext): Promise<void>
   /** Changes it for all workers; answers once it is kept and they have taken it. Throws UNAVAILABLE when one did not in time: it is kept nevertheless. */
   change(change: Partial<SessionState>, ctx: CallContext): Promise<void>

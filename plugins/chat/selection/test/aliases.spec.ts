@@ -31,7 +31,7 @@ profiles:
   gone: { provider: nobody, fallback: [{ provider: nobody, model: x }] }
 `
 
-async function house(profile = 'plain') {
+async function startHost(profile = 'plain') {
   const home = await mkdtemp(join(tmpdir(), 'svc-selection-'))
   const file = join(home, 'profiles.yaml')
   await writeFile(file, PROFILES)
@@ -72,18 +72,18 @@ async function house(profile = 'plain') {
 
 describe('an alias of a model', () => {
   it('stands for its provider and model, asked alone or with its own provider', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await one.select({ model: 'fast' })).to.equal('b/b-1')
     expect(await one.select({ provider: 'b', model: 'fast' })).to.equal('b/b-1')
   })
 
   it('is no model of another provider', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await one.select({ provider: 'a', model: 'fast' })).to.equal('MODEL_NOT_FOUND')
   })
 
   it('gives way to a real model of that name, of the provider that is asked or the current one', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await one.select({ model: 'a-2' })).to.equal('a/a-2')
     expect(await one.select({ provider: 'a', model: 'a-2' })).to.equal('a/a-2')
     expect(await one.select({ provider: 'b', model: 'big' })).to.equal('b/big')
@@ -91,13 +91,13 @@ describe('an alias of a model', () => {
   })
 
   it('that leads nowhere is told as what it leads to', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await one.select({ model: 'lost' })).to.equal('PROVIDER_NOT_FOUND')
     expect(await one.select({ model: 'wrong' })).to.equal('MODEL_NOT_FOUND')
   })
 
   it('may stand in a profile, and the effective configuration tells the real names', async () => {
-    await using one = await house('quick')
+    await using one = await startHost('quick')
     expect(await one.select()).to.equal('b/b-1')
     expect(await one.selection.effective(testContext())).to.include({ provider: 'b', model: 'b-1' })
     const { fallback } = await one.selection.select({}, testContext())
@@ -107,7 +107,7 @@ describe('an alias of a model', () => {
   })
 
   it('may be switched to: what is kept and told is what it stands for', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await one.selection.switchModel('b', 'fast', testContext())).to.deep.include({
       model: 'b-1',
       override: { provider: 'b', model: 'b-1' },
@@ -117,7 +117,7 @@ describe('an alias of a model', () => {
 
 describe('what a provider tells of a model', () => {
   it('comes with the selection, and stays out of the effective configuration', async () => {
-    await using one = await house()
+    await using one = await startHost()
     for (const [asked, info] of [
       [{}, { id: 'a-1', context: 7 }],
       [{ provider: 'b' }, { id: 'b-1', context: 9 }],
@@ -132,7 +132,7 @@ describe('what a provider tells of a model', () => {
   })
 
   it('is missing while it cannot tell: then any model of it may be asked for by name', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await one.selection.select({ provider: 'd', model: 'd-1' }, testContext())).to.not.have.property('info')
     expect(await one.select({ model: 'away' })).to.equal('d/d-9')
     expect(await one.select({ provider: 'd' })).to.equal('MODEL_FAILED')
@@ -141,21 +141,21 @@ describe('what a provider tells of a model', () => {
 
 describe('the fallback of a profile', () => {
   it('may name what is not configured or cannot be listed: the turn begins nevertheless', async () => {
-    await using one = await house('away')
+    await using one = await startHost('away')
     const { fallback } = await one.selection.select({}, testContext())
     expect(fallback.map(({ provider: name, model }) => `${name}/${model}`)).to.deep.equal(['nobody/lost', 'broken/x', 'b/b-1'])
   })
 
   it('answers where the profile names a provider that cannot tell its first model', async () => {
-    await using one = await house('silent')
+    await using one = await startHost('silent')
     const { provider: name, model, source, fallback } = await one.selection.select({}, testContext())
     expect([name, model, source.model, fallback.length]).to.deep.equal(['b', 'big', 'profile', 4])
   })
 
   it('does not stand in for a provider that the request names, nor for a profile that has nobody', async () => {
-    await using silent = await house('silent')
+    await using silent = await startHost('silent')
     expect(await silent.select({ provider: 'd' })).to.equal('MODEL_FAILED')
-    await using gone = await house('gone')
+    await using gone = await startHost('gone')
     expect(await gone.select()).to.equal('PROVIDER_NOT_FOUND')
   })
 })

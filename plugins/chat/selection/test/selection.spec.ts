@@ -36,7 +36,7 @@ async function inHome<T>(home: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function house(profiles?: string, { give = ABC, config = {} }: { give?: PluginRef[]; config?: ConfigTree } = {}) {
+async function startHost(profiles?: string, { give = ABC, config = {} }: { give?: PluginRef[]; config?: ConfigTree } = {}) {
   const home = await mkdtemp(join(tmpdir(), 'svc-selection-'))
   const file = join(home, 'profiles.yaml')
   if (profiles !== undefined) await writeFile(file, profiles)
@@ -83,13 +83,15 @@ describe('which model answers', () => {
   ]
   for (const [title, asked, wantProvider, wantModel] of cases) {
     it(title, async () => {
-      await using one = await house(PROFILES)
+      await using one = await startHost(PROFILES)
       expect(await one.selection.select(asked, testContext())).to.include({ provider: wantProvider, model: wantModel })
     })
   }
 
   it('refuses an unknown provider, and a model that nobody or more than one other has', async () => {
-    await using one = await house(PROFILES, { give: [...ABC.slice(2), provider(['x-1', 'both-1']), provider(['y-1', 'both-1'])] })
+    await using one = await startHost(PROFILES, {
+      give: [...ABC.slice(2), provider(['x-1', 'both-1']), provider(['y-1', 'both-1'])],
+    })
     const missing = await thrown(one.selection.select({ provider: 'nope' }, testContext()))
     expect([missing.code, missing.details.available]).to.deep.equal(['PROVIDER_NOT_FOUND', ['c', 'x', 'y']])
     expect((await thrown(one.selection.select({ provider: 'x', model: 'nope' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
@@ -97,7 +99,7 @@ describe('which model answers', () => {
   })
 
   it('goes by request, then override, then profile', async () => {
-    await using one = await house(PROFILES, { config: { profile: 'beta' } })
+    await using one = await startHost(PROFILES, { config: { profile: 'beta' } })
     const who = async (asked = {}) => {
       const { provider: name, model, source } = await one.selection.select(asked, testContext())
       return [name, model, source.model]
@@ -109,7 +111,7 @@ describe('which model answers', () => {
   })
 
   it('takes a profile and a mode for one turn: the profile wins over the override, and nothing is switched', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     await one.selection.switchModel('c', 'c-1', testContext())
     const before = await one.selection.effective(testContext())
     const who = async (asked: object) => {
@@ -123,7 +125,7 @@ describe('which model answers', () => {
   })
 
   it('refuses a profile and a mode that are not there, with those that are', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     const profile = await thrown(one.selection.select({ profile: 'nope' }, testContext()))
     expect(profile).to.deep.include({ code: 'INVALID_VALUE' }).and.have.nested.property('details.field', 'profile')
     expect(profile.details.allowed).to.deep.equal(['plain', 'beta', 'half'])
@@ -134,7 +136,7 @@ describe('which model answers', () => {
 
 describe('switches', () => {
   it('clear the override with the profile, and leave the profile with the override', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     expect(await one.selection.switchModel('b', 'b-1', testContext())).to.deep.include({
       profile: 'plain',
       override: { provider: 'b', model: 'b-1' },
@@ -147,7 +149,7 @@ describe('switches', () => {
   })
 
   it('keep a switched mode over a switch of the profile', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     expect((await one.selection.effective(testContext())).mode).to.equal('build')
     expect((await one.selection.switchProfile('beta', testContext())).mode).to.equal('plan')
     expect((await one.selection.switchMode('review', testContext())).mode).to.equal('review')
@@ -155,7 +157,7 @@ describe('switches', () => {
   })
 
   it('change nothing when they are refused', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     const before = await one.selection.effective(testContext())
     const refused = [
       one.selection.switchProfile('nope', testContext()),
@@ -169,7 +171,7 @@ describe('switches', () => {
   })
 
   it('are made at once by many without losing any', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     await Promise.all([
       one.selection.switchMode('explore', testContext()),
       one.selection.switchModel('b', 'b-1', testContext()),
@@ -184,26 +186,26 @@ describe('switches', () => {
 
 describe('profiles.yaml', () => {
   it('is written with a commented default at the first run', async () => {
-    await using one = await house()
+    await using one = await startHost()
     expect(await readFile(one.file, 'utf8')).to.match(/^# Profiles of svc/)
     expect(await one.selection.profiles(testContext())).to.deep.include({ active: 'default', default: 'default' })
   })
 
   it('is not written where selection.profiles_file names another that is not there: the start stops with the hint', async () => {
     const file = join(tmpdir(), 'svc-no-such-folder', 'mine.yaml')
-    const error = await thrown(house(undefined, { config: { profiles_file: file } }))
+    const error = await thrown(startHost(undefined, { config: { profiles_file: file } }))
     expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*leave selection\.profiles_file out/)
     expect(existsSync(file)).to.equal(false)
   })
 
   it('means the same read by the parser as untouched', async () => {
-    await using untouched = await house()
-    await using touched = await house(`${await readFile(untouched.file, 'utf8')}\n`)
+    await using untouched = await startHost()
+    await using touched = await startHost(`${await readFile(untouched.file, 'utf8')}\n`)
     expect(await touched.selection.profiles(testContext())).to.deep.equal(await untouched.selection.profiles(testContext()))
   })
 
   it('translates its keys', async () => {
-    await using one = await house(PROFILES)
+    await using one = await startHost(PROFILES)
     const { profiles } = await one.selection.profiles(testContext())
     expect(profiles[1]).to.deep.equal({ name: 'beta', provider: 'b', model: 'b-1', temperature: 0.2, maxTokens: 7, mode: 'plan' })
   })
@@ -216,14 +218,14 @@ describe('profiles.yaml', () => {
   ]
   for (const [title, text, where, hint] of broken) {
     it(`stops the start with line and hint: ${title}`, async () => {
-      const page = formatError(await thrown(house(text)))
+      const page = formatError(await thrown(startHost(text)))
       expect(page).to.match(where)
       expect(page).to.match(hint)
     })
   }
 
   it('stops the start for a mode that does not exist', async () => {
-    expect((await thrown(house('profiles:\n  default: { mode: sing }\n'))).message).to.contain('sing')
-    expect((await thrown(house(PROFILES, { config: { profile: 'nope' } }))).message).to.contain('nope')
+    expect((await thrown(startHost('profiles:\n  default: { mode: sing }\n'))).message).to.contain('sing')
+    expect((await thrown(startHost(PROFILES, { config: { profile: 'nope' } }))).message).to.contain('nope')
   })
 })

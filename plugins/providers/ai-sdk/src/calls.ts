@@ -41,7 +41,7 @@ export class Calls {
     this.#tell(emit)
   }
 
-  /** The answer has ended. Packages of version 2 keep silent about a call whose arguments are no JSON: it is told here, with what the model wrote. */
+  /** The answer has ended. Packages of version 2 drop a call whose arguments are not valid JSON: this method emits it with the text of the model. */
   end(emit: Emit, isCut: boolean): void {
     for (const [id, call] of this.#begun) if (!isCut) call.whole ??= toCall(id, call.tool, call.text)
     for (const [id, call] of this.#begun) if (!call.whole) this.#begun.delete(id)

@@ -24,7 +24,7 @@ export const CONFIG = {
       pattern: '^[A-Za-z_$][\\w$]*(\\.[A-Za-z_$][\\w$]*)?$',
       patternHint: 'must be the name of an export, and after a dot of a method: createOpenAI.chat',
       description:
-        'The export that makes its provider, where it cannot be told; after a dot the method that makes its models: `createOpenAI.chat`.',
+        'The export that makes its provider, if svc cannot find it; after a dot the method that makes its models: `createOpenAI.chat`.',
     },
     options: { type: 'object', description: "Other options of that maker, in the package's own words; no keys." },
     provider_options: {

@@ -9,7 +9,7 @@ export const packageMissing = (name: string): SvcError =>
     hint: `install it in the project: npm install ${name}`,
   })
 
-/** A package that cannot be imported; its message is told without paths. */
+/** A package that cannot be imported. The message contains no paths. */
 export const packageBroken = (name: string, message: string): SvcError =>
   svcError(
     'PROVIDER_PACKAGE',
@@ -20,9 +20,9 @@ export const packageBroken = (name: string, message: string): SvcError =>
     }
   )
 
-/** A package in which no factory of providers can be told. */
+/** A package without a recognizable provider factory. */
 export const noFactory = (name: string, found: readonly string[]): SvcError =>
-  svcError('PROVIDER_PACKAGE', `in the package "${name}" no maker of providers can be told from its exports`, {
+  svcError('PROVIDER_PACKAGE', `in the package "${name}" no export is recognizable as a provider factory`, {
     details: { package: name, exports: found },
     hint:
       found.length === 0
@@ -98,7 +98,7 @@ export const badTarget = (provider: string): SvcError =>
     `check what the package of providers.${provider} makes its address from: base_url, options, environment variables`
   )
 
-/** A package that failed by itself. Whoever asked learns the error's name alone. */
+/** A package that failed by itself. The caller sees only the name of the error. */
 export const packageFailed = (provider: string, name: string): SvcError =>
   modelFailure(provider, { kind: 'bad_request' }, `its package failed: ${name}; the log has its words`)
 

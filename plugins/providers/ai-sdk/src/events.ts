@@ -9,7 +9,7 @@ export interface EventsParts {
   readonly warn: (warnings: readonly Warning[]) => void
   /** The failure that an error inside the stream stands for. */
   readonly failureOf: (error: unknown) => Error
-  /** The failure of an answer that ends without having been told to its end. */
+  /** The failure of an answer that ends early. */
   readonly cut: () => Error
 }
 
@@ -89,14 +89,14 @@ function wordOf(finish: SdkFinish | undefined): string {
   return finish?.unified === 'other' && finish.raw === undefined ? '' : (finish?.unified ?? '')
 }
 
-/** What is told about each run of text, in order: text has no place of its own for it. */
+/** The metadata of each run of text, in order, because text parts cannot carry it. */
 class Texts {
-  readonly #told: (Metadata | undefined)[] = []
+  readonly #metadata: (Metadata | undefined)[] = []
   #ahead: Metadata | undefined
   #open = false
 
   open(): void {
-    if (!this.#open) this.#told.push(this.#ahead)
+    if (!this.#open) this.#metadata.push(this.#ahead)
     this.#open = true
     this.#ahead = undefined
   }
@@ -108,11 +108,11 @@ class Texts {
   about(metadata: Metadata | undefined): void {
     const data = plainMetadata(metadata)
     if (!this.#open) this.#ahead = data
-    else this.#told.push(mergeMetadata(this.#told.pop(), data))
+    else this.#metadata.push(mergeMetadata(this.#metadata.pop(), data))
   }
 
   data() {
-    return writeTextData(this.#told)
+    return writeTextData(this.#metadata)
   }
 }
 

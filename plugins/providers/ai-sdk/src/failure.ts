@@ -11,7 +11,7 @@ import {
 } from '@svc/provider-http'
 import { noKey, packageFailed } from './errors.ts'
 
-/** What a package threw or streamed as an error, told by its shape: each package may have its own copy of the SDK's classes. */
+/** An error that a package threw or streamed, recognized by its shape: each package may have its own copy of the SDK's classes. */
 interface Thrown {
   readonly name?: unknown
   readonly statusCode?: unknown
@@ -29,7 +29,7 @@ export interface FailureParts {
   readonly provider: string
   /** Takes secrets out of words. */
   readonly hide: (text: string) => string
-  /** Takes the words of an error that nobody else may read: they are the package's own, with its paths. */
+  /** Logs the message of an error that callers must not see, because it can contain paths. */
   readonly note: (words: string) => void
 }
 

@@ -14,13 +14,13 @@ export interface Packages {
 }
 
 /** A package that was found; nothing of it has run. */
-interface Found {
+interface FoundPackage {
   readonly place: string
   readonly version: string
 }
 
 /** Finds a package, or a module by its path from here. */
-export function findPackage(name: string, places: Packages['places']): Found | undefined {
+export function findPackage(name: string, places: Packages['places']): FoundPackage | undefined {
   for (const place of places) {
     const file = isPath(name) ? moduleAt(name, place) : manifestOf(name, place)
     if (file !== undefined) return { place, version: isPath(name) ? '' : versionIn(file) }
@@ -57,7 +57,7 @@ export interface Asked {
   /** The factory, and after a dot the method of what it makes. */
   readonly export?: string | undefined
   readonly options: object
-  /** A model to try it with at the start: making one asks nobody. */
+  /** A model to try it with at the start: creating one sends no request. */
   readonly model: string | undefined
   /** Takes secrets out of words. */
   readonly hide: (text: string) => string

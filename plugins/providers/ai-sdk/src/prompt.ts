@@ -77,7 +77,7 @@ function assistantParts({ parts, providerData }: ModelMessage, isOwn: boolean): 
   const data = isOwn ? readTextData(providerData, textsOf(parts).length) : []
   let texts = 0
   for (const part of parts) {
-    if (part.type === 'text') made.push({ type: 'text', text: part.text, ...told(data[texts++]) })
+    if (part.type === 'text') made.push({ type: 'text', text: part.text, ...optionsOf(data[texts++]) })
     else if (part.type === 'tool_call') made.push(toCall(part, isOwn))
     else if (part.type === 'reasoning' && isOwn) addReasoning(part, made)
   }
@@ -89,18 +89,18 @@ function addReasoning({ text, providerData }: ReasoningPart, made: AssistantPart
   const last = made.at(-1)
   const isOpen = last?.type === 'reasoning' && last.providerOptions === undefined
   if (isOpen) made.pop()
-  made.push({ type: 'reasoning', text: isOpen ? last.text + text : text, ...told(providerData) })
+  made.push({ type: 'reasoning', text: isOpen ? last.text + text : text, ...optionsOf(providerData) })
 }
 
 function toCall({ id, tool, arguments: args, invalid, providerData }: ToolCallPart, isOwn: boolean): PromptToolCall {
-  // What was no JSON object is an error of the model that it was told of: here the call only has to be there.
+  // What was no JSON object was already reported to the model: here only the call must exist.
   const input = invalid === undefined ? args : {}
-  return { type: 'tool-call', toolCallId: id, toolName: tool, input, ...(isOwn ? told(providerData) : {}) }
+  return { type: 'tool-call', toolCallId: id, toolName: tool, input, ...(isOwn ? optionsOf(providerData) : {}) }
 }
 
-const told = (data: Json | undefined): { providerOptions?: Metadata } => (isMetadata(data) ? { providerOptions: data } : {})
+const optionsOf = (data: Json | undefined): { providerOptions?: Metadata } => (isMetadata(data) ? { providerOptions: data } : {})
 
-/** What a tool answered, in the form of the version. Images stay images; audio, links and resources are told in words. */
+/** What a tool answered, in the form of the version. Images stay images; audio, links and resources become text. */
 function toOutput({ content, isError }: ToolResultPart, version: Version): ToolOutput {
   const hasImage = content.some(part => part.type === 'image')
   if (isError || !hasImage) return { type: isError ? 'error-text' : 'text', value: content.map(wordsOf).join('\n') }
@@ -120,7 +120,7 @@ function wordsOf(part: ContentPart): string {
   if (part.type === 'text') return part.text
   if (part.type === 'resource_link') return `${part.name}: ${part.uri}`
   if (part.type === 'image' || part.type === 'audio') return `[${part.type}: ${part.mimeType}]`
-  // a resource; or a form that nobody here knows: those of other servers pass through
+  // a resource; or an unknown form of another server, which passes through
   const { resource } = part as { readonly resource?: { readonly text?: unknown } }
   return typeof resource?.text === 'string' ? resource.text : JSON.stringify(resource ?? part)
 }

@@ -15,7 +15,7 @@ export function plainMetadata(metadata: Metadata | undefined): Metadata | undefi
   return isMetadata(plain) ? plain : undefined
 }
 
-/** Both, key by key; what is told later wins. */
+/** Merges both by key; the later value wins. */
 export function mergeMetadata(before: Metadata | undefined, after: Metadata | undefined): Metadata | undefined {
   if (before === undefined || after === undefined) return after ?? before
   const names = Object.keys({ ...before, ...after })

@@ -7,7 +7,7 @@ import type { Json } from '@svc/core/contracts'
 export const VERSIONS = ['v4', 'v3', 'v2'] as const
 export type Version = (typeof VERSIONS)[number]
 
-/** By provider, what it wants back or told about a part, untouched. */
+/** By provider, its data about a part, passed back unchanged. */
 export type Metadata = { readonly [provider: string]: { readonly [key: string]: Json | undefined } }
 
 /** A model, of whichever version. */
@@ -47,20 +47,20 @@ export interface FunctionTool {
 }
 export type ToolChoice = { readonly type: 'auto' | 'none' | 'required' } | { readonly type: 'tool'; readonly toolName: string }
 
-interface Told {
+interface WithOptions {
   readonly providerOptions?: Metadata
 }
-export type PromptText = { readonly type: 'text'; readonly text: string } & Told
+export type PromptText = { readonly type: 'text'; readonly text: string } & WithOptions
 /** Base64: bare in 2 and 3, said to be data in 4. */
 export type FileData = string | { readonly type: 'data'; readonly data: string }
-export type PromptFile = { readonly type: 'file'; readonly mediaType: string; readonly data: FileData } & Told
-export type PromptReasoning = { readonly type: 'reasoning'; readonly text: string } & Told
+export type PromptFile = { readonly type: 'file'; readonly mediaType: string; readonly data: FileData } & WithOptions
+export type PromptReasoning = { readonly type: 'reasoning'; readonly text: string } & WithOptions
 export type PromptToolCall = {
   readonly type: 'tool-call'
   readonly toolCallId: string
   readonly toolName: string
   readonly input: unknown
-} & Told
+} & WithOptions
 export type PromptToolResult = {
   readonly type: 'tool-result'
   readonly toolCallId: string
@@ -81,10 +81,10 @@ export type PromptMessage =
   | { readonly role: 'assistant'; readonly content: readonly (PromptText | PromptReasoning | PromptToolCall)[] }
   | { readonly role: 'tool'; readonly content: readonly PromptToolResult[] }
 
-interface Tells {
+interface WithMetadata {
   readonly providerMetadata?: Metadata | undefined
 }
-type Border<T extends string> = { readonly type: T; readonly id: string } & Tells
+type Border<T extends string> = { readonly type: T; readonly id: string } & WithMetadata
 type Delta<T extends string> = Border<T> & { readonly delta: string }
 interface Foreign {
   /** The provider runs this tool itself. */
@@ -103,13 +103,13 @@ export type StreamPart =
   | Delta<'tool-input-delta'>
   | Border<'tool-input-end'>
   | ({ readonly type: 'tool-call'; readonly toolCallId: string; readonly toolName: string; readonly input: string } & Foreign &
-      Tells)
-  | ({ readonly type: 'finish'; readonly usage: SdkUsage; readonly finishReason: SdkFinish } & Tells)
+      WithMetadata)
+  | ({ readonly type: 'finish'; readonly usage: SdkUsage; readonly finishReason: SdkFinish } & WithMetadata)
   | { readonly type: 'error'; readonly error: unknown }
 
 /** What a whole answer consists of, as far as it is heeded. */
 export type GeneratedPart =
-  | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & Tells)
+  | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & WithMetadata)
   | Extract<StreamPart, { type: 'tool-call' }>
 
 /** What the model could not do as asked. */

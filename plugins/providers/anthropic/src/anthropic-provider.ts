@@ -105,7 +105,7 @@ function withoutTemperature(list: ModelList, cool: ReadonlySet<string>): ModelLi
   return { ...list, models: list.models.map(model => (cool.has(model.id) ? { ...model, temperature: false } : model)) }
 }
 
-type Told = Partial<ModelFailure> & { readonly message?: string }
+type ReadError = Partial<ModelFailure> & { readonly message?: string }
 
 const KINDS = new Map<string, ModelFailureKind>(
   Object.entries({
@@ -127,7 +127,7 @@ const COUNTED = /(\d+)(?: tokens| \+ \d+) > (\d+)/
 const REFUSED = /content filter|usage policy/i
 
 /** What an error says, whether it is the body of an answer or an event inside a stream. */
-export function failureOf(_status: number, body: unknown): Told {
+export function failureOf(_status: number, body: unknown): ReadError {
   const error = treeIn(body, 'error')
   const message = textIn(error, 'message')
   const said = message === undefined ? {} : { message }

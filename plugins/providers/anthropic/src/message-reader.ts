@@ -29,7 +29,7 @@ export class MessageReader implements FrameReader {
   readonly #provider: string
   readonly #upstream: Pick<Upstream, 'failed'>
   readonly #calls: ToolCalls
-  /** Calls that are being told, by index, with the arguments they began with: some servers send them whole. */
+  /** Open calls by index, with their initial arguments: some servers send them whole. */
   readonly #begun = new Map<number, string>()
   #usage: Tree = {}
   #stop: string | undefined
@@ -164,7 +164,7 @@ export class MessageReader implements FrameReader {
   }
 }
 
-/** Arguments that came at once. What is no object is told as it was written. */
+/** Arguments that came at once. Text that is not an object stays as it is. */
 function argumentsOf(input: unknown): string {
   if (typeof input === 'string') return input
   if (isTree(input) && Object.keys(input).length === 0) return ''

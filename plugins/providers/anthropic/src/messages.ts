@@ -110,7 +110,7 @@ function contentBlocks(part: ContentPart): Block[] {
   return textBlocks(part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part))
 }
 
-/** A resource; or a part of a form that nobody here knows: those of other servers pass through. */
+/** A resource; or a part of an unknown form of another server, which passes through. */
 const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
 
 /** An id that the wire takes: one that another provider made may have other letters. Two ids stay two. */

@@ -4,16 +4,16 @@ import { isTree, type Tree } from '@svc/provider-http'
 
 const ROOT_UNIONS = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const']
 
-/** A tool as the wire has it. Its schema must be of an object without unions at the top: those are told in words instead. */
+/** A tool as the wire has it. Its schema must be of an object without unions at the top: the description names them instead. */
 export function wireTool({ name, description, parameters }: ToolSpec): Tree {
   const schema: Tree = isTree(parameters) ? parameters : {}
   const unions = ROOT_UNIONS.filter(word => Object.hasOwn(schema, word))
   if (unions.length === 0) return { name, description, input_schema: { ...schema, type: 'object' } }
   const kept = Object.fromEntries(Object.entries(schema).filter(([word]) => !unions.includes(word)))
-  const told = JSON.stringify(Object.fromEntries(unions.map(word => [word, schema[word]])))
+  const notes = JSON.stringify(Object.fromEntries(unions.map(word => [word, schema[word]])))
   return {
     name,
-    description: `${description}\n\nThe arguments must also fit this schema: ${told}`.trim(),
+    description: `${description}\n\nThe arguments must also fit this schema: ${notes}`.trim(),
     input_schema: { ...kept, type: 'object' },
   }
 }
@@ -34,15 +34,15 @@ export function replySchema(schema: JsonSchema): Tree {
 function narrow(schema: Tree): Tree {
   if (typeof schema.$ref === 'string') return { $ref: schema.$ref }
   const kept: Record<string, unknown> = {}
-  const told: string[] = []
+  const notes: string[] = []
   for (const [word, value] of Object.entries(schema)) {
     const inner = narrowedBelow(word, value)
     if (inner !== undefined) kept[word === 'oneOf' ? 'anyOf' : word] = inner
     else if (isKept(word, value)) kept[word] = value
-    else if (word !== 'additionalProperties' && word !== '$schema') told.push(`${word}: ${JSON.stringify(value)}`)
+    else if (word !== 'additionalProperties' && word !== '$schema') notes.push(`${word}: ${JSON.stringify(value)}`)
   }
   if (kept.type === 'object' || kept.properties) kept.additionalProperties = false
-  if (told.length > 0) kept.description = [kept.description, told.join(', ')].filter(Boolean).join('\n\n')
+  if (notes.length > 0) kept.description = [kept.description, notes.join(', ')].filter(Boolean).join('\n\n')
   return kept
 }
 

@@ -15,13 +15,13 @@ import {
 
 type Emit = (event: ModelEvent) => void
 
-/** Ends that are no failure. What is in neither table is taken for a filter: the answer was stopped, and nobody says why. */
+/** Ends that are no failure. What is in neither table is taken for a filter: the upstream stopped the answer without a reason. */
 const FINISHES = new Map<string, FinishReason>([
   ['STOP', 'stop'],
   ['FINISH_REASON_UNSPECIFIED', 'stop'],
   ['MAX_TOKENS', 'length'],
 ])
-/** The model wrote something that nobody can read: asked again, it may do better. */
+/** The model wrote an unreadable answer; a retry can succeed. */
 const BROKEN = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE', 'MALFORMED_FUNCTION_CALL'])
 
 /** How a call stands in the words about one that is malformed. */
@@ -103,7 +103,7 @@ export class AnswerReader implements FrameReader {
     })
   }
 
-  /** A call that could not be read is told as it was written, so that the model can be told what was wrong. */
+  /** Emits an unreadable call as the model wrote it, so the model can correct it. */
   #rescue(): boolean {
     if (this.#finish !== 'MALFORMED_FUNCTION_CALL') return false
     const tool = WRITTEN.map(form => form.exec(this.#words)?.[1]).find(name => name !== undefined)

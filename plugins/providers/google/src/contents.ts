@@ -100,7 +100,7 @@ function wordsOf(part: ContentPart): string[] {
   return [part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part)]
 }
 
-/** A resource; or a part of a form that nobody here knows: those of other servers pass through. */
+/** A resource; or a part of an unknown form of another server, which passes through. */
 const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
 
 /** A turn that was cancelled may have left calls without results; the wire wants one for each call. */

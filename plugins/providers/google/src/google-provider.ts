@@ -79,7 +79,7 @@ function headersOf({ headers = {} }: UpstreamEntry, key: string | undefined): Re
   return { ...(key === undefined ? {} : { 'x-goog-api-key': key }), ...own }
 }
 
-type Told = Partial<ModelFailure> & { readonly message?: string }
+type ReadError = Partial<ModelFailure> & { readonly message?: string }
 
 const KINDS = new Map<string, ModelFailureKind>(
   Object.entries({
@@ -100,7 +100,7 @@ const TOO_LONG = /token count.*exceeds|payload size exceeds/i
 const COUNTS = /token count \((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)/i
 
 /** What an error says, whether it is the body of an answer (an object, or a list of one) or a frame of a stream. */
-export function failureOf(_status: number, body: unknown): Told {
+export function failureOf(_status: number, body: unknown): ReadError {
   const error = treeIn(Array.isArray(body) ? body[0] : body, 'error')
   const message = textIn(error, 'message')
   const details = Array.isArray(error.details) ? error.details.filter(isTree) : []

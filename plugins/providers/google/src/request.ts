@@ -3,7 +3,7 @@ import { perTools, type Tree } from '@svc/provider-http'
 import { contentsOf, systemOf } from './contents.ts'
 
 /** What is known of the model that is asked. */
-export interface Known {
+export interface ModelTraits {
   readonly temperature?: boolean
   /** It thinks, and can tell what. */
   readonly thinking?: boolean
@@ -12,11 +12,11 @@ export interface Known {
 const OLDER = /gemini-[12](\.|-|$)|gemma|learnlm/i
 
 /** The request as `generateContent` takes it, streamed or whole. */
-export function bodyOf(request: ModelRequest, known: Known = {}): Tree {
+export function bodyOf(request: ModelRequest, known: ModelTraits = {}): Tree {
   const { model } = request
-  const told = withSchema(request)
-  const systemInstruction = systemOf(told.messages)
-  const generationConfig = settingsOf(told, known)
+  const described = withSchema(request)
+  const systemInstruction = systemOf(described.messages)
+  const generationConfig = settingsOf(described, known)
   return {
     contents: contentsOf(request.messages, !OLDER.test(model)),
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
@@ -25,7 +25,7 @@ export function bodyOf(request: ModelRequest, known: Known = {}): Tree {
   }
 }
 
-/** Models before Gemini 3 take no schema of the reply beside tools that may be called: they are told in words. */
+/** Models before Gemini 3 take no schema of the reply beside tools that may be called: a system message describes it. */
 function withSchema(request: ModelRequest): ModelRequest {
   const { responseSchema, tools = [], toolChoice, messages, model, ...rest } = request
   if (responseSchema === undefined || tools.length === 0 || toolChoice === 'none' || !OLDER.test(model)) return request
@@ -33,7 +33,7 @@ function withSchema(request: ModelRequest): ModelRequest {
   return { ...rest, model, tools, messages: [{ role: 'system', parts: [{ type: 'text', text }] }, ...messages] }
 }
 
-function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, known: Known): Tree {
+function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, known: ModelTraits): Tree {
   return {
     ...(temperature === undefined || known.temperature === false ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
@@ -43,7 +43,7 @@ function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, kn
 }
 
 function toolsOf({ tools = [], toolChoice = 'auto', responseSchema }: ModelRequest): Tree {
-  // Many models take no reply schema beside tools: those that nobody may call are left out then.
+  // Many models take no reply schema beside tools: without callable tools the list is left out.
   if (tools.length === 0 || (toolChoice === 'none' && responseSchema !== undefined)) return {}
   return { tools: wireTools(tools), toolConfig: { functionCallingConfig: choiceOf(toolChoice) } }
 }

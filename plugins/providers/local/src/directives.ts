@@ -1,4 +1,4 @@
-import type { Json, ModelFailureKind } from '@svc/core/contracts'
+import type { ContentPart, Json, ModelFailureKind, ModelMessage, ModelRequest, ToolResultPart } from '@svc/core/contracts'
 import { isFailureKind } from './errors.ts'
 
 /** A tool the message asks for. */
@@ -8,7 +8,7 @@ export interface AskedTool {
 }
 
 /** What a message asks of this provider, and the text that is left. */
-export interface Directives {
+interface Directives {
   readonly text: string
   readonly tools: readonly AskedTool[]
   readonly fail?: { readonly kind: ModelFailureKind; readonly after: number }
@@ -21,7 +21,7 @@ export interface Directives {
 type Growing = { -readonly [K in keyof Directives]: Directives[K] } & { tools: AskedTool[] }
 
 /** Takes the directives out of a message: `/tool`, `/fail`, `/delay`, `/pace`, a line each. A line that is none of them is text. */
-export function readDirectives(message: string): Directives {
+function readDirectives(message: string): Directives {
   const found: Growing = { text: message, tools: [], delayMs: 0, paceMs: 0 }
   if (!message.includes('/')) return found
   const lines = message.split('\n')
@@ -73,3 +73,39 @@ function readObject(json: string): AskedTool['arguments'] | undefined {
     return undefined
   }
 }
+
+/** Where a conversation stands: what its last user said, and what came back since. */
+export interface LocalTurn extends Directives {
+  /** 1 for the first message of a user. */
+  readonly number: number
+  /** What the tools answered since that message. */
+  readonly results: readonly ToolResultPart[]
+}
+
+/** Reads the turn that the request is about. */
+export function readTurn(request: ModelRequest): LocalTurn {
+  let number = 0
+  let last: ModelMessage | undefined
+  let results: ToolResultPart[] = []
+  for (const message of request.messages) {
+    if (message.role === 'user') {
+      number++
+      last = message
+      results = []
+    } else if (message.role === 'tool') results.push(...message.parts.filter(part => part.type === 'tool_result'))
+  }
+  return { ...readDirectives(last ? textOf(last) : ''), number, results }
+}
+
+const textOf = ({ parts }: ModelMessage): string => {
+  const [first] = parts
+  if (parts.length === 1 && first?.type === 'text') return first.text
+  return parts
+    .filter(part => part.type === 'text')
+    .map(part => part.text)
+    .join('\n')
+}
+
+/** What a tool answered, as text. */
+export const wordsOf = (content: readonly ContentPart[]): string =>
+  content.map(part => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n')

@@ -1,6 +1,6 @@
 import type { MessagePart, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import type { Tokens } from './tokens.ts'
-import { wordsOf } from './turn.ts'
+import { wordsOf } from './directives.ts'
 
 /** What a message costs besides its text: role and borders. */
 const A_MESSAGE = 4

@@ -129,7 +129,7 @@ interface LruCache<T> {
 
 /**
  * Two generations instead of a list of last uses: a hit costs one look-up and changes nothing. When the young one is full it becomes the old one,
- * and what nobody asked for since is gone.
+ * and entries without a hit since are dropped.
  */
 function createLruCache<T>(maxCharacters: number): LruCache<T> {
   let young = new Map<string, T>()

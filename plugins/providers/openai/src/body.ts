@@ -57,7 +57,7 @@ function isStrict(schema: unknown): boolean {
   return Object.values(schema).every(isStrict)
 }
 
-/** Where the server takes no schema, the model is told it in words. */
+/** Where the server takes no schema, a system message describes it. */
 function withSchema({ messages, responseSchema }: ModelRequest, preset: Preset): readonly ModelMessage[] {
   if (responseSchema === undefined || preset.schema !== 'prompt') return messages
   const text = `Answer with JSON, and nothing else, of this JSON Schema: ${JSON.stringify(responseSchema)}`

@@ -135,7 +135,7 @@ export class ChunkReader implements FrameReader {
   }
 }
 
-/** Calls that come whole are told apart by their place, whatever they are numbered. */
+/** Whole calls are identified by their position, not by their index. */
 const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
   ...body,
   choices: [

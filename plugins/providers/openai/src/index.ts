@@ -1,7 +1,7 @@
 import { definePlugin, schema } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
 import { ENTRY } from '@svc/provider-http/entry'
-import type { OpenAiConfig } from './server.ts'
+import type { OpenAiConfig } from './openai-provider.ts'
 import { PRESET_NAMES } from './presets.ts'
 
 const preset = {

@@ -1,5 +1,5 @@
+import { createHash } from 'node:crypto'
 import type { ContentPart, MessagePart, ModelMessage, ToolCallPart, ToolResultPart } from '@svc/core/contracts'
-import { callId } from './call-id.ts'
 import type { Preset } from './presets.ts'
 
 type Wire = Readonly<Record<string, unknown>>
@@ -92,4 +92,18 @@ function wordsOf(part: ContentPart): string | readonly [] {
   if (part.type === 'resource_link') return `${part.name}: ${part.uri}`
   const { text } = (part as { resource?: { text?: unknown } }).resource ?? {}
   return typeof text === 'string' ? text : JSON.stringify(part)
+}
+
+const LONGEST = 40
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
+/** The id of a tool call as the server takes it: its own as it is, another's always turned into the same. */
+function callId(id: string, { callIdLength }: Preset): string {
+  if (callIdLength === undefined) return id.length <= LONGEST ? id : shortened(id, LONGEST)
+  return id.length === callIdLength && /^[A-Za-z0-9]+$/.test(id) ? id : shortened(id, callIdLength)
+}
+
+function shortened(id: string, length: number): string {
+  const bytes = createHash('sha512').update(id).digest().subarray(0, length)
+  return [...bytes].map(byte => LETTERS[byte % LETTERS.length]).join('')
 }

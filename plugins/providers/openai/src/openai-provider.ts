@@ -1,11 +1,12 @@
-import { codeOf } from '@svc/core'
+import { codeOf, svcError } from '@svc/core'
 import type { ModelFailure, Provider } from '@svc/core/contracts'
-import { createUpstream, entryProblems, estimateTokens, modelList } from '@svc/provider-http'
+import { createUpstream, entryProblems, estimateTokens, modelList, readKey } from '@svc/provider-http'
+import type { UpstreamEntry } from '@svc/provider-http/entry'
 import { bodyOf } from './body.ts'
 import { ChunkReader } from './chunk-reader.ts'
 import { failureOf } from './failure.ts'
 import { modelsOf } from './models.ts'
-import { type OpenAiConfig, serverOf } from './server.ts'
+import { type Preset, type PresetName, PRESETS } from './presets.ts'
 
 /** What is wrong with an entry beyond its form: its key above all. */
 export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))
@@ -50,3 +51,64 @@ const NO_LIST = new Set<number | undefined>([404, 405, 501])
 function statusOf(error: unknown): number | undefined {
   return codeOf(error) === 'MODEL_FAILED' ? (error as { details: ModelFailure }).details.upstreamStatus : undefined
 }
+
+/** An entry of `providers` of type `openai`. */
+export interface OpenAiConfig extends UpstreamEntry {
+  readonly preset?: PresetName
+  readonly api_version?: string
+}
+
+/** The server of one entry: where it is, what it does otherwise, and how it knows us. */
+interface Server {
+  readonly preset: Preset
+  readonly baseUrl: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly secrets: readonly string[]
+  /** Follows each path: `?api-version=…`, or nothing. */
+  readonly query: string
+}
+
+/** Finds out which server an entry means, and reads its key. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
+async function serverOf(name: string, config: OpenAiConfig): Promise<Server> {
+  const preset: Preset = PRESETS[presetOf(name, config)]
+  const baseUrl = config.base_url ?? preset.baseUrl
+  if (baseUrl === undefined) throw noBaseUrl(name)
+  if (config.api_version !== undefined && preset.apiVersion !== true) throw noVersion(name)
+  // A key goes to the server it was made for: to another only where the entry says so.
+  const isOwn = config.base_url === undefined || config.preset !== undefined
+  const key = await readKey(config, {
+    provider: name,
+    ...(isOwn && preset.keyEnv !== undefined ? { defaultEnv: preset.keyEnv } : {}),
+    required: preset.keyRequired,
+  })
+  return {
+    preset,
+    baseUrl,
+    headers: { ...(key === undefined ? {} : keyHeader(preset, key)), ...config.headers },
+    secrets: key === undefined ? [] : [key],
+    query: config.api_version === undefined ? '' : `?api-version=${encodeURIComponent(config.api_version)}`,
+  }
+}
+
+function presetOf(name: string, { preset, base_url }: OpenAiConfig): PresetName {
+  if (preset !== undefined) return preset
+  if (name !== 'openai' && isPreset(name)) return name
+  return base_url === undefined ? 'openai' : 'compatible'
+}
+
+const isPreset = (name: string): name is PresetName => Object.hasOwn(PRESETS, name)
+
+const keyHeader = ({ keyHeader: header }: Preset, key: string): Record<string, string> =>
+  header === 'bearer' ? { authorization: `Bearer ${key}` } : { [header]: key }
+
+const noBaseUrl = (name: string) =>
+  svcError('PROVIDER_CONFIG', `providers.${name} needs a base_url`, {
+    where: `providers.${name}`,
+    hint: `write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
+  })
+
+const noVersion = (name: string) =>
+  svcError('PROVIDER_CONFIG', `providers.${name}.api_version is for the preset azure only`, {
+    where: `providers.${name}.api_version`,
+    hint: 'leave it out, or set preset: azure',
+  })

@@ -12,7 +12,7 @@ export interface Preset {
   readonly limitField: 'max_tokens' | 'max_completion_tokens'
   /** Whether it must be asked for usage by `stream_options`, and knows that. */
   readonly streamOptions: boolean
-  /** How it takes a schema for the reply; `prompt`: JSON is asked for, and the schema told in words. */
+  /** How it takes a schema for the reply; `prompt`: the request asks for JSON, and a system message describes the schema. */
   readonly schema: 'json_schema' | 'prompt'
   /** The word for "some tool must be called". */
   readonly mustCall: 'required' | 'any'

@@ -1,8 +1,7 @@
 import { systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import type { TokenShown } from '../record.ts'
-import { createTokens } from '../tokens.ts'
+import { createTokens, type TokenShown } from '../tokens.ts'
 
 const HEAD = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
 

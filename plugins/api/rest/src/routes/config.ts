@@ -1,7 +1,6 @@
 import type { JsonSchema, SlotView } from '@svc/core'
 import type { Effective, Mode, Route, Selection } from '@svc/core/contracts'
-import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '../schemas.ts'
-import { effectiveWire, profileWire } from '../wire.ts'
+import { BOOLEAN, effectiveWire, list, nullable, object, ok, profileWire, STRING, text, words } from '../schemas.ts'
 
 const source = words('override', 'profile', 'default')
 const effective = object({
@@ -41,14 +40,14 @@ function switchRoute<F extends string>(
   fields: readonly F[],
   change: (asked: Record<F, string>, ctx: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
 ): Route {
-  const told = Object.fromEntries(fields.map(field => [field, STRING]))
+  const echoed = Object.fromEntries(fields.map(field => [field, STRING]))
   return {
     method: 'POST',
     path,
     summary,
     scope: 'admin',
     body: object(Object.fromEntries(fields.map(field => [field, text()]))),
-    responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...told, effective })),
+    responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...echoed, effective })),
     async handle({ body }, ctx) {
       const asked = body as Record<F, string>
       const now = await change(asked, ctx)

@@ -1,7 +1,19 @@
 import type { Chat, Conversations, Route } from '@svc/core/contracts'
 import { type ChatBody, turnOf } from '@svc/api-types'
-import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '../schemas.ts'
-import { conversationWire, messageWire, summaryWire } from '../wire.ts'
+import {
+  conversationWire,
+  INTEGER,
+  list,
+  messageWire,
+  nullable,
+  object,
+  ok,
+  STRING,
+  summaryWire,
+  text,
+  TIME,
+  words,
+} from '../schemas.ts'
 
 const PATH = '/api/v1/conversations'
 const PAGE = 50
@@ -14,7 +26,7 @@ const message = object({ role: words('user', 'assistant'), content: STRING, stat
 const turnBody = object({ conversation_id: text(), message: text(), provider: text(), model: text() }, ['message'])
 const pageQuery = object(
   {
-    limit: { type: 'integer', minimum: 1, maximum: 200, description: `At most so many; ${PAGE} unless told.` },
+    limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
     cursor: text('The next_cursor of the page before.'),
   },
   []

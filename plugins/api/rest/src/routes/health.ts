@@ -45,12 +45,12 @@ export function createHealthRoutes({
         const [report, probed, more] = await Promise.all([host.report(ctx), probes.all(ctx), factsOf(facts, ctx)])
         const plugins = failedPlugins(report)
         const status = worst([...[...probed.values()].map(one => one.status), ...(plugins ? (['degraded'] as const) : [])])
-        const told = Object.fromEntries([...probed].map(([name, one]) => [name, one.status]))
+        const statuses = Object.fromEntries([...probed].map(([name, one]) => [name, one.status]))
         const record = {
           status,
           version: report.version,
           uptime_seconds: uptime(report),
-          checks: told,
+          checks: statuses,
           ...(plugins ? { plugins } : {}),
         }
         return { status: status === 'unhealthy' ? 503 : 200, body: { ...record, ...more, ...record } }

@@ -1,9 +1,8 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, Route, RunStatus, Workflows } from '@svc/core/contracts'
 import { runRecord, runReply, statusRecord, stepRecord } from '@svc/api-types'
-import { afterOf, keyOf, waitOf } from '../run-headers.ts'
-import type { RunStreams } from '../run-frames.ts'
-import { RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY } from '../run-schemas.ts'
+import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, waitOf } from '../run-schemas.ts'
+import type { RunStreams } from '../frames.ts'
 import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '../schemas.ts'
 
 const PATH = '/api/v1/workflows'
@@ -13,7 +12,7 @@ const runsQuery = object(
   {
     workflow: text('Runs of this workflow.'),
     status: words('running', 'completed', 'failed'),
-    limit: { type: 'integer', minimum: 1, maximum: 200, description: `At most so many; ${PAGE} unless told.` },
+    limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
     cursor: text('The next_cursor of the page before.'),
   },
   []
@@ -33,7 +32,7 @@ const success = ok('It is stored; the run goes on with it.', object({ success: B
 const events = {
   '200': {
     description:
-      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. All that happened in the run after the event that Last-Event-ID names, on whichever worker, then what happens, up to run_completed or run_failed. node_progress has no line id: it is told to those who read along and kept nowhere. Comments are heartbeats. A stream that ends before the run does is to be opened again; where the server ends it, its last words are retry with the milliseconds to wait.',
+      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. All that happened in the run after the event that Last-Event-ID names, on whichever worker, then what happens, up to run_completed or run_failed. node_progress has no line id: only connected readers receive it. Comments are heartbeats. A stream that ends before the run does is to be opened again; where the server ends it, its last words are retry with the milliseconds to wait.',
     schema: RUN_EVENT,
     contentType: 'text/event-stream',
   },

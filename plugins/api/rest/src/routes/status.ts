@@ -17,7 +17,7 @@ const metrics = {
 const checks = {
   type: 'object',
   additionalProperties: check,
-  description: 'The checks of /health that are not healthy, and why: for whoever has the scope admin.',
+  description: 'The checks of /health that are not healthy, and why. Requires the scope admin.',
 }
 const status = object({ ...metrics, checks }, Object.keys(metrics))
 
@@ -64,6 +64,6 @@ const isAdmin = ({ principal: { scopes } }: CallContext) => scopes.includes('adm
 function troubleOf(probed: ReadonlyMap<string, CheckReport>) {
   const sick = [...probed].filter(([, { status }]) => status !== 'healthy')
   if (sick.length === 0) return {}
-  const told = ({ status, reason }: CheckReport) => (reason === undefined ? { status } : { status, reason })
-  return { checks: Object.fromEntries(sick.map(([name, report]) => [name, told(report)])) }
+  const statusOf = ({ status, reason }: CheckReport) => (reason === undefined ? { status } : { status, reason })
+  return { checks: Object.fromEntries(sick.map(([name, report]) => [name, statusOf(report)])) }
 }

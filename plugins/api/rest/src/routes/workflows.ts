@@ -1,7 +1,6 @@
 import type { Json, Route, Workflows } from '@svc/core/contracts'
 import { infoRecord, runReply } from '@svc/api-types'
-import { RUN_REPLY, WORKFLOW_INFO } from '../run-schemas.ts'
-import { keyOf, waitOf } from '../run-headers.ts'
+import { keyOf, RUN_REPLY, waitOf, WORKFLOW_INFO } from '../run-schemas.ts'
 import { list, OBJECT, object, ok, text } from '../schemas.ts'
 
 const PATH = '/api/v1/workflows'

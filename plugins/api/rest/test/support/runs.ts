@@ -2,7 +2,7 @@ import { readEvents, type ServerEvent } from '@svc/provider-http/sse'
 import type { Json } from '@svc/core/contracts'
 import type { Fixture } from '@svc/testing'
 import { WITH_WORKFLOWS } from './asking.ts'
-import { serveRest } from './house.ts'
+import { serveRest } from './rest-server.ts'
 
 export const PATH = '/api/v1/workflows'
 

@@ -1,13 +1,11 @@
 import { systemContext } from '@svc/core'
 import type { ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
 import { createBreakers } from '../../src/breakers.ts'
-import { createCandidates } from '../../src/candidates.ts'
-import { createCheck } from '../../src/check.ts'
+import { createCandidates, createTurns } from '../../src/candidates.ts'
+import { createCheck, createPolicyCounts } from '../../src/policy-counts.ts'
 import { createOutcomes } from '../../src/outcomes.ts'
 import { createPolicy } from '../../src/policy.ts'
-import { createPolicyCounts } from '../../src/policy-counts.ts'
 import { type PolicyConfig, POLICY_CONFIG } from '../../src/settings.ts'
-import { createTurns } from '../../src/turns.ts'
 
 export const A: ModelRef = { provider: 'a', model: 'm' }
 export const B: ModelRef = { provider: 'b', model: 'm' }

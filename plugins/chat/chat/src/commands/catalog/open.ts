@@ -1,10 +1,224 @@
-import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import type { Catalog } from './catalog.ts'
-import { localCatalog } from './local.ts'
-import { remoteCatalog } from './remote.ts'
+import { type ChatEvent, type ToolRecord, toolRecord } from '@svc/api-types'
+import { errorFromRecord } from '@svc/cli/command'
+import { codeOf, type JsonSchema, messageOf, svcError, systemContext, withTimeout } from '@svc/core'
+import {
+  type CommandContext,
+  type Effect,
+  type Effective,
+  type Provider,
+  type ProviderFeatures,
+  Providers,
+  Selection,
+  type ServerChoice,
+  type ServerClient,
+  type Tool,
+  Tools,
+  type Usage,
+} from '@svc/core/contracts'
+import { answeredByAnother, providerUnknown, streamBroken } from '../errors.ts'
+
+/** A tool. Only a host in this process fills in the optional fields. */
+export interface ListedTool extends ToolRecord {
+  readonly effects?: readonly Effect[]
+  /** A person is asked before each call in a chat. */
+  readonly asks?: boolean
+  readonly timeoutMs?: number
+  readonly schema?: JsonSchema
+  readonly result?: JsonSchema
+}
+
+/** A provider in the form of `GET /api/v1/providers`. */
+export interface ProviderRecord {
+  readonly name: string
+  readonly models: readonly string[]
+  readonly features: ProviderFeatures
+}
+
+export interface Health {
+  readonly healthy: boolean
+  readonly error?: string
+  /** What the probe took; a server tells none. */
+  readonly ms?: number
+}
+
+/** What came of one tiny message. Times in milliseconds. */
+export interface Hello {
+  readonly model: string
+  /** To the first text; absent where the model gave none. */
+  readonly firstMs?: number
+  readonly ms: number
+  readonly output: number
+}
+
+/** What there is to use, of a server or of a host in this process. */
+export interface Catalog {
+  /** For people: whose it is. */
+  readonly of: string
+  /** A switch there holds for other clients too. */
+  readonly shared: boolean
+  tools(signal: AbortSignal): Promise<readonly ListedTool[]>
+  providers(signal: AbortSignal): Promise<readonly ProviderRecord[]>
+  /** How each provider is, or these. Never a billed call. */
+  health(signal: AbortSignal, limitMs: number, names?: readonly string[]): Promise<Readonly<Record<string, Health>>>
+  /** Says a few words to a provider: a billed call. Throws what fails. */
+  hello(provider: string, model: string | undefined, signal: AbortSignal): Promise<Hello>
+  effective(signal: AbortSignal): Promise<Effective>
+  /** Throws INVALID_VALUE, and FORBIDDEN where the credential has no scope `admin`. */
+  switch(what: Switched, name: string, signal: AbortSignal): Promise<Effective>
+}
+
+/** What is switched for a whole server. */
+export type Switched = 'profile' | 'mode'
 
 /** What the server that was named or that runs has, else what a host of this process has. Throws START_FAILED, SERVER_AMBIGUOUS, URL_INVALID. */
 export async function openCatalog(command: CommandContext, choice: ServerChoice): Promise<Catalog> {
   const server = await command.server(choice)
   return server ? remoteCatalog(server) : localCatalog(await command.host())
+}
+
+/** What a server has, as it tells over its HTTP API. */
+export function remoteCatalog(server: ServerClient): Catalog {
+  return {
+    of: `the server at ${server.url}`,
+    shared: true,
+    tools: async signal => (await server.request<{ tools: ToolRecord[] }>('GET', '/api/v1/tools', { signal })).tools,
+    providers: async signal =>
+      (await server.request<{ providers: ProviderRecord[] }>('GET', '/api/v1/providers', { signal })).providers,
+    health: async signal => {
+      const { providers } = await server.request<{ providers: Record<string, Health> }>('GET', '/api/v1/status', { signal })
+      const healthOf = ({ healthy, error }: Health) => ({ healthy, ...(error === undefined ? {} : { error }) })
+      return Object.fromEntries(Object.entries(providers).map(([name, one]) => [name, healthOf(one)]))
+    },
+    hello: (provider, model, signal) => helloThrough(server, provider, model, signal),
+    effective: signal => server.request<Effective>('GET', '/api/v1/config/effective', { signal }),
+    switch: async (what, name, signal) =>
+      (await server.request<{ effective: Effective }>('POST', `/api/v1/${what}/switch`, { signal, body: { [what]: name } }))
+        .effective,
+  }
+}
+
+const LIST_MS = 5_000
+
+/** The host of a command. */
+type Host = Awaited<ReturnType<CommandContext['host']>>
+
+/** What a host of this process has. */
+export function localCatalog(host: Host): Catalog {
+  const providers = host.slot(Providers)
+  const ctx = (signal: AbortSignal) => systemContext(signal, 'svc')
+  return {
+    of: 'a host of its own',
+    shared: false,
+    tools: async () => host.slot(Tools).entries().sort(byName).map(listed),
+    providers: signal => Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, signal))),
+    async health(signal, limitMs, names = providers.names()) {
+      const all = names.map(async name => [name, await probed(providers.get(name), limitMs, signal)] as const)
+      return Object.fromEntries(await Promise.all(all))
+    },
+    async hello(name, model, signal) {
+      const provider = providers.get(name)
+      if (!provider) throw providerUnknown(name, providers.names())
+      return await helloTo(provider, model, signal)
+    },
+    effective: signal => host.service(Selection).effective(ctx(signal)),
+    switch(what, name, signal) {
+      const selection = host.service(Selection)
+      return what === 'mode' ? selection.switchMode(name, ctx(signal)) : selection.switchProfile(name, ctx(signal))
+    },
+  }
+}
+
+const byName = ([a]: [string, Tool], [b]: [string, Tool]) => (a < b ? -1 : 1)
+
+const listed = ([name, tool]: [string, Tool]): ListedTool => ({
+  ...toolRecord(name, tool),
+  effects: tool.effects,
+  asks: tool.asks === true,
+  schema: tool.parameters,
+  ...(tool.result === undefined ? {} : { result: tool.result }),
+  ...(tool.timeoutMs === undefined ? {} : { timeoutMs: tool.timeoutMs }),
+})
+
+/** One that cannot say its models now has none to show; the others do. */
+async function providerRecord(name: string, provider: Provider, signal: AbortSignal): Promise<ProviderRecord> {
+  const { tool_calling, streaming, vision } = provider.features
+  const list = withTimeout(LIST_MS, ending => provider.models(systemContext(ending, 'svc')), { signal })
+  const { models } = await list.catch(() => ({ models: [] }))
+  return { name, models: models.map(({ id }) => id), features: { tool_calling, streaming, vision } }
+}
+
+async function probed(provider: Provider | undefined, limitMs: number, signal: AbortSignal): Promise<Health> {
+  const began = performance.now()
+  const late = () => new Error(`no answer within ${limitMs} ms`)
+  try {
+    await withTimeout(limitMs, ending => provider?.probe(systemContext(ending, 'svc')), { signal, late })
+    return { healthy: true, ms: performance.now() - began }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { healthy: false, error: messageOf(error), ms: performance.now() - began }
+  }
+}
+
+const MESSAGE = 'Say OK.'
+const MOST_TOKENS = 16
+
+/** Asks a provider of this process; keeps no conversation. */
+async function helloTo(provider: Provider, asked: string | undefined, signal: AbortSignal): Promise<Hello> {
+  const ctx = systemContext(signal, 'svc providers test')
+  const model = asked ?? (await provider.models(ctx)).models[0]?.id
+  if (model === undefined) throw svcError('MODEL_NOT_FOUND', 'it names no model', { hint: 'name one with --model' })
+  const began = performance.now()
+  let firstMs: number | undefined
+  let usage: Usage | undefined
+  const messages = [{ role: 'user', parts: [{ type: 'text', text: MESSAGE }] }] as const
+  for await (const event of provider.chat({ model, messages, maxTokens: MOST_TOKENS }, ctx)) {
+    if (event.type === 'text') firstMs ??= performance.now() - began
+    if (event.type === 'usage') usage = event.usage
+  }
+  return helloOf(model, began, firstMs, usage?.output ?? 0)
+}
+
+const helloOf = (model: string, began: number, firstMs: number | undefined, output: number): Hello => ({
+  model,
+  ...(firstMs === undefined ? {} : { firstMs }),
+  ms: performance.now() - began,
+  output,
+})
+
+/** Asks through a server; the conversation that this makes there is deleted again. */
+async function helloThrough(
+  server: ServerClient,
+  provider: string,
+  model: string | undefined,
+  signal: AbortSignal
+): Promise<Hello> {
+  const body = { message: MESSAGE, provider, ...(model === undefined ? {} : { model }), tools: [], max_tokens: MOST_TOKENS }
+  const began = performance.now()
+  let firstMs: number | undefined
+  let conversation: string | undefined
+  try {
+    for await (const { data } of server.stream('POST', '/api/v1/chat/stream', { signal, body })) {
+      const event = JSON.parse(data) as ChatEvent
+      if (event.type === 'start') conversation = event.conversation_id
+      if (event.type === 'token' && event.content !== '') firstMs ??= performance.now() - began
+      if (event.type === 'error') throw errorFromRecord(event)
+      if (event.type === 'end' && event.provider !== provider) throw answeredByAnother(event.provider, event.model)
+      if (event.type === 'end') return helloOf(event.model, began, firstMs, event.tokens_used.output)
+    }
+    throw streamBroken(server.url)
+  } finally {
+    if (conversation !== undefined) await forget(server, conversation)
+  }
+}
+
+/** What is left behind is a conversation of two lines: no reason to call the provider bad. */
+const forget = (server: ServerClient, conversation: string) =>
+  server
+    .request('DELETE', `/api/v1/conversations/${encodeURIComponent(conversation)}`, { signal: new AbortController().signal })
+    .catch(() => {})
+
+/** The message of a failure, with its code if it says more. */
+export const failureText = (error: unknown): string => {
+  const code = codeOf(error)
+  return code === undefined || code === 'MODEL_FAILED' ? messageOf(error) : `${code}: ${messageOf(error)}`
 }

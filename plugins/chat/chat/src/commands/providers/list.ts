@@ -1,8 +1,7 @@
 import { styleText } from 'node:util'
 import { clipped, named, oneLine, table, visible } from '@svc/cli/command'
 import type { CommandContext, ServerChoice, UnconfiguredPlugin } from '@svc/core/contracts'
-import type { Health, ProviderRecord } from '../catalog/catalog.ts'
-import { openCatalog } from '../catalog/open.ts'
+import { type Health, openCatalog, type ProviderRecord } from '../catalog/open.ts'
 
 interface Asked extends ServerChoice {
   readonly json: boolean

@@ -2,9 +2,7 @@ import { styleText } from 'node:util'
 import { clipped, INTERRUPTED, milliseconds, named, oneLine, table } from '@svc/cli/command'
 import { withTimeout } from '@svc/core'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import type { Catalog, Health, Hello } from '../catalog/catalog.ts'
-import { failureText } from '../catalog/hello.ts'
-import { openCatalog } from '../catalog/open.ts'
+import { type Catalog, failureText, type Health, type Hello, openCatalog } from '../catalog/open.ts'
 import { providerUnknown } from '../errors.ts'
 
 interface TestAsked extends ServerChoice {
@@ -45,7 +43,7 @@ async function testAll(catalog: Catalog, asked: TestAsked, signal: AbortSignal):
   const health = await catalog.health(signal, asked.limitMs, names)
   return await Promise.all(
     names.map(async name => {
-      const probe = health[name] ?? { healthy: false, error: 'nobody has probed it' }
+      const probe = health[name] ?? { healthy: false, error: 'there is no probe result' }
       return asked.chat ? { name, probe, hello: await said(catalog, name, asked, signal) } : { name, probe }
     })
   )

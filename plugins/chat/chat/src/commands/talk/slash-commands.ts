@@ -2,7 +2,7 @@ import { errorFromRecord, oneLine, table } from '@svc/cli/command'
 import { codeOf, nearest } from '@svc/core'
 import type { Effective } from '@svc/core/contracts'
 import type { ChatBody } from '@svc/api-types'
-import type { Catalog, ProviderRecord, Switched } from '../catalog/catalog.ts'
+import type { Catalog, ProviderRecord, Switched } from '../catalog/open.ts'
 import { slashUnknown } from '../errors.ts'
 
 /** What a command of the chat may look at and change. */
@@ -118,7 +118,7 @@ function choiceOf(word: string, providers: readonly ProviderRecord[]): { provide
 
 function unlisted(model: string, known: readonly string[]): string {
   const near = nearest(model, known)
-  return `, which nobody lists${near === undefined ? '' : `; did you mean "${near}"?`}`
+  return `, which no provider lists${near === undefined ? '' : `; did you mean "${near}"?`}`
 }
 
 async function switchOrShow(talk: Talk, what: Switched, name: string, signal: AbortSignal): Promise<void> {

@@ -1,16 +1,26 @@
-import { errorPage, INTERRUPTED, problemsOf } from '@svc/cli/command'
+import { styleText } from 'node:util'
 import { type ChatBody, type ChatEvent, errorEvent } from '@svc/api-types'
-import { type Asker, openQuestions } from './ask.ts'
+import {
+  clipped,
+  errorFromRecord,
+  errorPage,
+  INTERRUPTED,
+  milliseconds,
+  oneLine,
+  type Person,
+  problemsOf,
+  visible,
+} from '@svc/cli/command'
+import { messageOf } from '@svc/core'
 import type { Partner } from './partner.ts'
-import type { Screen } from './screen.ts'
 
 /** Where turns happen. */
-export interface Room {
+export interface TurnOutput {
   readonly partner: Partner
   readonly screen: Screen
   /** Failures are events as well. */
   readonly json: boolean
-  /** Absent where nobody can be asked: the chat denies then. */
+  /** Absent without a terminal: then the chat denies the call. */
   readonly asker?: Asker | undefined
 }
 
@@ -23,7 +33,7 @@ export interface Outcome {
 }
 
 /** One turn, shown. What fails is shown as well. */
-export async function turn(room: Room, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
+export async function turn(room: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
   const seen: Seen = { conversationId: undefined, requestId: '', status: '', said: false }
   const said = room.asker ? { ...ask, interactive: true } : ask
   try {
@@ -58,7 +68,7 @@ interface Seen {
   said: boolean
 }
 
-async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: Seen, signal: AbortSignal): Promise<void> {
+async function follow({ partner, screen, asker }: TurnOutput, ask: ChatBody, seen: Seen, signal: AbortSignal): Promise<void> {
   await using questions = asker && openQuestions(partner, asker, screen.note, signal)
   for await (const event of partner.ask(ask, signal)) {
     if (event.type === 'tool_result') questions?.drop(event.call_id)
@@ -73,7 +83,7 @@ async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: See
   }
 }
 
-function tellFailure({ screen, json }: Room, error: unknown): void {
+function tellFailure({ screen, json }: TurnOutput, error: unknown): void {
   if (json) screen.show(failureEvent(error))
   else process.stderr.write(`${errorPage(error)}\n`)
 }
@@ -82,4 +92,173 @@ function tellFailure({ screen, json }: Room, error: unknown): void {
 export function failureEvent(error: unknown): ChatEvent {
   const [{ code, message, details }] = problemsOf(error)
   return errorEvent({ success: false, error: message, error_code: code, details })
+}
+
+type AskEvent = Extract<ChatEvent, { type: 'ask' }>
+interface Decision {
+  readonly allow: boolean
+  readonly reason?: string
+}
+
+/** Decides about tool calls in place of the chat: a person does, once, or for a tool in all of this chat. */
+interface Asker {
+  /** None where the signal aborts. */
+  decide(event: AskEvent, signal: AbortSignal): Promise<Decision | undefined>
+  /** Another chat begins: what was allowed for this one is forgotten. */
+  forget(): void
+}
+
+const CHOICES = '[y]es / [n]o / [a]lways this tool in this chat: '
+const REFUSED = 'the user did not allow it'
+
+export function createAsker(person: Person, note: Screen['note']): Asker {
+  const always = new Set<string>()
+  return {
+    forget: () => always.clear(),
+    async decide(event, signal) {
+      const tool = visible(event.tool)
+      if (always.has(event.tool)) {
+        note(`  ${tool} is allowed in this chat`)
+        return { allow: true }
+      }
+      note(askText(event), 'yellow')
+      for (;;) {
+        const answer = await person.question(`  ${tool}: ${CHOICES}`, signal)
+        if (answer === undefined) return signal.aborted ? undefined : { allow: false, reason: REFUSED }
+        const decision = decisionOf(answer)
+        if (decision === 'always') always.add(event.tool)
+        if (decision !== undefined) return decision === 'always' ? { allow: true } : decision
+      }
+    },
+  }
+}
+
+/** The model receives the text after "no" as the reason. */
+function decisionOf(answer: string): Decision | 'always' | undefined {
+  const [, word = '', rest = ''] = /^\s*(\w+)[\s,:]*(.*)$/s.exec(answer) ?? []
+  if (/^(n|no)$/i.test(word)) return { allow: false, reason: rest.trim() || REFUSED }
+  if (rest.trim() !== '') return undefined
+  if (/^(y|yes)$/i.test(word)) return { allow: true }
+  return /^(a|always)$/i.test(word) ? 'always' : undefined
+}
+
+/** The questions of one turn, asked one after the other while the turn goes on. */
+interface Questions extends AsyncDisposable {
+  put(requestId: string, event: AskEvent): void
+  /** The call has ended without its answer. */
+  drop(callId: string): void
+}
+
+function openQuestions(partner: Partner, asker: Asker, note: Screen['note'], signal: AbortSignal): Questions {
+  const open = new Map<string, AbortController>()
+  const ending = new AbortController()
+  let last = Promise.resolve()
+  const settle = async (requestId: string, event: AskEvent, dropped: AbortSignal) => {
+    const all = AbortSignal.any([signal, ending.signal, dropped])
+    const decision = all.aborted ? undefined : await asker.decide(event, all)
+    open.delete(event.call_id)
+    if (!decision) return
+    const answer = { request_id: requestId, call_id: event.call_id, ...decision }
+    await partner.answer(answer, signal).catch((error: unknown) => {
+      if (!all.aborted) note(`  the answer did not arrive: ${oneLine(messageOf(error))}`)
+    })
+  }
+  return {
+    put(requestId, event) {
+      const dropped = new AbortController()
+      open.set(event.call_id, dropped)
+      last = last.then(() => settle(requestId, event, dropped.signal))
+    },
+    drop: callId => open.get(callId)?.abort(),
+    async [Symbol.asyncDispose]() {
+      ending.abort()
+      await last
+    },
+  }
+}
+
+/** Shows a turn: the reply on the standard output, everything about it on the standard error stream. */
+interface Screen {
+  show(event: ChatEvent): void
+  /** A line for a person about the chat itself. */
+  readonly note: (text: string, colour?: Colour) => void
+  /** Ends the line of a reply that was cut off. */
+  end(): void
+}
+
+type Colour = 'gray' | 'green' | 'red' | 'yellow'
+
+/** How something is written: a line that is being edited may have to make room. */
+type Beside = (write: () => void) => void
+
+export const jsonScreen = (): Screen => ({
+  show: event => void process.stdout.write(`${JSON.stringify(event)}\n`),
+  note: text => void process.stderr.write(`${text}\n`),
+  end() {},
+})
+
+const SHOWN_ARGUMENTS = 200
+/** Who decides about a call must see it. */
+const ASKED_ARGUMENTS = 2_000
+const SHOWN_ERROR = 300
+
+export function textScreen(beside: Beside = write => write()): Screen {
+  const [out, aside] = [process.stdout, process.stderr]
+  let midLine = false
+  const end = () => {
+    if (midLine) out.write('\n')
+    midLine = false
+  }
+  const note = (text: string, colour: Colour = 'gray') =>
+    beside(() => {
+      if (out.isTTY) end()
+      aside.write(`${styleText(colour, text, { stream: aside })}\n`)
+    })
+  return {
+    end,
+    note,
+    show(event) {
+      switch (event.type) {
+        case 'token':
+          midLine = event.content === '' ? midLine : !event.content.endsWith('\n')
+          return beside(() => out.write(out.isTTY ? obeyedByNone(event.content) : event.content))
+        case 'tool_call':
+          return note(`→ ${callText(event, SHOWN_ARGUMENTS)}`)
+        case 'tool_result':
+          return note(resultText(event), event.success ? 'green' : 'red')
+        case 'error':
+          end()
+          return void aside.write(`${errorPage(errorFromRecord(event))}\n`)
+        case 'end':
+          end()
+          if (aside.isTTY)
+            note(`${event.provider}/${event.model}, ${event.tokens_used.total} tokens, ${milliseconds(event.duration_ms)}`)
+          return
+        case 'start':
+        case 'ask': // shown when it is its turn to be asked
+          return
+      }
+    },
+  }
+}
+
+/** A model's text may bring what a terminal would obey or turn round. */
+const obeyedByNone = (text: string) => text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')
+
+const callText = ({ tool, arguments: given }: { readonly tool: string; readonly arguments: object }, most: number) =>
+  `${visible(tool)} ${clipped(visible(JSON.stringify(given)), most)}`
+
+/** All that a person decides about. */
+const askText = (event: Extract<ChatEvent, { type: 'ask' }>): string =>
+  [`? ${callText(event, ASKED_ARGUMENTS)}`, ...unshown(event), `  ${visible(event.question)}`].join('\n')
+
+/** What is cut off may be what matters. */
+function unshown({ arguments: given }: { readonly arguments: object }): string[] {
+  const all = visible(JSON.stringify(given)).length
+  return all > ASKED_ARGUMENTS ? [`  only ${ASKED_ARGUMENTS} of ${all} characters are shown`] : []
+}
+
+function resultText({ tool, success, error, duration_ms: ms }: Extract<ChatEvent, { type: 'tool_result' }>): string {
+  const head = `${success ? '✓' : '✗'} ${visible(tool)} ${milliseconds(ms)}`
+  return success ? head : `${head}: ${clipped(visible(error ?? ''), SHOWN_ERROR)}`
 }

@@ -1,8 +1,7 @@
 import { styleText } from 'node:util'
 import { clipped, counted, milliseconds, oneLine, table, wrapped } from '@svc/cli/command'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import type { Catalog, ListedTool } from '../catalog/catalog.ts'
-import { openCatalog } from '../catalog/open.ts'
+import { type Catalog, type ListedTool, openCatalog } from '../catalog/open.ts'
 import { categoryUnknown, toolUnknown, toolUnknownHere } from '../errors.ts'
 
 interface Asked extends ServerChoice {
@@ -39,12 +38,12 @@ function ofCategory(tools: readonly ListedTool[], category: string | undefined):
 
 /** A server does not tell effects: then the column is left out. */
 function listText(tools: readonly ListedTool[], of: string): string {
-  const told = tools.some(tool => tool.effects !== undefined)
-  const head = ['TOOL', 'CATEGORY', ...(told ? ['EFFECTS'] : []), 'DESCRIPTION']
+  const hasEffects = tools.some(tool => tool.effects !== undefined)
+  const head = ['TOOL', 'CATEGORY', ...(hasEffects ? ['EFFECTS'] : []), 'DESCRIPTION']
   const rows = tools.map(({ name, category, effects = [], asks, description }) => [
     name,
     category,
-    ...(told ? [[...effects, ...(asks ? ['asks'] : [])].join(', ')] : []),
+    ...(hasEffects ? [[...effects, ...(asks ? ['asks'] : [])].join(', ')] : []),
     oneLine(description.split('\n', 1)[0]!),
   ])
   const [first = '', ...lines] = table([head, ...rows]).split('\n')

@@ -17,14 +17,14 @@ import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'provider-local', 'tools-time'].map(pluginFolder)
 
-export interface ChatHouse extends AsyncDisposable {
+export interface ChatHost extends AsyncDisposable {
   readonly host: RunningHost
   readonly chat: Chat
   stream(request: TurnRequest | string): Promise<TurnEvent[]>
 }
 
 /** A host with chat, the local provider and a home of its own. */
-export async function chatHouse({
+export async function startChatHost({
   give = [],
   config = {},
   profiles = 'profiles: { default: {} }\n',
@@ -37,7 +37,7 @@ export async function chatHouse({
   /** False where a test gives what could not even cross a process. */
   strict?: boolean
   log?: LogOptions
-} = {}): Promise<ChatHouse> {
+} = {}): Promise<ChatHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-chat-'))
   const profiles_file = join(home, 'profiles.yaml')
   await writeFile(profiles_file, profiles)

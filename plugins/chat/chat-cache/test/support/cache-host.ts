@@ -8,7 +8,7 @@ import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-cache', 'tools-time'].map(pluginFolder)
 
-export interface House extends AsyncDisposable {
+export interface CacheHost extends AsyncDisposable {
   readonly host: RunningHost
   /** How often the model was asked. */
   asked(): number
@@ -27,7 +27,7 @@ const counting: Answers = async function* (call) {
 }
 
 /** A host with chat, the cache and a provider `p` that answers as the test says. */
-export async function cacheHouse(config: object, answers: Answers = counting): Promise<House> {
+export async function startCacheHost(config: object, answers: Answers = counting): Promise<CacheHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-cache-'))
   const profiles_file = join(home, 'profiles.yaml')
   await writeFile(profiles_file, 'profiles: { default: {} }\n')
