@@ -64,7 +64,7 @@ const packed = (entries: readonly Buffer[]) => gzipSync(Buffer.concat([PACKAGE, 
 
 const TRICKS: Readonly<Record<string, readonly [entries: readonly Buffer[], says: RegExp]>> = {
   'a second package.json behind a doubled slash': [[raw('package//package.json', GREEDY)], /empty part/],
-  'a second package.json in other case': [[raw('package/Package.json', GREEDY)], /differ in case/],
+  'a second package.json in other case': [[raw('package/Package.json', GREEDY)], /differ only in case/],
   'a second package.json by a pax header': [[pax({ path: 'package/package.json' }), raw('package/ok', GREEDY)], /a file twice/],
   'a second package.json by a name that ends with NUL': [
     [pax({ path: 'package/package.json\0.txt' }), raw('package/ok', GREEDY)],
@@ -91,8 +91,8 @@ const TRICKS: Readonly<Record<string, readonly [entries: readonly Buffer[], says
   'a symbolic link by a pax header': [[pax({ linkpath: '/etc' }), link('package/etc', 'x', 'SymbolicLink')], /a link/],
   'a hard link to a file outside': [[link('package/passwd', '/etc/passwd', 'Link')], /a link/],
   'a pipe': [[raw('package/pipe', '', '6')], /FIFO/],
-  'a sparse file': [[raw('package/sparse', '1', 'S')], /not understood/],
-  'an entry of an unknown kind': [[raw('package/odd', '1', 'Z')], /not understood/],
+  'a sparse file': [[raw('package/sparse', '1', 'S')], /unknown kind/],
+  'an entry of an unknown kind': [[raw('package/odd', '1', 'Z')], /unknown kind/],
   'a set-user-id bit': [[raw('package/tool', '1', '0', 0o4755)], /set-user-id/],
   'more folders than a plugin can need': [
     Array.from({ length: 100_001 }, (_, at) => raw(`package/${at}/`, '', '5')),
