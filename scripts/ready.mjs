@@ -221,7 +221,11 @@ function checkRuntime({ aloud = false } = {}) {
   const here = `${process.platform}-${process.arch}`
   if (major(process.version) < oldestRuntime) {
     const hint = `Install Node ${oldestRuntime} or newer (https://nodejs.org) and start again.`
-    throw new ReadyError('NODE_TOO_OLD', `svc has no packaged Node for ${here}, and the installed one is ${process.version}`, hint)
+    throw new ReadyError(
+      'NODE_TOO_OLD',
+      `svc has no packaged Node for ${here}, and the installed one is ${process.version}`,
+      hint
+    )
   }
   if (aloud) say(`no packaged Node for ${here}: using your own Node ${process.version}`)
 }
