@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import type { Found } from '../loading/load.ts'
+import type { LocatedPlugin } from '../loading/load.ts'
 import { COMMANDS_MODULE, commandsOf, placeIn, slotsOf } from '../loading/manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
 import type { SvcError } from '../src/errors.ts'
@@ -19,7 +19,7 @@ export interface KnownNames {
 }
 interface Declared {
   readonly name: string
-  readonly found: Found
+  readonly found: LocatedPlugin
   readonly plugin: Plugin
 }
 interface Claim {
@@ -56,7 +56,7 @@ export async function brokenCommands(plugins: readonly Declared[], { commands = 
 }
 
 /** Whether the package exports an existing commands module. Nothing of it runs. */
-function hasCommands({ name, folder }: Found): boolean {
+function hasCommands({ name, folder }: LocatedPlugin): boolean {
   if (folder === undefined) return true
   try {
     return existsSync(createRequire(join(folder, 'package.json')).resolve(join(name, COMMANDS_MODULE)))

@@ -11,7 +11,7 @@ import { runtimePlugin } from './runtime.ts'
 import { syntaxErrorPlace } from './syntax.ts'
 
 /** A plugin whose manifest is read. None of its code has run. */
-export interface Found {
+export interface LocatedPlugin {
   readonly name: string
   readonly version: string
   readonly optional: boolean
@@ -35,7 +35,7 @@ export type Isolate = (info: PackageInfo & { readonly module: string }, entry: P
  * Finds the manifest of a plugin from the places `from` (file or folder URLs). Throws PLUGIN_UNKNOWN, MANIFEST_INVALID,
  * MANIFEST_NEWER, and NOT_ISOLABLE for code without a manifest that should run in its own process.
  */
-export async function findPlugin(entry: PluginEntry, from: readonly string[], isolate?: Isolate): Promise<Found> {
+export async function findPlugin(entry: PluginEntry, from: readonly string[], isolate?: Isolate): Promise<LocatedPlugin> {
   const { use } = entry
   if (typeof use === 'object' && !(use instanceof URL)) {
     if (entry.isolation === 'process') throw noIsolation(nameOf(entry), 'it is an object of the program')
@@ -50,7 +50,7 @@ export async function findPlugin(entry: PluginEntry, from: readonly string[], is
 
 const OWN: Manifest = { api: API, kind: 'own' }
 
-const inline = (entry: PluginEntry, plugin: Plugin): Found => ({
+const inline = (entry: PluginEntry, plugin: Plugin): LocatedPlugin => ({
   name: nameOf(entry),
   version: '0.0.0',
   optional: entry.optional ?? false,
@@ -74,7 +74,7 @@ async function findPackage(
   name: string,
   places: readonly string[],
   isolate: Isolate | undefined
-): Promise<Found> {
+): Promise<LocatedPlugin> {
   for (const place of places) {
     const file = packageJsonOf(name, place)
     if (file) return found(entry, await readManifest(file), { name, place }, isolate)
@@ -90,7 +90,7 @@ function packageJsonOf(name: string, place: string): string | undefined {
   }
 }
 
-async function fromFolder(entry: PluginEntry, folder: string, isolate: Isolate | undefined): Promise<Found> {
+async function fromFolder(entry: PluginEntry, folder: string, isolate: Isolate | undefined): Promise<LocatedPlugin> {
   const file = join(folder, 'package.json')
   if (!existsSync(file)) throw unknownPlugin(nameOf(entry), [basename(folder)])
   const info = await readManifest(file)
@@ -100,7 +100,7 @@ async function fromFolder(entry: PluginEntry, folder: string, isolate: Isolate |
 }
 
 /** A single module next to the configuration: the operator's own code, without a manifest. */
-function fromFile(entry: PluginEntry, file: string): Found {
+function fromFile(entry: PluginEntry, file: string): LocatedPlugin {
   const name = entry.name ?? basename(file, extname(file))
   if (entry.isolation === 'process') throw noIsolation(name, 'a single file has no manifest with permissions')
   return {
@@ -117,7 +117,7 @@ export interface Origin {
   readonly module?: string
 }
 
-const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): Found => ({
+const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): LocatedPlugin => ({
   name: info.name,
   version: info.version,
   optional: entry.optional ?? false,

@@ -27,7 +27,7 @@ import { withTimeout } from '../src/scheduling.ts'
 import type { PluginBoundary } from '../src/scope.ts'
 import type { AnyService } from '../src/token.ts'
 import { manifestInvalid, pluginTwice } from './errors.ts'
-import { findPlugin, type Found, type Isolate } from './load.ts'
+import { findPlugin, type LocatedPlugin, type Isolate } from './load.ts'
 import { sectionsTaken } from './runtime.ts'
 
 /** Options of a host. */
@@ -72,7 +72,7 @@ export interface Plan {
    */
   readonly loaded: readonly Loaded[]
   /** In start order. */
-  readonly plannedPlugins: readonly (PlannedPlugin & { readonly found: Found })[]
+  readonly plannedPlugins: readonly (PlannedPlugin & { readonly found: LocatedPlugin })[]
   readonly failed: readonly PluginReport[]
   readonly problems: readonly SvcError[]
   /** Problems that do not prevent the start. */
@@ -82,7 +82,7 @@ export interface Plan {
 /** A plugin that was found but not set up. */
 interface Loaded {
   readonly name: string
-  readonly found: Found
+  readonly found: LocatedPlugin
   readonly plugin: Plugin
 }
 
@@ -220,7 +220,7 @@ async function loadAll(options: HostOptions, config: Config) {
 }
 
 async function loadOne(entry: PluginEntry, from: readonly string[], config: Config, isolate?: Isolate): Promise<Outcome> {
-  let found: Found | undefined
+  let found: LocatedPlugin | undefined
   try {
     found = await findPlugin(entry, from, isolate)
     return { loaded: { name: found.name, found, plugin: await pluginOf(found, config) } }
@@ -232,7 +232,7 @@ async function loadOne(entry: PluginEntry, from: readonly string[], config: Conf
 }
 
 /** A plugin without a configured instance is not imported: its manifest is enough for the plan. */
-async function pluginOf(found: Found, config: Config): Promise<Plugin> {
+async function pluginOf(found: LocatedPlugin, config: Config): Promise<Plugin> {
   const { instances } = found.manifest
   if (instances === undefined) return found.load()
   const { section, type } = instances

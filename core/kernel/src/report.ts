@@ -1,7 +1,7 @@
 import type { CallStats } from './call-stats.ts'
 import type { SvcError } from './errors.ts'
 import type { HookStats } from './hooks.ts'
-import type { Found } from '../loading/load.ts'
+import type { LocatedPlugin } from '../loading/load.ts'
 import { slotsOf } from '../loading/manifest.ts'
 import type { PluginProcessStatus } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
@@ -29,7 +29,7 @@ export interface PluginReport extends Partial<Omit<PluginProcessStatus, 'state'>
   readonly error?: { readonly code: string; readonly message: string; readonly hint?: string }
 }
 
-function absentOf({ found, instance }: PlannedPlugin & { readonly found: Found }, added: OwnedScope['added']) {
+function absentOf({ found, instance }: PlannedPlugin & { readonly found: LocatedPlugin }, added: OwnedScope['added']) {
   // Each instance adds a part of the declared names.
   if (!found.declared || instance !== undefined) return {}
   const missing = slotsOf(found.manifest).map(([slot, names]): [string, string[]] => [
@@ -79,7 +79,7 @@ export const Host = defineService<Host, HostHooks>('host', {
   hooks: { ready: 'bail', closing: 'series' },
 })
 
-const described = (found: Pick<Found, 'name' | 'version'> & Partial<Found>) => ({
+const described = (found: Pick<LocatedPlugin, 'name' | 'version'> & Partial<LocatedPlugin>) => ({
   name: found.name,
   version: found.version,
   kind: found.manifest?.kind ?? '',
@@ -103,7 +103,7 @@ function standingOf({ plugin, instance }: PlannedPlugin): Partial<PluginReport> 
 }
 
 export function runningReport(
-  plannedPlugin: PlannedPlugin & { readonly found: Found },
+  plannedPlugin: PlannedPlugin & { readonly found: LocatedPlugin },
   owned: OwnedScope,
   setupMs: number
 ): PluginReport {
