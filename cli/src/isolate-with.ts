@@ -21,7 +21,7 @@ const isToken = (value: unknown): value is AnyService | AnySlot =>
 /** The tokens of the host: calls of an isolated plugin are checked against them. */
 const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
-/** Runs packages in their own processes through the service `Isolation`, except those in `keptOut`. Throws NOT_ISOLABLE. */
+/** Runs packages in their own processes through the service `Isolation`, except those in `excluded`. Throws NOT_ISOLABLE. */
 export const isolateWith =
   (config: Config, excluded: readonly IsolatedName[] = []): Isolate =>
   async ({ name, module, folder, manifest }, entry) => {
