@@ -32,7 +32,7 @@ describe('svc chat where nobody can be asked', () => {
     for (const way of [['--local'], []]) {
       const { code, out, err } = await place.svc(['chat', ...way, NOTE])
       expect(code).to.equal(0)
-      expect(err).to.match(/^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*nobody can be/)
+      expect(err).to.match(/^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*this turn has no reader/)
       expect(out).to.not.contain('noted')
       const told = await place.svc(['chat', '--json', ...way], { input: NOTE })
       expect(told.code, told.err).to.equal(0)

@@ -55,7 +55,7 @@ export const budgetExhausted = (budget: number, spent: number, needed: number) =
   )
 
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
-  svcError('ANSWER_INVALID', `the model ${model} was told twice what to answer, and did not: ${reason}`, {
+  svcError('ANSWER_INVALID', `the model ${model} returned a reply of the wrong form twice: ${reason}`, {
     details: { provider, model, reason },
     hint: 'ask for a simpler form, or another model',
   })

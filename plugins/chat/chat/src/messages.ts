@@ -174,7 +174,7 @@ function jsonOf(value: unknown, limit: number): string | undefined {
   if (!isWithin(value, limit)) return undefined
   try {
     const json: string | undefined = JSON.stringify(value)
-    if (json === undefined) throw new TypeError('the tool answered data that is no JSON')
+    if (json === undefined) throw new TypeError('the tool returned data that is not valid JSON')
     return json.length > limit ? undefined : json
   } catch (error) {
     // nested deeper than the stack

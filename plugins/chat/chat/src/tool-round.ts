@@ -216,7 +216,7 @@ function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined):
 }
 
 async function deniedBy({ ask }: ToolUseParts, args: Arguments, question: string): Promise<string | undefined> {
-  if (!ask) return `a person has to be asked (${question}), and in this turn nobody can be.`
+  if (!ask) return `a person has to be asked (${question}), and this turn has no reader to ask.`
   const said = await ask(args, question)
   if (!said) return 'a person was asked and did not answer in time.'
   return said.allow ? undefined : (said.reason ?? 'the person who was asked said no.')
@@ -274,9 +274,9 @@ async function faultOf(name: string, tool: Tool, args: Arguments, log: Log): Pro
     if (error instanceof RangeError) return 'The arguments are nested too deeply.'
     if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments do not fit: ${messageOf(error)}.`
     if (!broken.has(tool))
-      log.error({ err: error, tool: name }, 'the parameters of a tool are no JSON Schema: it cannot be called')
+      log.error({ err: error, tool: name }, 'the parameters of a tool are not a valid JSON Schema: it cannot be called')
     broken.add(tool)
-    return `The tool "${name}" is broken and cannot be called: its parameters are no JSON Schema (${messageOf(error).slice(0, 200)}).`
+    return `The tool "${name}" is broken and cannot be called: its parameters are not a valid JSON Schema (${messageOf(error).slice(0, 200)}).`
   }
 }
 

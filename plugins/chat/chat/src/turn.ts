@@ -331,7 +331,7 @@ async function made(json: JsonSchema): Promise<Form> {
     form.check(null, 'first')
     return form
   } catch (error) {
-    throw invalid('response_schema', `is no JSON Schema: ${messageOf(error).slice(0, 200)}`)
+    throw invalid('response_schema', `is not a valid JSON Schema: ${messageOf(error).slice(0, 200)}`)
   }
 }
 
@@ -340,7 +340,7 @@ const TOLD = 10
 /** The data of an answer, or why it is not of the form. */
 function readAs(form: Form, text: string): { readonly data: Json } | { readonly reason: string } {
   const data = jsonIn(text)
-  if (data === undefined) return { reason: 'it is no JSON' }
+  if (data === undefined) return { reason: 'it is not valid JSON' }
   try {
     const faults = form.check(data)
     return faults.length === 0 ? { data } : { reason: faults.slice(0, TOLD).map(words).join('; ') }

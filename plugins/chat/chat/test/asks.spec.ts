@@ -76,7 +76,7 @@ describe('a tool that asks', () => {
     await using chatHost = await startChatHost({ give: asking() })
     const turn = { message: 'hi', provider: 'a' }
     const [plain] = (await chatHost.chat.reply({ ...turn, interactive: true }, testContext())).toolsUsed
-    expect(plain?.error).to.match(/^Not allowed: a person has to be asked .* nobody can be\.$/)
+    expect(plain?.error).to.match(/^Not allowed: a person has to be asked .* this turn has no reader to ask\.$/)
     expect(resultIn(await chatHost.stream(turn))).to.include({ success: false })
   })
 

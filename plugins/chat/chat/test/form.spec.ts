@@ -47,7 +47,7 @@ describe('a turn that asks for data', () => {
   })
 
   for (const [what, words, reason] of [
-    ['no JSON', 'rather tall', 'it is no JSON'],
+    ['no JSON', 'rather tall', 'it is not valid JSON'],
     ['JSON of another form', '{"size": 1.5}', 'size must be integer'],
   ] as const)
     it(`fails with ANSWER_INVALID where the second answer is ${what} too`, async () => {

@@ -81,9 +81,11 @@ describe('a tool call', () => {
     const { status, toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect([status, toolsUsed.length]).to.deep.equal(['completed', 2])
     for (const { error } of toolsUsed)
-      expect(error).to.match(/^The tool "t" is broken and cannot be called: its parameters are no JSON Schema/)
+      expect(error).to.match(/^The tool "t" is broken and cannot be called: its parameters are not a valid JSON Schema/)
     const logged = lines.map(line => JSON.parse(line)).filter(line => line.level === 50)
-    expect(logged.map(line => line.msg)).to.deep.equal(['the parameters of a tool are no JSON Schema: it cannot be called'])
+    expect(logged.map(line => line.msg)).to.deep.equal([
+      'the parameters of a tool are not a valid JSON Schema: it cannot be called',
+    ])
   })
 
   it('is checked by patterns that take no longer than the text is long', async () => {

@@ -24,7 +24,10 @@ const provider = (usage: Usage): Provider => ({
 })
 
 /** A host with chat and a provider `p`, and what it has logged. */
-async function modelsHouse(models: ConfigTree, { give = [], usage = { input: 1_000_000, output: 100_000 } }: HouseParts = {}) {
+async function startModelsHost(
+  models: ConfigTree,
+  { give = [], usage = { input: 1_000_000, output: 100_000 } }: ModelsHostOptions = {}
+) {
   const home = await mkdtemp(join(tmpdir(), 'svc-models-'))
   const profiles_file = join(home, 'profiles.yaml')
   await writeFile(profiles_file, 'profiles: { default: {} }\n')
@@ -51,32 +54,32 @@ async function modelsHouse(models: ConfigTree, { give = [], usage = { input: 1_0
     },
   }
 }
-interface HouseParts {
+interface ModelsHostOptions {
   readonly give?: readonly PluginRef[]
   readonly usage?: Usage
 }
 
 describe('an alias of a model', () => {
   it('stands where a model may, and the reply names the model that answered', async () => {
-    await using house = await modelsHouse({ aliases: { large: { provider: 'p', model: 'vendor/large-1.5' } } })
-    expect(await house.reply('large')).to.include({ response: 'vendor/large-1.5', provider: 'p', model: 'vendor/large-1.5' })
+    await using modelsHost = await startModelsHost({ aliases: { large: { provider: 'p', model: 'vendor/large-1.5' } } })
+    expect(await modelsHost.reply('large')).to.include({ response: 'vendor/large-1.5', provider: 'p', model: 'vendor/large-1.5' })
   })
 
   it('is warned of when it leads to a provider that is not there, and then its model is not found', async () => {
-    await using house = await modelsHouse({ aliases: { lost: { provider: 'q', model: 'm' } } })
-    expect(house.logged.join('')).to.contain('models.aliases.lost: no such provider')
-    const code = await house.reply('lost').then(() => 'none', codeOf)
+    await using modelsHost = await startModelsHost({ aliases: { lost: { provider: 'q', model: 'm' } } })
+    expect(modelsHost.logged.join('')).to.contain('models.aliases.lost: no such provider')
+    const code = await modelsHost.reply('lost').then(() => 'none', codeOf)
     expect(code).to.be.oneOf(['MODEL_NOT_FOUND', 'PROVIDER_NOT_FOUND'])
   })
 
   it('is warned of when it leads to another alias', async () => {
     const aliases = { one: { provider: 'p', model: 'two' }, two: { provider: 'p', model: 'm' } }
-    await using house = await modelsHouse({ aliases })
-    expect(house.logged.join('')).to.contain('models.aliases.one leads to an alias')
+    await using modelsHost = await startModelsHost({ aliases })
+    expect(modelsHost.logged.join('')).to.contain('models.aliases.one leads to an alias')
   })
 
   it('must name both a provider and a model', async () => {
-    const message = await modelsHouse({ aliases: { half: { provider: 'p' } } }).then(
+    const message = await startModelsHost({ aliases: { half: { provider: 'p' } } }).then(
       () => '',
       (error: Error) => error.message
     )
@@ -88,20 +91,20 @@ describe('the cost of models', () => {
   const prices = { 'p/m': { input: 2, output: 10 }, 'p/vendor/large-1.5': { input: 4, output: 20, cached_input: 1 } }
 
   it('is counted by what their tokens cost, in the currency that is named', async () => {
-    await using house = await modelsHouse({ prices, currency: 'EUR' })
-    await house.reply('m')
-    expect(await house.costs()).to.deep.equal([
+    await using modelsHost = await startModelsHost({ prices, currency: 'EUR' })
+    await modelsHost.reply('m')
+    expect(await modelsHost.costs()).to.deep.equal([
       'svc_model_cost_total{p m EUR} 3.000',
       'svc_model_cost_total{p vendor/large-1.5 EUR} 0.000',
     ])
-    await house.reply('m')
-    expect((await house.costs())[0]).to.equal('svc_model_cost_total{p m EUR} 6.000')
+    await modelsHost.reply('m')
+    expect((await modelsHost.costs())[0]).to.equal('svc_model_cost_total{p m EUR} 6.000')
   })
 
   it('counts cached input at its own price, else as any input', async () => {
-    await using house = await modelsHouse({ prices }, { usage: { input: 1_000_000, output: 0, cached: 750_000 } })
-    for (const model of ['m', 'vendor/large-1.5']) await house.reply(model)
-    expect(await house.costs()).to.deep.equal([
+    await using modelsHost = await startModelsHost({ prices }, { usage: { input: 1_000_000, output: 0, cached: 750_000 } })
+    for (const model of ['m', 'vendor/large-1.5']) await modelsHost.reply(model)
+    expect(await modelsHost.costs()).to.deep.equal([
       'svc_model_cost_total{p m USD} 2.000',
       'svc_model_cost_total{p vendor/large-1.5 USD} 1.750',
     ])
@@ -118,17 +121,17 @@ describe('the cost of models', () => {
         setup: scope => void scope.tap(Chat.hooks.modelCall, ({ round }) => (round === 1 ? { events: ready } : undefined)),
       }),
     }
-    await using house = await modelsHouse({ prices }, { give: [cache] })
-    await house.reply('m')
-    expect((await house.costs())[0]).to.equal('svc_model_cost_total{p m USD} 0.000')
-    await using bare = await modelsHouse({})
+    await using modelsHost = await startModelsHost({ prices }, { give: [cache] })
+    await modelsHost.reply('m')
+    expect((await modelsHost.costs())[0]).to.equal('svc_model_cost_total{p m USD} 0.000')
+    await using bare = await startModelsHost({})
     await bare.reply('free')
     expect(await bare.costs()).to.deep.equal([])
   })
 
   it('is asked for by provider and model, and by numbers that are prices', async () => {
     const wrong = (models: ConfigTree) =>
-      modelsHouse(models).then(
+      startModelsHost(models).then(
         () => '',
         (error: Error) => error.message
       )
