@@ -12,7 +12,7 @@ import {
   withImports,
 } from '@svc/core/config'
 import { ensureHome } from '@svc/runtime'
-import { here } from './settings.ts'
+import { here } from './command-place.ts'
 
 /** Asks the user at the terminal, once for each folder and content, whether a configuration file that contains code can run. */
 export async function askForTrust(): Promise<void> {

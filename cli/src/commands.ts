@@ -1,13 +1,6 @@
 import { Command, Flags, type Interfaces } from '@oclif/core'
-import {
-  MCP_SERVE_FLAGS,
-  OF_PORTS,
-  SERVE_FLAGS,
-  type ServeFlag,
-  type ServeFlagName,
-  type ServeOptions,
-  runServe,
-} from './serve-flags.ts'
+import { MCP_SERVE_FLAGS, OF_PORTS, SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } from './serve-flags.ts'
+import { runServe } from './run-serve.ts'
 import { SUMMARIES } from './summaries.ts'
 
 export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]

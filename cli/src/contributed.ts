@@ -7,7 +7,8 @@ import { COMMANDS_MODULE, commandsOf } from '@svc/core/config'
 import type { CommandFacts } from './command-manifest.ts'
 import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
-import { findSettings, here, type CommandPlace } from './settings.ts'
+import { type CommandPlace, here } from './command-place.ts'
+import { findSettings } from './settings.ts'
 import { COMPLETION, isOwn, MANAGER, reservedFor } from './summaries.ts'
 
 /** The commands of one plugin, from its package.json. No code of the plugin has run. */

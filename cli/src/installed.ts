@@ -1,7 +1,17 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { asSvcError, get, isTree, type Layer, type PluginEntry, readManifest, type SvcError, svcError } from '@svc/core'
+import {
+  asSvcError,
+  type Config,
+  get,
+  isTree,
+  type Layer,
+  type PluginEntry,
+  readManifest,
+  type SvcError,
+  svcError,
+} from '@svc/core'
 import type { UnconfiguredPlugin } from '@svc/core/contracts'
 import {
   type Lock,
@@ -14,7 +24,7 @@ import {
 } from '@svc/plugin-manager/installed'
 import { filesChanging, matchesPattern } from '@svc/runtime/isolation'
 import { LOCK_LAYER } from './plugin-places.ts'
-import { findSettings, here, setHome } from './settings.ts'
+import { setHome } from './command-place.ts'
 
 /** The installed plugins as a layer of configuration, with their problems. */
 export interface Installed {
@@ -117,12 +127,11 @@ export const unsetText = (names: readonly string[]): string =>
  * Returns installed plugins that provide instances of `section` and have no entry in it. Skips plugins of svc, which the
  * documentation covers.
  */
-export async function unconfiguredIn(section: string, config?: string): Promise<UnconfiguredPlugin[]> {
+export async function unconfiguredIn(section: string, { value }: Pick<Config, 'value'>): Promise<UnconfiguredPlugin[]> {
   const home = setHome()
   const lock = await readLock(home)
   const enabled = lock.plugins.filter(one => one.enabled)
   if (enabled.length === 0) return []
-  const { value } = await findSettings(config === undefined ? {} : { config }, here())
   const entries = get(value, section.split('.'))
   const types = new Set(
     Object.entries(isTree(entries) ? entries : {}).map(([name, entry]) => (isTree(entry) && entry.type) || name)

@@ -1,6 +1,7 @@
 import { readConfigFlag } from './argv.ts'
 import { endWithReader } from './signals.ts'
-import { parseServe, runServe } from './serve-flags.ts'
+import { runServe } from './run-serve.ts'
+import { parseServe } from './serve-flags.ts'
 import { reservedFor } from './summaries.ts'
 
 /** Runs the command line; resolves with the exit code. Parses `svc serve` without oclif, for a fast start. */

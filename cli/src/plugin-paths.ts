@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Config, CONFIG_FILES, definePlugin, get, modulesIn, packagesAround, pathsOfCode, type PluginEntry } from '@svc/core'
 import { ProtectedPaths } from '@svc/core/contracts'
 import { OURS, placed } from './plugin-places.ts'
-import { setHome } from './settings.ts'
+import { setHome } from './command-place.ts'
 
 const CONFIG_NAMES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
 

@@ -1,5 +1,6 @@
 // The functions of the program for commands. All work without a server, and with a broken configuration or lock.
-export { findSettings, here, type CommandPlace, setHome, sourceNames, sourcesOf } from './settings.ts'
+export { type CommandPlace, here, setHome } from './command-place.ts'
+export { findSettings, sourceNames, sourcesOf } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './argv.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
 // Hosts: inside the command, a trial start, a server
@@ -7,7 +8,7 @@ export { hostOptions } from './host-options.ts'
 export { startInnerHost } from './inner-host.ts'
 export { startProblems } from './try-start.ts'
 export type { ServeOptions } from './serve-flags.ts'
-export { runServe } from './serve-flags.ts'
+export { runServe } from './run-serve.ts'
 export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './commands.ts'
 // Plugins: those of svc, the installed ones, and their declarations
 export { DEFAULTS } from './curated.ts'

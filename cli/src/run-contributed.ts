@@ -21,7 +21,8 @@ import { abortOnInterrupt } from './interrupt.ts'
 import { readable, REFUSALS } from './log-output.ts'
 import { OURS } from './plugin-places.ts'
 import { createServerClient, serverUrl } from './server-client.ts'
-import { findSettings, here, setHome } from './settings.ts'
+import { here, setHome } from './command-place.ts'
+import { findSettings } from './settings.ts'
 import { MANAGER } from './summaries.ts'
 
 /** Loads the class of a plugin's command and gives it a context. Disposal closes the host that the command started. */
@@ -91,7 +92,10 @@ export class CommandRunner implements AsyncDisposable {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
         return url === undefined ? undefined : createServerClient(url, interrupted())
       },
-      unconfigured: async section => (await import('./installed.ts')).unconfiguredIn(section, file),
+      unconfigured: async section => {
+        const config = await findSettings(file === undefined ? {} : { config: file })
+        return (await import('./installed.ts')).unconfiguredIn(section, config)
+      },
     }
   }
 

@@ -1,25 +1,11 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { Config, ConfigTree, PluginEntry } from '@svc/core'
-import { findConfig, svcHome, get } from '@svc/core/config'
-import type { Lock } from '@svc/plugin-manager/installed'
+import { findConfig, get } from '@svc/core/config'
+import { type CommandPlace, here, setHome } from './command-place.ts'
 import { LOCK_LAYER } from './plugin-places.ts'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
-
-/** The facts that a command knows before it reads the configuration. */
-export interface CommandPlace {
-  readonly home: string
-  readonly cwd: string
-  readonly env: NodeJS.ProcessEnv
-  /** The lock to use instead of the installed one. */
-  readonly installed?: Lock
-  /** Read no file except the one that the user named. */
-  readonly onlyNamed?: boolean
-}
-
-/** The location of this process. */
-export const here = (): CommandPlace => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
 
 /**
  * Finds the configuration that `svc serve` with these options would run with; `more` overrides it. Throws CONFIG_UNREADABLE.
@@ -46,10 +32,6 @@ export async function findSettings(
 
 /** Only plugins in folders and files need the check, not packages. */
 const isLocal = ({ use }: PluginEntry) => typeof use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(use)
-
-/** The folder of the lock and the installed plugins: the svc home, or the build (`SVC_PLUGINS`). */
-export const setHome = ({ home, env }: Pick<CommandPlace, 'home' | 'env'> = here()): string =>
-  env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
 
 /** Reads the installed plugins. A start without installed plugins makes one file check. */
 async function installedIn(place: CommandPlace, { linked }: ServeOptions) {

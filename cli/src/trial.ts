@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { ensureHome, problemsToWire } from '@svc/runtime'
 import type { Lock } from '@svc/plugin-manager/installed'
 import { startInnerHost } from './inner-host.ts'
-import { findSettings, here } from './settings.ts'
+import { here } from './command-place.ts'
+import { findSettings } from './settings.ts'
 
 /** The trial: `svc serve` with this configuration file, and with this set of plugins instead of the installed one. */
 export interface Trial {

@@ -53,3 +53,6 @@ export function reword(error: Error, message: string): void {
   error.stack = error.stack?.replace(error.message, () => message) ?? message
   error.message = message
 }
+
+/** Called once per kind and name of a denied access. */
+export type ReportRefusal = (kind: RefusalKind, what: string) => void

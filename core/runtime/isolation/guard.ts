@@ -6,7 +6,7 @@ import process from 'node:process'
 import { codeOf } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 import { matchesPattern } from '@svc/core/internal'
-import { reword, undeclared } from './errors.ts'
+import { type ReportRefusal, reword, undeclared } from './errors.ts'
 
 /** Settings of the guard, from the variable `SVC_ISOLATED`. */
 interface GuardSettings {
@@ -17,9 +17,6 @@ interface GuardSettings {
   /** The socket of the host's proxy, the loopback port for HTTP libraries, and the declared hosts. */
   readonly proxy?: { readonly socket: string; readonly port: number; readonly declared: readonly string[] }
 }
-
-/** Called once per kind and name of a denied access. */
-export type ReportRefusal = (kind: RefusalKind, what: string) => void
 
 const MOST = 500
 const VARIABLE = 'SVC_ISOLATED'

@@ -4,7 +4,7 @@ import { type EventEmitter, errorMonitor, once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer, isIP, connect as open, Socket, type TcpSocketConnectOpts } from 'node:net'
 import { pipeline } from 'node:stream'
-import type { ReportRefusal } from './guard.ts'
+import type { ReportRefusal } from './errors.ts'
 
 // `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
 const http = () => process.getBuiltinModule('node:http')

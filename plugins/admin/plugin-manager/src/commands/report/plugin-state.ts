@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { here, unconfiguredIn } from '@svc/cli/program'
+import { findSettings, here, unconfiguredIn } from '@svc/cli/program'
 import { type PluginReport, systemContext } from '@svc/core'
 import { findServers, type FoundServer, type ServerInfo } from '@svc/runtime'
 import type { LockedPlugin } from '../../set.ts'
@@ -104,7 +104,9 @@ export async function idleOf(
   const idle = plugins.filter(one => one.enabled && !names.has(one.name))
   if (idle.length === 0) return []
   // this command does not report problems of the configuration
-  const waiting = await unconfiguredIn('providers', config).catch(() => [])
+  const waiting = await findSettings(config === undefined ? {} : { config })
+    .then(found => unconfiguredIn('providers', found))
+    .catch(() => [])
   return idle.map(locked => {
     const hint = waiting.find(one => one.plugin === locked.name)?.hint
     return hint === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', hint }
