@@ -2,8 +2,8 @@
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
 // For stores: shared checks and errors.
-export { type Catalog, createCatalog, type Declared } from './catalog.ts'
 export {
+  type Catalog,
   type CheckedRange,
   checkCount,
   checkKey,
@@ -12,6 +12,8 @@ export {
   checkRange,
   checkRead,
   checkSize,
+  createCatalog,
+  type Declared,
   LIMITS,
 } from './check.ts'
 export { endOf, type Hit, hit, type StoredWindow } from './count.ts'

@@ -1,12 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import { loadCatalog, type StoredCatalog } from './catalog.ts'
+import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
+import { cursorOf, type Span } from '@svc/storage-kit'
+import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
-import { openForReading } from './file.ts'
+import { isBusy, isFileError, parsed } from './file-errors.ts'
+import { openForReading, STREAM } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
-import { createReads, type Reads } from './reads.ts'
+import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
-import { isBusy, isFileError } from './file-errors.ts'
 
 /** Reads on the calling thread, through a separate connection that no write blocks. */
 export interface Reader {
@@ -114,4 +116,164 @@ function createKeeper(path: string, tails: Tails): { connect(): Open | undefined
     },
     reset,
   }
+}
+
+/** A position in the feed of one file: a replaced file has another feed. */
+export interface FeedPlace {
+  readonly file: string
+  readonly seq: number
+}
+
+/** A change in the feed of watched collections. */
+export interface FeedRow {
+  readonly seq: number
+  readonly key: string
+  readonly record?: StoreRecord
+}
+
+/** The reads of the store. */
+interface Reads {
+  get(collection: string, key: string): StoreRecord | undefined
+  range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
+  read(log: string, id: string, query: LogQuery): LogEntry[]
+  /** Expiry of a lease in Unix milliseconds, 0 if it is free. */
+  heldUntil(lease: string): number
+  feedEnd(): FeedPlace
+  /** At most `limit` changes after a position; undefined if later deletions were forgotten, or the file was replaced. */
+  feed(collection: string, place: FeedPlace, limit: number): FeedRow[] | undefined
+  /** Differs after any commit of any process. */
+  dataVersion(): string
+  probed(): number
+}
+
+/** Greater than every text: in SQLite every blob is. */
+const NO_END = new Uint8Array()
+/** Characters of values after which a page ends. */
+const PAGE_CHARS = 8 * 1024 * 1024
+
+/** The open file. */
+interface OpenFile {
+  readonly catalog: () => StoredCatalog
+  readonly file: string
+  /** How often a file was opened before. */
+  readonly version: number
+}
+
+/** Prepares each statement at its first use. */
+function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }: OpenFile): Reads {
+  const prepare = lazily(db)
+  const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
+    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC')).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
+
+  return {
+    get(name, key) {
+      const collection = catalog().collections.get(name)
+      const row = collection && prepare(GET).get(collection.id, key)
+      return row && { key, version: Number(row.version), value: parsed(row.value) }
+    },
+    range(name, paths, span, reverse, limit) {
+      const collection = catalog().collections.get(name)
+      const owner = paths.length === 0 ? collection?.id : indexOf(collection, paths)
+      if (owner === undefined) return { records: [] }
+      return page(rangeRows(paths.length === 0 ? BY_KEY : BY_INDEX, reverse, owner, span, limit), limit)
+    },
+    read(name, id, query) {
+      const log = catalog().logs.get(name)
+      const head = log && prepare(STREAM).get(log.id, id)
+      if (!head) return []
+      const [stream, length] = [Number(head.id), Number(head.length)]
+      const [from, to] = seqs(query, length)
+      const entries =
+        tails.read(stream, from, to) ??
+        entriesOf(
+          prepare(ENTRIES).iterate(stream, from, stream),
+          from,
+          to,
+          to === length ? (found, chars) => tails.saw(stream, found, chars) : undefined
+        )
+      return query.reverse ? entries.reverse() : entries
+    },
+    heldUntil: lease => Number(prepare('SELECT expires FROM leases WHERE name = ?').get(lease)?.expires ?? 0),
+    feedEnd: () => ({ file, seq: Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0) }),
+    feed(name, { file: fileThen, seq }, limit) {
+      if (fileThen !== file || seq < Number(prepare("SELECT value FROM counters WHERE name = 'forgotten'").get()!.value))
+        return undefined
+      const collection = catalog().collections.get(name)
+      return collection ? prepare(FEED).all(seq, collection.id, limit).map(feedRow) : []
+    },
+    dataVersion: () => `${version}/${Number(prepare('PRAGMA data_version').get()!.data_version)}`,
+    probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
+  }
+}
+
+const GET = 'SELECT version, value FROM records WHERE collection = ? AND key = ?'
+const BY_KEY =
+  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
+const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
+  WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
+const ENTRIES =
+  'SELECT rowid & 4294967295 AS last, value FROM entries WHERE rowid >= ((? << 32) | ?) AND rowid < ((? + 1) << 32) ORDER BY rowid'
+const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key
+  WHERE f.seq > ? AND f.collection = ? ORDER BY f.seq LIMIT ?`
+
+type Row = NonNullable<ReturnType<ReturnType<DatabaseSync['prepare']>['get']>>
+
+function lazily(db: DatabaseSync) {
+  const prepared = new Map<string, ReturnType<DatabaseSync['prepare']>>()
+  return (sql: string) => {
+    let statement = prepared.get(sql)
+    if (!statement) prepared.set(sql, (statement = db.prepare(sql)))
+    return statement
+  }
+}
+
+const recordOf = (row: Row): StoreRecord => ({
+  key: String(row.key),
+  version: Number(row.version),
+  value: parsed(row.value),
+})
+
+/** The first and the last requested seq. */
+function seqs({ from, reverse, limit }: LogQuery, length: number): [from: number, to: number] {
+  const to = Math.min(length, reverse ? (from ?? length) : (from ?? 1) + limit - 1)
+  return [reverse ? Math.max(1, to - limit + 1) : (from ?? 1), to]
+}
+
+function entriesOf(
+  rows: Iterable<Row>,
+  from: number,
+  to: number,
+  saw: ((entries: LogEntry[], chars: number) => void) | undefined
+): LogEntry[] {
+  let chars = 0
+  const entries: LogEntry[] = []
+  for (const row of rows) {
+    const text = String(row.value)
+    chars += text.length
+    const values = entriesIn(text, parsed)
+    const first = Number(row.last) - values.length + 1
+    for (let seq = Math.max(first, from); seq <= to && seq < first + values.length; seq++)
+      entries.push({ seq, value: values[seq - first]! })
+    if (Number(row.last) >= to) break
+  }
+  saw?.(entries, chars)
+  return entries
+}
+
+function feedRow(row: Row): FeedRow {
+  const base = { seq: Number(row.seq), key: String(row.key) }
+  return row.version === null ? base : { ...base, record: recordOf(row) }
+}
+
+function page(rows: Iterable<Row>, limit: number): RangePage {
+  const records: StoreRecord[] = []
+  let position = ''
+  let chars = 0
+  for (const row of rows) {
+    if (records.length === limit || chars > PAGE_CHARS) return { records, next: cursorOf(position) }
+    records.push(recordOf(row))
+    position = String(row.position)
+    chars += String(row.value).length
+  }
+  return { records }
 }

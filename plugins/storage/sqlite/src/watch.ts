@@ -1,8 +1,7 @@
 import { codeOf } from '@svc/core'
 import type { StoreChange } from '@svc/core/contracts'
 import { fellBehind } from './errors.ts'
-import type { Reader } from './reader.ts'
-import type { FeedPlace, FeedRow } from './reads.ts'
+import type { FeedPlace, FeedRow, Reader } from './reader.ts'
 
 /** Notifies watchers of changes in the file. A watcher stores only its position in the feed, however slow it is. */
 export interface Watches {
