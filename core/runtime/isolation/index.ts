@@ -1,6 +1,7 @@
 // Plugins in their own processes
 export { describeIsolated, isolate } from './isolate.ts'
 export { type IsolatedTask, runIsolated, type TaskRun } from './task.ts'
+export { type DeclaredHost, declaredFor, parseHost } from './declared-hosts.ts'
 export { filesChanging } from './errors.ts'
 export type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
 export { matchesHost, matchesPattern } from '@svc/core/internal'

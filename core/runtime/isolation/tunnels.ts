@@ -4,6 +4,7 @@ import { type EventEmitter, errorMonitor, once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { createServer, isIP, connect as open, Socket, type TcpSocketConnectOpts } from 'node:net'
 import { pipeline } from 'node:stream'
+import { declaredFor, parseHost } from './declared-hosts.ts'
 import type { ReportRefusal } from './errors.ts'
 
 // `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
@@ -93,24 +94,16 @@ interface Names {
 }
 
 function createNames(declared: readonly string[]): Names {
-  const entries = declared.map(written => {
-    const [, bracketed, plain = written, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d{1,5}))?$/.exec(written) ?? []
-    return { host: (bracketed ?? plain).toLowerCase(), port: port === undefined ? undefined : Number(port) }
-  })
+  const entries = declared.map(parseHost)
   const sequence = createSequence(128, 255)
   const byHost = new Map<string, string>()
   const byAddress = new Map<string, string>()
   return {
-    declares: (host, port) =>
-      entries.some(
-        one =>
-          (port === undefined || one.port === undefined || one.port === port) &&
-          (one.host === '*'
-            ? !isLoopback(host)
-            : one.host.startsWith('*.')
-              ? host.endsWith(one.host.slice(1))
-              : one.host === host)
-      ),
+    declares: (host, port) => {
+      const found = declaredFor(entries, host, port)
+      // `*` is for hosts outside: the loopback of the sandbox is the plugin's own
+      return (isLoopback(host) ? found.filter(one => one.host !== '*') : found).length > 0
+    },
     addressOf(host) {
       const known = byHost.get(host)
       if (known !== undefined || byHost.size >= MAX_NAMES) return known
