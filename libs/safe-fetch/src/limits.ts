@@ -1,16 +1,16 @@
-/** What bounds one request, its redirects and its body together. */
+/** Limits of one request with its redirects and its body. */
 export interface FetchLimits {
-  /** Milliseconds for everything, the body included; default 60,000. */
+  /** Total milliseconds, including the body; default 60,000. */
   readonly totalMs: number
   /** Milliseconds from the request to the end of the response's headers; default 20,000. */
   readonly headersMs: number
-  /** Milliseconds between two pieces of the body; default 20,000. */
+  /** Milliseconds between two chunks of the body; default 20,000. */
   readonly idleMs: number
-  /** Bytes of the body as they come, compressed perhaps; default 10 MiB. */
+  /** Bytes of the body as received, possibly compressed; default 10 MiB. */
   readonly wireBytes: number
-  /** Bytes of the body as they are read; default 10 MiB. */
+  /** Bytes of the decompressed body; default 10 MiB. */
   readonly bodyBytes: number
-  /** How many redirects are followed; 0 answers the redirect itself; default 5. */
+  /** Maximum redirects to follow; 0 returns the redirect itself; default 5. */
   readonly redirects: number
 }
 

@@ -2,20 +2,20 @@ import { isIP } from 'node:net'
 import { type AddressGuard, isPublic, plain } from './addresses.ts'
 
 /**
- * A server that the operator has named by its URL. It is reached where it lies, though that is not public; requests that somebody else has named reach it at
- * its own port only, and at the addresses that were found for the server itself.
+ * A server that the operator has configured by its URL. It can be reached although its address is not public. Requests with an untrusted URL reach it only at
+ * its own port, and at the addresses that the server's own name resolved to.
  */
 export interface NamedServer {
-  /** For requests to the server itself: they find its addresses. */
+  /** For requests to the server itself, which resolve its addresses. */
   readonly guard: AddressGuard
-  /** For requests that somebody else has named: whether they go to this server. */
+  /** Whether a request with an untrusted URL goes to this server. */
   permits(host: string, address: string, port: number): boolean
 }
 
-/** Where clouds give credentials to whatever asks from within: a name never leads there. */
+/** Metadata addresses of clouds, which give credentials to any caller inside. A name never leads there. */
 const METADATA = /^(169\.254\.|168\.63\.129\.16$|100\.100\.100\.200$|fe80:|fd00:ec2:)/i
 
-/** Makes it of a URL that can be parsed. It lasts as long as the server is known: a name that was public and then leads inward is an attack. */
+/** Creates it from a valid URL. Keep it for the life of the server: a public name that later resolves to a private address is an attack. */
 export function createNamedServer(written: string): NamedServer {
   const url = new URL(written)
   const host = nameOf(url.hostname)

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 
 const LIMIT_MS = 1_000
 
-/** When a stream that somebody reads is at its end. One that a process which nobody can find holds open is given up: what has come is all. */
+/** Waits for the end of a stream that is being read. A process that escaped can hold it open, so the stream is destroyed after a second. */
 export async function drained(stream: Readable): Promise<void> {
   if (stream.closed) return
   const closed = Promise.withResolvers<void>()

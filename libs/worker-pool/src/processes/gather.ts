@@ -1,17 +1,17 @@
 import type { Readable } from 'node:stream'
 import { lastBytes } from './last-bytes.ts'
 
-/** What was kept of a stream. */
-export interface Kept {
-  /** Its beginning and its end where it was longer than may be kept, with a note of how much is left out between. */
+/** The kept output of a stream. */
+export interface CapturedOutput {
+  /** All of it; or its beginning and its end, with a note of the omitted bytes in between. */
   readonly text: string
-  /** Bytes that came. */
+  /** Bytes of the whole stream. */
   readonly bytes: number
   readonly truncated: boolean
 }
 
-/** Reads a stream to its end and keeps at most so many bytes of it: half from its beginning, half from its end, where errors stand. */
-export function gather(stream: Readable, most: number, came: (bytes: number) => void): () => Kept {
+/** Reads a stream to its end and keeps at most `most` bytes: half from its beginning, half from its end, where errors usually are. */
+export function gather(stream: Readable, most: number, came: (bytes: number) => void): () => CapturedOutput {
   const room = Math.ceil(most / 2)
   const [head, tail] = [lastBytes(room), lastBytes(most - room)]
   let [bytes, headSize] = [0, 0]
@@ -33,10 +33,10 @@ export function gather(stream: Readable, most: number, came: (bytes: number) => 
 
 const isWithin = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Without the half of a character that a cut leaves at the end. */
+/** Drops a partial character at the end. */
 const ending = (bytes: Buffer) => new TextDecoder().decode(bytes, { stream: true })
 
-/** Without the half of a character that a cut leaves at the beginning. */
+/** Drops a partial character at the beginning. */
 function beginning(bytes: Buffer): string {
   let at = 0
   while (at < 3 && isWithin(bytes[at])) at++

@@ -5,7 +5,7 @@ export interface LastBytes {
   bytes(): Buffer
 }
 
-/** Keeps the last bytes of what comes. The pieces are put together now and then: to do so with each would cost as much as all that is kept, for a single byte. */
+/** Keeps the last bytes of a stream. It joins the pieces only from time to time: a join for each piece would copy all kept bytes for a single new one. */
 export function lastBytes(most: number): LastBytes {
   let pieces: Buffer[] = []
   let size = 0

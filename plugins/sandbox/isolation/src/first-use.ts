@@ -1,7 +1,7 @@
 import type { Isolation } from '@svc/core/contracts'
 import type { PolicyOptions } from './policy.ts'
 
-/** The policy, whose code is loaded when the first plugin asks: most servers have none that is isolated. */
+/** Creates the policy, and loads its code at the first call: most servers have no isolated plugin. */
 export function createFirstUse({
   onFirst,
   ...options

@@ -2,23 +2,23 @@ import type { Host, PluginReport } from '@svc/core'
 import type { Check, CheckReport, WorkerMetrics, Peers } from '@svc/core/contracts'
 import { nameOf } from './quarantine.ts'
 
-/** How the isolated plugins of one worker stand, by name. */
-export type Standings = { readonly [name: string]: { readonly state: string; readonly restarts: number } }
+/** The states of the isolated plugins of one worker, by name. */
+export type PluginStates = { readonly [name: string]: { readonly state: string; readonly restarts: number } }
 
-/** What `/health` says of the isolated plugins: of this worker's, for what is in quarantine is so in all. `/api/v1/status` adds up what all workers say. */
+/** Checks the isolated plugins. `/health` reports this worker alone, since quarantine holds in all workers. `/api/v1/status` sums all workers. */
 export const pluginsCheck = (host: Host, peers: Pick<Peers, 'metrics'> | undefined): Check => ({
-  probe: async ctx => reportOf([await standingsOf(host, ctx)]),
-  ...(peers ? { status: async ctx => reportOf((await peers.metrics(ctx)).filter(one => !one.ended).map(standingsIn)) } : {}),
+  probe: async ctx => reportOf([await statesOf(host, ctx)]),
+  ...(peers ? { status: async ctx => reportOf((await peers.metrics(ctx)).filter(one => !one.ended).map(statesIn)) } : {}),
 })
 
-export async function standingsOf(host: Host, ctx: Parameters<Host['report']>[0]): Promise<Standings> {
+export async function statesOf(host: Host, ctx: Parameters<Host['report']>[0]): Promise<PluginStates> {
   const { plugins } = await host.report(ctx)
   const isolated = plugins.filter(one => one.isolation === 'process')
   return Object.fromEntries(isolated.map(one => [reportedName(one), { state: one.state, restarts: one.restarts ?? 0 }]))
 }
 
-const standingsIn = ({ isolation }: WorkerMetrics): Standings =>
-  (isolation as { readonly standings?: Standings } | undefined)?.standings ?? {}
+const statesIn = ({ isolation }: WorkerMetrics): PluginStates =>
+  (isolation as { readonly states?: PluginStates } | undefined)?.states ?? {}
 
 const reportedName = ({ name, instance }: PluginReport) =>
   nameOf({ plugin: name, ...(instance === undefined ? {} : { instance }) })
@@ -26,7 +26,7 @@ const reportedName = ({ name, instance }: PluginReport) =>
 /** From the best to the worst. */
 const STATES = ['running', 'restarting', 'quarantined']
 
-function reportOf(workers: readonly Standings[]): CheckReport {
+function reportOf(workers: readonly PluginStates[]): CheckReport {
   const detail: Record<string, { state: string; restarts: number }> = {}
   for (const [name, { state, restarts }] of workers.flatMap(one => Object.entries(one))) {
     const sum = detail[name] ?? { state, restarts: 0 }

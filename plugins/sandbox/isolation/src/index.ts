@@ -1,12 +1,12 @@
 import { definePlugin, Host } from '@svc/core'
 import { Checks, Isolation, MetricSources, Peers, ProcessSandbox } from '@svc/core/contracts'
 import { createFirstUse } from './first-use.ts'
-import { pluginsCheck, standingsOf } from './health.ts'
+import { pluginsCheck, statesOf } from './health.ts'
 import { familiesOf } from './metrics.ts'
 import { createQuarantine } from './quarantine.ts'
 import { isolationConfig } from './settings.ts'
 
-/** This worker is one of its peers, and does not serve yet. */
+/** The stage at which this worker has joined its peers, and does not serve yet. */
 const JOINED = 950
 
 export default definePlugin({
@@ -18,14 +18,14 @@ export default definePlugin({
   setup(scope, { host, sandbox, peers }) {
     const { config, log } = scope
     const quarantine = createQuarantine(peers, log)
-    // Where nothing is isolated there is nothing to be told.
+    // a server without isolated plugins needs no checks, metrics or taps
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))
       scope.add(MetricSources, 'isolation', { read: async ctx => familiesOf((await host.report(ctx)).plugins) })
-      scope.tap(Peers.hooks.message, ({ topic, message }, ctx) => quarantine.told(topic, message, ctx))
+      scope.tap(Peers.hooks.message, ({ topic, message }, ctx) => quarantine.onMessage(topic, message, ctx))
       scope.tap(Peers.hooks.metrics, async (metrics, ctx) => ({
         ...metrics,
-        isolation: { quarantined: quarantine.names(), standings: await standingsOf(host, ctx) },
+        isolation: { quarantined: quarantine.names(), states: await statesOf(host, ctx) },
       }))
       scope.tap(Host.hooks.ready, (_, ctx) => quarantine.joined(ctx), { stage: JOINED })
     }

@@ -5,19 +5,19 @@ type Value = (one: PluginReport) => number
 const FAMILIES: readonly (Omit<MetricFamily, 'values' | 'aggregator'> & { readonly value: Value })[] = [
   {
     name: 'svc_plugin_up',
-    help: 'Whether the process of an isolated plugin runs, by worker summed.',
+    help: 'Running processes of an isolated plugin, summed over the workers.',
     type: 'gauge',
     value: one => Number(one.state === 'running'),
   },
   {
     name: 'svc_plugin_quarantined',
-    help: 'Whether an isolated plugin has died too often.',
+    help: 'Whether an isolated plugin is in quarantine because its process ended too often.',
     type: 'gauge',
     value: one => Number(one.state === 'quarantined'),
   },
   {
     name: 'svc_plugin_restarts_total',
-    help: 'How often the process of an isolated plugin was brought up again.',
+    help: 'Restarts of the process of an isolated plugin.',
     type: 'counter',
     value: one => one.restarts ?? 0,
   },
@@ -30,7 +30,7 @@ const FAMILIES: readonly (Omit<MetricFamily, 'values' | 'aggregator'> & { readon
   { name: 'svc_plugin_memory_bytes', help: 'Memory of isolated plugins.', type: 'gauge', value: one => one.memoryBytes ?? 0 },
 ]
 
-/** The figures of isolated plugins, from what the host says of them. */
+/** Builds the metrics of isolated plugins from the report of the host. */
 export function familiesOf(plugins: readonly PluginReport[]): MetricFamily[] {
   const isolated = plugins.filter(one => one.isolation === 'process' && one.state !== 'failed')
   const labels = ({ name, instance = '' }: PluginReport) => ({ plugin: name, instance })
@@ -42,6 +42,6 @@ export function familiesOf(plugins: readonly PluginReport[]): MetricFamily[] {
   const refusals = isolated.flatMap(one =>
     Object.entries(one.refusals ?? {}).map(([kind, value]) => ({ labels: { ...labels(one), kind }, value }))
   )
-  const help = 'What isolated plugins reached for and did not get, by kind.'
+  const help = 'Accesses that isolated plugins were refused, by kind.'
   return [...plain, { name: 'svc_plugin_refusals_total', help, type: 'counter', aggregator: 'sum', values: refusals }]
 }

@@ -1,21 +1,21 @@
 import { codeOf, messageOf } from '@svc/core'
 import { runChild } from '@svc/worker-pool/processes'
 
-/** How a trial ended. */
+/** The result of a trial run. */
 export interface Attempt {
   readonly worked: boolean
   readonly out: string
-  /** In its own words why it did not. */
+  /** Why it failed, in the words of the program. */
   readonly why: string
-  /** True where there is no such program. */
+  /** True if the program does not exist. */
   readonly isMissing: boolean
 }
 
 const LIMIT_MS = 5_000
-/** Each trial ends with all that it starts. */
+/** A trial ends with all processes that it starts. */
 const LIMITS = { contained: true, timeoutMs: LIMIT_MS, most: 8192, floodBytes: 1_048_576, graceMs: 100 } as const
 
-/** Does something on this machine to see whether it works. Nothing of the host's variables is handed on. */
+/** Runs a program to find out whether it works on this machine. The program gets none of the host's variables. */
 export async function attempt(
   file: string,
   args: readonly string[],

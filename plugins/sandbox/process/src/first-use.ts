@@ -1,7 +1,7 @@
 import type { ProcessSandbox } from '@svc/core/contracts'
 import type { SandboxOptions } from './sandbox.ts'
 
-/** The sandbox, whose code is loaded when it is first asked: most servers never are, and it would be a tenth of their start. */
+/** Creates the sandbox, and loads its code at the first call: most servers never use it, and it would cost a tenth of their start. */
 export function createProcessSandbox(options: SandboxOptions): ProcessSandbox & AsyncDisposable {
   let loaded: Promise<ProcessSandbox & AsyncDisposable> | undefined
   const sandbox = () => (loaded ??= import('./sandbox.ts').then(({ createSandbox }) => createSandbox(options)))

@@ -4,19 +4,19 @@ export type Kind = 'memory' | 'pids'
 /** Limits in bytes and processes. */
 export type Limits = Readonly<Partial<Record<Kind, number>>>
 
-/** What holds the limits of one process. */
+/** The enforced limits of one process. */
 export interface Hold {
-  /** Words before the command line of bubblewrap. */
+  /** Arguments before the command line of bubblewrap. */
   readonly before: readonly string[]
-  /** Words before the program, inside. */
+  /** Arguments before the program, inside the sandbox. */
   readonly within: readonly string[]
-  /** Variables that `before` needs, and that are taken away inside. */
+  /** Variables that `before` needs. The sandbox unsets them inside. */
   readonly env: Readonly<Record<string, string>>
-  /** Ends what still runs and removes what was made. */
+  /** Ends the remaining processes and removes the groups. */
   release(): Promise<Released>
 }
 
-/** A way in which this machine holds limits of some kinds. */
+/** A mechanism of this machine that enforces limits of some kinds. */
 export interface Holder {
   readonly name: LimitHolder
   readonly kinds: readonly Kind[]
@@ -25,7 +25,7 @@ export interface Holder {
 
 export const NOTHING: Released = { outOfMemory: false, outOfPids: false }
 
-/** Two holds as one: the second stands within the first. */
+/** Combines two holds: the second is nested in the first. */
 export const both = (one: Hold, other: Hold): Hold => ({
   before: [...one.before, ...other.before],
   within: [...one.within, ...other.within],

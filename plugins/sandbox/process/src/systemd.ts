@@ -2,13 +2,13 @@ import { attempt } from './attempt.ts'
 import { type Hold, type Holder, type Limits, NOTHING } from './holding.ts'
 
 const RUN = ['/usr/bin/systemd-run', '--user', '--scope', '--quiet', '--collect']
-/** The processes of bubblewrap itself. */
+/** Processes of bubblewrap itself, which count too. */
 const OWN = 2
 const TRIAL: Limits = { memory: 67_108_864, pids: 64 }
-/** Tells what the scope that it runs in is really given: systemd takes a limit that it cannot hold without a word. */
+/** A script that prints the limits of its scope: systemd silently ignores a limit that it cannot enforce. */
 const LOOK = 'cd "/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)" && cat memory.max pids.max'
 
-/** Scopes of the person's own systemd, where there is one. */
+/** Uses scopes of the user's systemd, if it runs. */
 export async function systemdHolder(): Promise<Holder | undefined> {
   const env = reach()
   if (env === undefined) return undefined
@@ -18,7 +18,7 @@ export async function systemdHolder(): Promise<Holder | undefined> {
   return holds ? { name: 'systemd', kinds: ['memory', 'pids'], hold: async limits => hold(limits, env) } : undefined
 }
 
-/** By what a person's systemd is reached. */
+/** The variables that systemd-run needs to reach the user's systemd. */
 function reach(): Record<string, string> | undefined {
   const { XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS } = process.env
   if (XDG_RUNTIME_DIR === undefined) return undefined

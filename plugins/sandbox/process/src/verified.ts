@@ -2,19 +2,19 @@ import { readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { isWithin } from './paths.ts'
 
-/** One line of `/proc/self/mountinfo`: of which file system what is mounted where. Each path is written as the kernel does. */
+/** One line of `/proc/self/mountinfo`: file system, mounted folder, mount point. Paths are escaped as the kernel does. */
 interface Mount {
   readonly device: string
   readonly root: string
   readonly at: string
 }
 
-/** What the kernel mounts, or bubblewrap puts, in `/proc` and `/dev`. */
+/** Mounts of the kernel and of bubblewrap in `/proc` and `/dev`. */
 const [IN_PROC, IN_DEV] = ['sys sysrq-trigger irq bus', 'null zero full random urandom tty pts console shm mqueue']
 const within = (folder: string, names: string) => names.split(' ').map(name => `${folder}/${name}`)
 const OWN = ['/', ...within('/proc', IN_PROC), ...within('/dev', IN_DEV)]
 
-/** Reads the mounts inside, and runs the program only where each is one that was meant, once. No program is started for it. */
+/** A shell script that compares the mounts inside with the expected ones, and runs the program only if they match. It starts no other program. */
 const CHECK = `
 nl='
 ' seen=$nl bound=$1 other=$2 inner=$3
@@ -26,13 +26,13 @@ while read -r _ _ device root at _; do
   seen=$seen$at$nl
 done < /proc/self/mountinfo
 [ -z "$bad" ] && exec "$@"
-echo 'svc: a folder was replaced while the sandbox was made; nothing was run' >&2
+echo 'svc: a folder was replaced while the sandbox started; the program did not run' >&2
 exit 126`
 
 /**
- * Words that stand before the program. bubblewrap follows links, and another process that may write the same folder can put a link in the place of a folder
- * between the look at it and the mount: then something else of the host would be seen, or be writable. So what is mounted is compared with what was meant
- * before anything runs. `line` is the command line of bubblewrap, `write` what may be written.
+ * Returns arguments that go before the program and verify the mounts. bubblewrap follows links. Another process with write access can replace a folder by a
+ * link between the check and the mount. Then the sandbox would show, or open for writing, another folder of the host. So the mounts are compared with the
+ * expected ones before the program runs. `line` is the command line of bubblewrap, `write` the writable folders.
  */
 export async function verifying(line: readonly string[], write: readonly string[]): Promise<string[]> {
   const host = mountsIn(await readFile('/proc/self/mountinfo', 'utf8'))
@@ -46,7 +46,7 @@ export async function verifying(line: readonly string[], write: readonly string[
       sources.push(first)
     } else if (/^--(tmpfs|proc|dev)$/.test(word)) other.push(escaped(first))
   })
-  // what is mounted on the host below a folder comes with it, more than once where folders in it are bound as well
+  // bwrap also mounts the host's mounts below a folder, repeatedly if folders in it are bound too
   const below = host.filter(({ at }) => sources.some(source => at !== escaped(source) && isWithin(at, escaped(source))))
   const isWritable = ({ at }: Mount) => write.some(folder => isWithin(at, escaped(folder)))
   const inner = below.filter(isWritable).map(({ device, root, at }) => `${device} ${root} ${at}`)
@@ -66,7 +66,7 @@ function mountsIn(text: string): Mount[] {
     })
 }
 
-/** How a folder of the host is told once it is mounted. */
+/** The expected line of a folder of the host after it is mounted. */
 function expected(host: readonly Mount[], source: string, place: string): string {
   const path = escaped(source)
   const around = host.filter(({ at }) => isWithin(path, at)).toSorted((one, other) => one.at.length - other.at.length)
@@ -75,6 +75,6 @@ function expected(host: readonly Mount[], source: string, place: string): string
   return `${device} ${inner === '' ? root : `${root === '/' ? '' : root}/${inner}`} ${escaped(place)}`
 }
 
-/** The kernel writes these four as octal numbers. */
+/** The kernel writes these four characters as octal numbers. */
 const escaped = (path: string) =>
   path.replace(/[ \t\n\\]/g, character => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`)

@@ -2,23 +2,23 @@ import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import { refused } from './errors.ts'
 import { MOST_CHARACTERS } from './messages.ts'
 
-/** Fetches for a guest. */
+/** The `fetch` of a guest. */
 export type GuestFetch = (asked: unknown, hosts: readonly string[], signal: AbortSignal) => Promise<object>
 
-/** What a request to a host that may be asked could turn into one to another. */
+/** Headers that could redirect a request to another host. */
 const HEADERS_REFUSED = /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|expect|:.*)$/i
 const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/
 
-/** Makes the `fetch` of guests: hosts of the list only, text in and out. */
+/** Creates the `fetch` of guests: listed hosts only, text in and out. */
 export function createGuestFetch(web: GuardedFetch): GuestFetch {
   return async (asked, hosts, signal) => {
     const { url, method = 'GET', headers = {}, body } = Object(asked) as Record<string, unknown>
     const all = hosts.includes('*')
-    if (!all && !isListed(String(url), hosts)) throw refused(`fetch may ask ${hosts.join(', ')} only`)
+    if (!all && !isListed(String(url), hosts)) throw refused(`fetch may only reach ${hosts.join(', ')}`)
     if (typeof method !== 'string' || !METHODS.test(method)) throw refused('fetch: this method is not allowed')
-    if (body !== undefined && typeof body !== 'string') throw refused('fetch: the body must be a text')
+    if (body !== undefined && typeof body !== 'string') throw refused('fetch: the body must be a string')
     const request = { method, headers: headersOf(headers), ...(body === undefined ? {} : { body }) }
-    // To follow a redirect could lead to another host.
+    // a redirect can lead to another host
     const limits = { bodyBytes: MOST_CHARACTERS, ...(all ? {} : { redirects: 0 }) }
     const response = await web.fetch(String(url), { signal }, { ...request, limits })
     const { bytes } = await readBody(response.body)
@@ -26,7 +26,7 @@ export function createGuestFetch(web: GuardedFetch): GuestFetch {
   }
 }
 
-/** Whether a URL is of a host of the list: `api.example`, `*.example`, `api.example:8443`. */
+/** Whether the list has the host of a URL: `api.example`, `*.example`, `api.example:8443`. */
 function isListed(url: string, hosts: readonly string[]): boolean {
   const { hostname, host } = URL.parse(url) ?? { hostname: '', host: '' }
   return hosts.some(one => (one.startsWith('*.') ? hostname.endsWith(one.slice(1)) : one === hostname || one === host))

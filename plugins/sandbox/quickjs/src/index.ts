@@ -4,7 +4,7 @@ import { createGuardedFetch } from '@svc/safe-fetch'
 import { createGuestFetch } from './guest-fetch.ts'
 import { createPool } from './pool.ts'
 import { createSandbox } from './sandbox.ts'
-import { createServants } from './servant.ts'
+import { createRequestHandlers } from './requests.ts'
 import { bytesOf, problemsOf, quickjsConfig } from './settings.ts'
 
 export default definePlugin({
@@ -18,7 +18,7 @@ export default definePlugin({
     const bounds = { timeoutMs: timeout * 1000, memoryBytes: bytesOf(memory) }
     const web = scope.use(createGuardedFetch({ allow }))
     const pool = scope.use(createPool(workers, bounds.memoryBytes))
-    return createSandbox({ pool, bounds, servantFor: createServants(createGuestFetch(web), protectedPaths) })
+    return createSandbox({ pool, bounds, handlerFor: createRequestHandlers(createGuestFetch(web), protectedPaths) })
   },
 })
 

@@ -3,17 +3,17 @@ import { fileURLToPath } from 'node:url'
 import { createFairSemaphore } from '@svc/worker-pool'
 import type { CallContext } from '@svc/core'
 import { sandboxClosed } from './errors.ts'
-import { GuestThread, type Servant } from './guest-thread.ts'
+import { GuestThread, type RequestHandler } from './guest-thread.ts'
 import type { Job, Outcome } from './messages.ts'
 
-/** Threads for guests: none before the first run. */
+/** Threads for guests. None starts before the first run. */
 export interface Pool extends AsyncDisposable {
   /** Waits for a thread and runs a job there. Throws WORK_BUSY where too many wait. */
-  run(job: Job, servant: Servant, ctx: CallContext): Promise<Outcome>
+  run(job: Job, handler: RequestHandler, ctx: CallContext): Promise<Outcome>
 }
 
 const WAITING = { waiting: 256, waitingEach: 64, waitMs: 30_000 }
-/** Milliseconds for which the last thread is kept, and the others. */
+/** Milliseconds for which the last idle thread is kept, and each other one. */
 const IDLE_MS = 60_000
 const SPARE_MS = 500
 
@@ -53,12 +53,12 @@ export function createPool(places: number, spareBytes: number): Pool {
     free.set(thread, timer.unref())
   }
   return {
-    async run(job, servant, ctx) {
+    async run(job, handler, ctx) {
       using _seat = await seats.take(ctx)
       const thread = await take(job.tenant)
       try {
         ctx.signal.throwIfAborted()
-        return await thread.run(job, servant, ctx.signal)
+        return await thread.run(job, handler, ctx.signal)
       } finally {
         leave(thread)
       }
@@ -72,6 +72,6 @@ export function createPool(places: number, spareBytes: number): Pool {
   }
 }
 
-/** Compiled once for all threads, beside the event loop. */
+/** Compiles the engine once for all threads, outside the event loop. */
 const loadEngine = async (): Promise<WebAssembly.Module> =>
   WebAssembly.compile(await readFile(fileURLToPath(import.meta.resolve('@jitl/quickjs-wasmfile-release-sync/wasm'))))

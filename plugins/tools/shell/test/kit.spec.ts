@@ -15,7 +15,7 @@ withSandbox('run_command, by the tool kit', () => {
       { args: { command: ['rm', '-rf', '.'] }, message: new RegExp(`"rm" may not be run; these may: ${COMMANDS.join(', ')}`) },
       { args: { command: ['/bin/sh', '-c', 'true'] }, message: /may not be run/ },
       { args: { command: ['echo', 'a\0b'] }, message: /zero byte/ },
-      { args: { command: ['no-such-program'] }, message: /no program "no-such-program"/ },
+      { args: { command: ['no-such-program'] }, message: /the program "no-such-program" was not found/ },
       { args: { command: ['ls'], cwd: 'nowhere' }, message: /does not exist/ },
       { args: { command: ['sleep', '1000'], timeout: 0.1 }, message: /took longer than 0.1 s/ },
       { args: { command: [] } },

@@ -1,24 +1,24 @@
 import type { QuickJSHandle } from 'quickjs-emscripten-core'
 import { type GuestFailure, type Job, MOST_CHARACTERS, type Outcome } from '../messages.ts'
 import type { Engine } from './engine.ts'
-import { Ended, failureOf, type Told } from './failure.ts'
-import { MODULE, TELL } from './prelude.ts'
+import { RunEnded, failureOf, type ThrownError } from './failure.ts'
+import { MODULE, READ_THROWN } from './prelude.ts'
 import { type Answer, type Ask, createStage, type Stage, textOf, type Thrown } from './stage.ts'
 
-/** A run of code that has begun. */
+/** A run of code in progress. */
 export interface Play {
-  /** What came of it, and whether its engine may be used again. */
+  /** The outcome, and whether the engine can be used again. */
   readonly end: Promise<{ readonly outcome: Outcome; readonly sound: boolean }>
-  /** What the service answered. */
+  /** Passes an answer of the service to the guest. */
   answer(answer: Answer): void
 }
 
-/** The engine's flags: a script whose promise holds its last value, with `await` allowed at its top; a module. */
+/** The engine's flags: a script with top-level `await`, whose promise resolves to its last value; and a module. */
 const SCRIPT = 1 << 7
 const IMPORTED = 1
-/** Jobs between two looks at the clock. */
+/** Jobs between two checks of the deadline. */
 const JOBS = 100
-/** An engine that took more is not kept: it gives nothing back. */
+/** An engine with more memory is not kept: it never frees memory. */
 const KEPT_BYTES = 67_108_864
 
 interface Inbox {
@@ -45,14 +45,14 @@ async function run(engine: Engine, job: Job, ask: Ask, inbox: Inbox): ReturnType
     world.until = performance.now() + job.timeoutMs
     stage = createStage(world, job, ask)
     const outcome = { lines: stage.lines, ...(await perform(engine, stage, job, inbox)) }
-    return { outcome, sound: engine.taken() <= KEPT_BYTES && left(stage) }
+    return { outcome, sound: engine.taken() <= KEPT_BYTES && isDisposed(stage) }
   } catch (error) {
     return { outcome: { lines: stage?.lines ?? [], failure: lost(error, engine, stage) }, sound: false }
   }
 }
 
-/** Leaves the world as it was found; false where that cannot be. */
-function left(stage: Stage): boolean {
+/** Disposes of the world. Returns false if that fails. */
+function isDisposed(stage: Stage): boolean {
   if (stage.asked() > 0) return false
   try {
     stage[Symbol.dispose]()
@@ -68,7 +68,7 @@ async function perform(engine: Engine, stage: Stage, job: Job, inbox: Inbox): Pr
   const { context } = stage.world
   const begun = begin(stage, job)
   inTime(stage)
-  if ('error' in begun) return { failure: failureOf(tellOf(stage, begun.error), job.code) }
+  if ('error' in begun) return { failure: failureOf(readThrown(stage, begun.error), job.code) }
   for (;;) {
     runJobs(stage)
     const state = context.getPromiseState(begun.value)
@@ -81,7 +81,7 @@ async function perform(engine: Engine, stage: Stage, job: Job, inbox: Inbox): Pr
   }
 }
 
-/** The most levels of a value: what reads it later may not be made for more. */
+/** Maximum nesting of a value: later readers of it can be recursive. */
 const LEVELS = 200
 
 function valueOf(json: string): Result {
@@ -98,7 +98,7 @@ function valueOf(json: string): Result {
   return { json }
 }
 
-/** Lets the code run to its first wait; the value is a promise of a text. */
+/** Runs the code to its first wait. Returns a promise of a text. */
 function begin(stage: Stage, { code, what }: Job): Thrown {
   const { context } = stage.world
   const isScript = what === 'script'
@@ -114,14 +114,14 @@ function begin(stage: Stage, { code, what }: Job): Thrown {
 function runJobs(stage: Stage): void {
   const { runtime } = stage.world.context
   while (runtime.hasPendingJob()) {
-    // A job that fails rejects a promise of the guest: who waits for it hears of it.
+    // a failed job rejects a promise of the guest, which reports the error
     runtime.executePendingJobs(JOBS).error?.dispose()
     inTime(stage)
   }
 }
 
 function inTime({ world }: Stage): void {
-  if (performance.now() > world.until) throw new Ended('timeout', 'it took too long')
+  if (performance.now() > world.until) throw new RunEnded('timeout', 'it took too long')
 }
 
 function nextAnswer(inbox: Inbox, ms: number): Promise<void> {
@@ -135,41 +135,42 @@ function nextAnswer(inbox: Inbox, ms: number): Promise<void> {
   })
 }
 
-/** Characters of JSON that what was thrown may be told in. */
-const LONGEST_TOLD = 20_000
+/** Maximum characters of a thrown error as JSON. */
+const MAX_ERROR_CHARACTERS = 20_000
 
-/** What the guest threw; to look at it runs code of the guest. */
-function tellOf(stage: Stage, error: QuickJSHandle): Told {
-  const told = stage.call(stage.made(TELL), stage.prelude, error)
+/** Reads an error that the guest threw. This runs code of the guest (getters). */
+function readThrown(stage: Stage, error: QuickJSHandle): ThrownError {
+  const read = stage.call(stage.made(READ_THROWN), stage.prelude, error)
   inTime(stage)
-  if ('error' in told) throw new Ended('failed', 'it threw what cannot be told')
-  const json = textOf(stage.world.context, told.value, LONGEST_TOLD)
+  if ('error' in read) throw new RunEnded('failed', 'it threw a value that cannot be read')
+  const json = textOf(stage.world.context, read.value, MAX_ERROR_CHARACTERS)
   const { name, message, place } = Object(JSON.parse(json)) as Record<string, unknown>
   return { name: wordOf(name), message: wordOf(message), place: wordOf(place) }
 }
 
-/** Without memory for an error the engine throws null. */
+/** Without memory for an error, the engine throws null. */
 function rejectionOf(engine: Engine, stage: Stage, error: QuickJSHandle, code: string): GuestFailure {
-  if (isFull(engine) && stage.world.context.sameValue(error, stage.world.context.null)) throw new Ended('memory', 'out of memory')
-  return failureOf(tellOf(stage, error), code)
+  if (isFull(engine) && stage.world.context.sameValue(error, stage.world.context.null))
+    throw new RunEnded('memory', 'out of memory')
+  return failureOf(readThrown(stage, error), code)
 }
 
 const wordOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
-/** Nothing is left that could settle what the guest waits for: without memory the engine cannot settle anything either. */
+/** The guest waits for a promise that nothing will settle. An engine without memory cannot settle promises either. */
 const stuck = (engine: Engine) =>
   isFull(engine)
-    ? new Ended('memory', 'out of memory')
-    : new Ended('timeout', 'it waits for a promise that nothing will ever settle')
+    ? new RunEnded('memory', 'out of memory')
+    : new RunEnded('timeout', 'it waits for a promise that nothing will ever settle')
 
-/** What ended the engine itself. */
+/** Classifies an error that ended the engine. */
 function lost(error: unknown, engine: Engine, stage: Stage | undefined): GuestFailure {
-  if (error instanceof Ended && error.failure.kind !== 'failed') return error.failure
+  if (error instanceof RunEnded && error.failure.kind !== 'failed') return error.failure
   if (stage && performance.now() > stage.world.until) return { kind: 'timeout', message: 'it took too long' }
-  // V8 has no more stack for the engine, or the engine no more memory to say so.
+  // V8 has no stack left for the engine, or the engine has no memory left for an error
   if (error instanceof RangeError || isFull(engine) || /out of memory|OOM/.test(String(error)))
     return { kind: 'memory', message: 'out of memory' }
-  return error instanceof Ended ? error.failure : { kind: 'failed', message: 'the engine stopped' }
+  return error instanceof RunEnded ? error.failure : { kind: 'failed', message: 'the engine stopped' }
 }
 
 const FULL = 0.9

@@ -1,38 +1,38 @@
 import { type QuickJSContext, type QuickJSDeferredPromise, type QuickJSHandle, Scope } from 'quickjs-emscripten-core'
 import { type AskName, type GuestLine, type Job, MOST_CHARACTERS } from '../messages.ts'
 import type { World } from './engine.ts'
-import { blocked, Ended } from './failure.ts'
+import { blocked, RunEnded } from './failure.ts'
 import { CONSOLE, CONSOLE_MADE, GRANTS } from './prelude.ts'
 
-/** The service, as a run sees it: a question gets a number, the answer comes later. */
+/** Sends a request to the service. Returns its number; the answer comes later. */
 export type Ask = (name: AskName, json: string) => number
 
 export type Answer = { readonly answer: number } & ({ readonly json: string } | { readonly error: string })
 
-/** How a piece of the guest's code ended. */
+/** The result of a piece of the guest's code. */
 export type Thrown = { readonly value: QuickJSHandle } | { readonly error: QuickJSHandle }
 
-/** A world with a guest in it: what it says and asks, and what the prelude answered. All handles that it gives go with it. */
+/** A world with a guest: its console, its requests and the result of the prelude. Disposing of it disposes of all handles that it has returned. */
 export interface Stage extends Disposable {
   readonly world: World
   readonly lines: readonly GuestLine[]
   readonly prelude: QuickJSHandle
-  /** A member of what the prelude answered. */
+  /** A member of the prelude's result. */
   own(name: string): QuickJSHandle
-  /** The value of an expression of ours. */
+  /** The value of an expression of the host. */
   made(expression: string): QuickJSHandle
   text(value: string): QuickJSHandle
   call(work: QuickJSHandle, ...args: QuickJSHandle[]): Thrown
   outcome(result: Result): Thrown
   keep<H extends QuickJSHandle>(handle: H): H
-  /** How many questions are open. */
+  /** Number of open requests. */
   asked(): number
-  /** Hands an answer to the guest; what waits for it runs with the next jobs. */
+  /** Passes an answer to the guest. Its continuation runs with the next jobs. */
   settle(answer: Answer): void
 }
 type Result = ReturnType<QuickJSContext['callFunction']>
 
-/** Sets up a world for a job: console, input, and of the rest what the job grants. */
+/** Sets up a world for a job: console, input, and the granted `fetch` and `files`. */
 export function createStage(world: World, job: Job, ask: Ask): Stage {
   const { context } = world
   const scope = new Scope()
@@ -47,7 +47,7 @@ export function createStage(world: World, job: Job, ask: Ask): Stage {
   const log: QuickJSHandle = keep(
     context.newFunction('log', (...given) => {
       if (given.length > 0) return note(lines, context, given)
-      // as a getter, asked once: most code never asks
+      // called as the getter of `console`, at its first use: most code never uses it
       return context.callFunction(made(CONSOLE_MADE), context.undefined, log)
     })
   )
@@ -60,7 +60,7 @@ export function createStage(world: World, job: Job, ask: Ask): Stage {
       const what = textOf(context, name, 10) as AskName
       if (!Object.hasOwn(GRANT, what) || !job[GRANT[what]]) throw blocked(what)
       if (asked.size >= AT_ONCE || asks++ >= IN_ALL)
-        throw new RangeError(`more than ${AT_ONCE} questions at once, or ${IN_ALL} in all`)
+        throw new RangeError(`more than ${AT_ONCE} requests at once, or ${IN_ALL} in all`)
       const deferred = context.newPromise()
       asked.set(ask(what, textOf(context, json, MOST_CHARACTERS * 2)), deferred)
       return deferred.handle
@@ -95,21 +95,21 @@ export function createStage(world: World, job: Job, ask: Ask): Stage {
 function note(lines: GuestLine[], context: QuickJSContext, [level, line]: readonly QuickJSHandle[]): undefined {
   if (!level || !line || lines.length >= CONSOLE.lines) return undefined
   const word = textOf(context, level, 10)
-  // The guest can call this itself.
+  // the guest can call this with any level
   if (CONSOLE.levels.includes(word)) lines.push({ level: word, text: textOf(context, line, CONSOLE.characters) })
   return undefined
 }
 
 const GRANT: Readonly<Record<AskName, 'fetch' | 'files'>> = { fetch: 'fetch', read: 'files', write: 'files', list: 'files' }
-/** Questions of one run: at once, and in all. */
+/** Limits of requests of one run: concurrent, and in total. */
 const AT_ONCE = 16
 const IN_ALL = 1000
 
-/** A text of the guest. Its length is looked at first: to copy it may be what it was made for. Throws where it is none, or too long. */
+/** Reads a text of the guest. Checks its length before the copy, since the text can be huge. Throws if it is not a text, or too long. */
 export function textOf(context: QuickJSContext, handle: QuickJSHandle, most: number): string {
-  if (context.typeof(handle) !== 'string') throw new Ended('failed', 'this must be a text')
+  if (context.typeof(handle) !== 'string') throw new RunEnded('failed', 'this must be a string')
   using length = context.getProp(handle, 'length')
   if (context.getNumber(length) > most)
-    throw new Ended('failed', `a text that leaves the sandbox has more than ${most} characters`)
+    throw new RunEnded('failed', `a text that leaves the sandbox has more than ${most} characters`)
   return context.getString(handle)
 }

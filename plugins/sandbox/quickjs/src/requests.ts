@@ -3,26 +3,26 @@ import type { ProtectedView } from '@svc/safe-fs'
 import { refused } from './errors.ts'
 import type { GuestFetch } from './guest-fetch.ts'
 import type { GuestFiles } from './guest-files.ts'
-import type { Servant } from './guest-thread.ts'
+import type { RequestHandler } from './guest-thread.ts'
 import { MOST_CHARACTERS } from './messages.ts'
 
 type Grants = Pick<ScriptLimits, 'network' | 'paths'>
 
-/** The most lists of folders that are kept open: they come from configurations. */
-const MOST_KEPT = 64
+/** Maximum lists of folders that are kept open. They come from configurations. */
+const MAX_OPEN = 64
 
-/** Makes what answers guests, with what was granted to them and no more. */
-export function createServants(fetch: GuestFetch, protectedPaths: ProtectedView): (grants: Grants) => Servant {
+/** Creates the handlers for requests of guests. A handler allows only the granted hosts and folders. */
+export function createRequestHandlers(fetch: GuestFetch, protectedPaths: ProtectedView): (grants: Grants) => RequestHandler {
   const folders = new Map<string, Promise<GuestFiles>>()
   const filesOf = (paths: readonly string[]): Promise<GuestFiles> => {
     const key = JSON.stringify(paths)
-    const kept = folders.get(key)
-    if (kept) return kept
-    if (folders.size === MOST_KEPT) folders.clear()
+    const known = folders.get(key)
+    if (known) return known
+    if (folders.size === MAX_OPEN) folders.clear()
     const opened = openFiles(paths, protectedPaths).catch(() => {
       folders.delete(key)
-      // Where it should lie is the operator's, who is told at the start.
-      throw refused('a folder of files is not there')
+      // the guest must not learn the path; the operator gets the error at startup
+      throw refused('a folder of files does not exist')
     })
     folders.set(key, opened)
     return opened
@@ -30,7 +30,7 @@ export function createServants(fetch: GuestFetch, protectedPaths: ProtectedView)
   return ({ network = [], paths = [] }) =>
     async (name, json, signal) => {
       const asked = Object(JSON.parse(json)) as { readonly path?: unknown; readonly content?: unknown }
-      // The thread grants no more than this; a guest that broke out of its engine must not get further.
+      // the thread checks this too, but a guest could have escaped from its engine
       if (name === 'fetch' ? network.length === 0 : paths.length === 0) throw refused(`${name} is not allowed in the sandbox`)
       if (name === 'fetch') return packed(await fetch(asked, network, signal))
       const files = await filesOf(paths)
@@ -40,12 +40,12 @@ export function createServants(fetch: GuestFetch, protectedPaths: ProtectedView)
     }
 }
 
-/** Most hosts never show a guest a file: what that takes is loaded with the first one. */
+/** Loads the code for files at the first use: most hosts grant no files. */
 const openFiles = async (paths: readonly string[], protectedPaths: ProtectedView): Promise<GuestFiles> =>
   (await import('./guest-files.ts')).openGuestFiles(paths, protectedPaths)
 
 function textOf(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw refused(`files: ${what} must be a text`)
+  if (typeof value !== 'string') throw refused(`files: ${what} must be a string`)
   return value
 }
 
