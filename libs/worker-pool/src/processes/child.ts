@@ -3,10 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { blockInheritedFiles } from '@svc/runtime'
-import { drained } from './drained.ts'
 import { notStarted, stuck } from './errors.ts'
 import { killContained, MARK, signalGroup, sweep } from './group.ts'
-import { lastBytes } from './last-bytes.ts'
+import { drained, lastBytes } from './output.ts'
 
 export interface ChildOptions {
   readonly file: string

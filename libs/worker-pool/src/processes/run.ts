@@ -1,6 +1,5 @@
 import { type ChildOptions, type Exit, startChild } from './child.ts'
-import { drained } from './drained.ts'
-import { gather, type CapturedOutput } from './gather.ts'
+import { drained, gather, type CapturedOutput } from './output.ts'
 
 export interface RunOptions extends ChildOptions {
   /** Its whole standard input. */

@@ -5,8 +5,7 @@ import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import type { Released } from '@svc/core/contracts'
-import { attempt } from './attempt.ts'
-import { type Hold, type Holder, type Kind, type Limits, NOTHING } from './holding.ts'
+import { attempt, type Hold, type Holder, type Kind, type Limits, NOTHING } from './limits.ts'
 import { isWithin } from './paths.ts'
 
 /** The files of a cgroup version: for limits, and for events when a limit is exceeded. */

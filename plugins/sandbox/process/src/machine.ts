@@ -1,11 +1,9 @@
 import { access, constants, readFile } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { SandboxAbility } from '@svc/core/contracts'
-import { type Attempt, attempt } from './attempt.ts'
 import { type Bubblewrap, lineOf, systemWords, type View } from './bubblewrap.ts'
 import { cgroupHolder } from './cgroups.ts'
-import { FREE, type Holder, type Kind, type Limits } from './holding.ts'
-import { systemdHolder } from './systemd.ts'
+import { type Attempt, attempt, FREE, type Holder, type Kind, type Limits, type Hold, NOTHING } from './limits.ts'
 
 /** The limits that this machine can enforce, and the mechanism of each. */
 export interface Machine {
@@ -155,4 +153,43 @@ async function rlimitHolder(inside: readonly string[]): Promise<Holder | undefin
   if (await holds(PIDS, FORKING)) kinds.push('pids')
   if (kinds.length === 0) return undefined
   return { name: 'rlimit', kinds, hold: async (limits, { isNode }) => ({ ...FREE, within: words(limits, await isNode()) }) }
+}
+
+/** Processes of bubblewrap itself, which count too. */
+const BWRAP_PROCESSES = 2
+const SYSTEMD_RUN = ['/usr/bin/systemd-run', '--user', '--scope', '--quiet', '--collect']
+const SCOPE_TRIAL: Limits = { memory: 67_108_864, pids: 64 }
+/** A script that prints the limits of its scope: systemd silently ignores a limit that it cannot enforce. */
+const PRINT_LIMITS = 'cd "/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)" && cat memory.max pids.max'
+
+/** Uses scopes of the user's systemd, if it runs. */
+export async function systemdHolder(): Promise<Holder | undefined> {
+  const env = reach()
+  if (env === undefined) return undefined
+  const trial = holdInScope(SCOPE_TRIAL, env)
+  const { worked, out } = await attempt(trial.before[0]!, [...trial.before.slice(1), '/bin/sh', '-c', PRINT_LIMITS], env)
+  const holds = worked && out === `${SCOPE_TRIAL.memory}\n${SCOPE_TRIAL.pids! + BWRAP_PROCESSES}`
+  return holds ? { name: 'systemd', kinds: ['memory', 'pids'], hold: async limits => holdInScope(limits, env) } : undefined
+}
+
+/** The variables that systemd-run needs to reach the user's systemd. */
+function reach(): Record<string, string> | undefined {
+  const { XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS } = process.env
+  if (XDG_RUNTIME_DIR === undefined) return undefined
+  return { XDG_RUNTIME_DIR, ...(DBUS_SESSION_BUS_ADDRESS === undefined ? {} : { DBUS_SESSION_BUS_ADDRESS }) }
+}
+
+function holdInScope({ memory, pids }: Limits, env: Record<string, string>): Hold {
+  const set = (...words: string[]) => words.flatMap(word => ['-p', word])
+  return {
+    before: [
+      ...SYSTEMD_RUN,
+      ...(memory === undefined ? [] : set(`MemoryMax=${memory}`, 'MemorySwapMax=0')),
+      ...(pids === undefined ? [] : set(`TasksMax=${pids + BWRAP_PROCESSES}`)),
+      '--',
+    ],
+    within: [],
+    env,
+    release: async () => NOTHING,
+  }
 }

@@ -1,10 +1,9 @@
 import { definePlugin } from '@svc/core'
 import { ProtectedPaths, ScriptSandbox } from '@svc/core/contracts'
 import { createGuardedFetch } from '@svc/safe-fetch'
-import { createGuestFetch } from './guest-fetch.ts'
 import { createPool } from './pool.ts'
+import { createGuestFetch, createRequestHandlers } from './requests.ts'
 import { createSandbox } from './sandbox.ts'
-import { createRequestHandlers } from './requests.ts'
 import { bytesOf, problemsOf, quickjsConfig } from './settings.ts'
 
 export default definePlugin({

@@ -2,9 +2,8 @@ import { asSvcError, codeOf, type RuntimeModule, type SvcError, type CallContext
 import type { Json, Script, ScriptLimits, ScriptResult, ScriptSandbox } from '@svc/core/contracts'
 import { contributionsOf, resultOf } from './contributions.ts'
 import { callTimedOut, guestFailed, inputTooLarge, limitInvalid } from './errors.ts'
-import type { RequestHandler } from './guest-thread.ts'
 import { type Job, MOST_CHARACTERS, type Outcome } from './messages.ts'
-import type { Pool } from './pool.ts'
+import type { RequestHandler, Pool } from './pool.ts'
 import { LEAST_BYTES } from './settings.ts'
 
 /** Upper limits of every run. */

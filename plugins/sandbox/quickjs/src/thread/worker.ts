@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread, Job, ThreadData, ToThread } from '../messages.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { type Play, play } from './play.ts'
+import { type Run, startRun } from './run.ts'
 
 // A thread for guests. It runs one at a time, and keeps the engines of recent tenants and one unused engine.
 
@@ -13,7 +13,7 @@ const port = parentPort!
 const send = (message: FromThread) => port.postMessage(message)
 const engines = new Map<string, Engine>()
 let spare: Engine | undefined
-let playing: Play | undefined
+let running: Run | undefined
 let asks = 0
 
 async function engineFor({ tenant, memoryBytes }: Job): Promise<Engine> {
@@ -28,12 +28,12 @@ async function engineFor({ tenant, memoryBytes }: Job): Promise<Engine> {
 async function take(job: Job): Promise<void> {
   const known = engines.get(job.tenant)
   const engine = await engineFor(job)
-  playing = play(engine, job, (name, json) => {
+  running = startRun(engine, job, (name, json) => {
     send({ ask: ++asks, name, json })
     return asks
   })
-  const { outcome, sound } = await playing.end
-  playing = undefined
+  const { outcome, sound } = await running.end
+  running = undefined
   if (sound) keep(job.tenant, engine)
   send({ done: outcome, tenants: [...engines.keys()] })
   // prepare the next run between runs: a world for a returning tenant, and an engine for a new one
@@ -63,7 +63,7 @@ async function makeSpare(): Promise<void> {
 
 port.on('message', (message: ToThread) => {
   if ('job' in message) void take(message.job)
-  else playing?.answer(message)
+  else running?.answer(message)
 })
 await makeSpare()
 send({ ready: true })

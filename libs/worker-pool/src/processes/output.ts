@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream'
-import { lastBytes } from './last-bytes.ts'
 
 /** The kept output of a stream. */
 export interface CapturedOutput {
@@ -41,4 +40,45 @@ function beginning(bytes: Buffer): string {
   let at = 0
   while (at < 3 && isWithin(bytes[at])) at++
   return bytes.subarray(at).toString()
+}
+
+const LIMIT_MS = 1_000
+
+/** Waits for the end of a stream that is being read. A process that escaped can hold it open, so the stream is destroyed after a second. */
+export async function drained(stream: Readable): Promise<void> {
+  if (stream.closed) return
+  const closed = Promise.withResolvers<void>()
+  const timer = setTimeout(() => stream.destroy(), LIMIT_MS)
+  stream.once('close', closed.resolve)
+  await closed.promise
+  clearTimeout(timer)
+}
+
+const PIECES = 256
+
+export interface LastBytes {
+  add(chunk: Buffer): void
+  bytes(): Buffer
+}
+
+/** Keeps the last bytes of a stream. It joins the pieces only from time to time: a join for each piece would copy all kept bytes for a single new one. */
+export function lastBytes(most: number): LastBytes {
+  let pieces: Buffer[] = []
+  let size = 0
+  function bytes(): Buffer {
+    const all = Buffer.concat(pieces)
+    const last = Buffer.from(all.subarray(Math.max(0, all.length - most)))
+    pieces = [last]
+    size = last.length
+    return last
+  }
+  return {
+    bytes,
+    add(chunk) {
+      const last = Buffer.from(chunk.subarray(Math.max(0, chunk.length - most)))
+      pieces.push(last)
+      size += last.length
+      if (pieces.length > PIECES || size > 2 * most) bytes()
+    },
+  }
 }

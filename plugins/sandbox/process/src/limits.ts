@@ -1,4 +1,6 @@
+import { codeOf, messageOf } from '@svc/core'
 import type { LimitHolder, Released } from '@svc/core/contracts'
+import { runChild } from '@svc/worker-pool/processes'
 
 export type Kind = 'memory' | 'pids'
 /** Limits in bytes and processes. */
@@ -37,3 +39,33 @@ export const both = (one: Hold, other: Hold): Hold => ({
 })
 
 export const FREE: Hold = { before: [], within: [], env: {}, release: async () => NOTHING }
+
+/** The result of a trial run. */
+export interface Attempt {
+  readonly worked: boolean
+  readonly out: string
+  /** Why it failed, in the words of the program. */
+  readonly why: string
+  /** True if the program does not exist. */
+  readonly isMissing: boolean
+}
+
+const ATTEMPT_MS = 5_000
+/** A trial ends with all processes that it starts. */
+const ATTEMPT_LIMITS = { contained: true, timeoutMs: ATTEMPT_MS, most: 8192, floodBytes: 1_048_576, graceMs: 100 } as const
+
+/** Runs a program to find out whether it works on this machine. The program gets none of the host's variables. */
+export async function attempt(
+  file: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = { PATH: '/usr/bin:/bin' }
+): Promise<Attempt> {
+  try {
+    const { code, stdout, stderr, stopped } = await runChild({ file, args, env, ...ATTEMPT_LIMITS })
+    const why = stderr.text.trim() || (stopped ? `it did not end within ${ATTEMPT_MS} ms` : `it ended with ${code}`)
+    return { worked: code === 0, out: stdout.text.trim(), why, isMissing: false }
+  } catch (error) {
+    const { cause } = Object(error) as { cause?: unknown }
+    return { worked: false, out: '', why: messageOf(error), isMissing: codeOf(cause) === 'ENOENT' }
+  }
+}
