@@ -60,13 +60,13 @@ export function createAddressGuard(allow: readonly string[] = [], servers: reado
 }
 
 /** Whether an address, as `plain` returns it, is public. */
-export function isPublic(address: string): boolean {
+function isPublic(address: string): boolean {
   const { closed, open } = listsMade()
   return !holds(closed, address) && (isIPv4(address) || holds(open, address))
 }
 
 /** Removes the zone, and turns IPv4-mapped IPv6 into IPv4. */
-export function plain(address: string): string {
+function plain(address: string): string {
   const bare = address.split('%', 1)[0]!
   return MAPPED.exec(bare)?.[1] ?? bare
 }

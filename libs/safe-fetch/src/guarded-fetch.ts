@@ -274,7 +274,7 @@ export interface FetchLimits {
   readonly redirects: number
 }
 
-export const LIMITS: FetchLimits = {
+const LIMITS: FetchLimits = {
   totalMs: 60_000,
   headersMs: 20_000,
   idleMs: 20_000,

@@ -1,8 +1,13 @@
 import { extname } from 'node:path'
+import { createSemaphore, workClosed } from '@svc/plugin-kit'
 import type { Functions } from './messages.ts'
-import { type Asker, createFairSemaphore } from './fair-semaphore.ts'
-import { workClosed } from './errors.ts'
 import { startWorker, type Worker } from './worker.ts'
+
+/** The caller of a task: a `CallContext` is one. Callers without a principal count as one. */
+interface Caller {
+  readonly signal: AbortSignal
+  readonly principal?: { readonly id: string }
+}
 
 /** The limits of the work. */
 export interface WorkOptions {
@@ -36,7 +41,7 @@ export interface BoundedWork<F extends Functions> extends AsyncDisposable {
   run<K extends keyof F & string>(
     work: K,
     input: InputOf<F[K]>,
-    ctx: Asker,
+    ctx: Caller,
     limits?: { readonly timeMs?: number }
   ): Promise<OutputOf<F[K]>>
   /** Kills all processes and waits for their exit. */
@@ -58,7 +63,7 @@ const IDLE_MS = 10_000
 export function createBoundedWork<F extends Functions>(options: WorkOptions): BoundedWork<F> {
   const { file, memoryMb = MEMORY_MB, idleMs = IDLE_MS } = options
   const { workers: places = WORKERS, waiting = WAITING, waitingEach = WAITING_EACH, waitMs = WAIT_MS } = options
-  const seats = createFairSemaphore({ places, waiting, waitingEach, waitMs })
+  const semaphore = createSemaphore({ places, waiting, waitingEach, waitMs })
   const all = new Set<Worker>()
   let idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout } | undefined
   let closed = false
@@ -86,13 +91,13 @@ export function createBoundedWork<F extends Functions>(options: WorkOptions): Bo
   async function close(): Promise<void> {
     closed = true
     clearTimeout(idle?.timer)
-    seats[Symbol.dispose]()
+    semaphore[Symbol.dispose]()
     await Promise.all([...all].map(worker => worker.end()))
   }
 
   return {
     async run(work, input, ctx, { timeMs = options.timeMs ?? TIME_MS } = {}) {
-      using _seat = await seats.take(ctx)
+      using _place = await semaphore.take(ctx.principal?.id ?? '', ctx.signal)
       const worker = take()
       try {
         return (await worker.run({ name: work, input }, { timeMs, signal: ctx.signal })) as never

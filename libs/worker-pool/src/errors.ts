@@ -13,18 +13,6 @@ const workMemory = (work: string, megabytes: number): SvcError =>
     hint: 'Split the work',
   })
 
-export const workBusy = (waiting: number): SvcError =>
-  svcError('WORK_BUSY', `${waiting} pieces of work are waiting already`, { hint: 'try again later' })
-
-export const workLate = (ms: number): SvcError =>
-  svcError('WORK_BUSY', `it waited ${ms} ms for its turn behind other work, and was given up`, {
-    details: { ms },
-    hint: 'ask for less at once, or try again later',
-  })
-
-export const workClosed = (): SvcError =>
-  svcError('WORK_CLOSED', 'its processes were closed', { hint: 'start no work while closing' })
-
 /** An unexpected error of a task. The caller gets its message without paths of this machine. */
 export const workFailed = (work: string, why: string): SvcError =>
   svcError('WORK_FAILED', `${work} failed: ${why.replace(PATH, '…')}`, { details: { work } })

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { codeOf } from '@svc/core'
-import { fromWorker, lostWorker, workClosed, workFailed, workTimeout } from './errors.ts'
+import { workClosed } from '@svc/plugin-kit'
+import { fromWorker, lostWorker, workFailed, workTimeout } from './errors.ts'
 import type { FromWorker, Job } from './messages.ts'
 
 /** Options of one worker. */

@@ -163,7 +163,7 @@ const SCOPE_TRIAL: Limits = { memory: 67_108_864, pids: 64 }
 const PRINT_LIMITS = 'cd "/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)" && cat memory.max pids.max'
 
 /** Uses scopes of the user's systemd, if it runs. */
-export async function systemdHolder(): Promise<Holder | undefined> {
+async function systemdHolder(): Promise<Holder | undefined> {
   const env = reach()
   if (env === undefined) return undefined
   const trial = holdInScope(SCOPE_TRIAL, env)

@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { type CallContext, codeOf, messageOf } from '@svc/core'
-import { createFairSemaphore } from '@svc/worker-pool'
+import { createSemaphore } from '@svc/plugin-kit'
 import { sandboxClosed, overrun, threadLost, threadMemory } from './errors.ts'
 import type { Job, Outcome, AskName, FromThread, ThreadData, ToThread } from './messages.ts'
 
@@ -19,7 +19,7 @@ const IDLE_MS = 60_000
 const SPARE_MS = 500
 
 export function createPool(places: number, spareBytes: number): Pool {
-  const seats = createFairSemaphore({ places, ...WAITING })
+  const semaphore = createSemaphore({ places, ...WAITING })
   const all = new Set<GuestThread>()
   const free = new Map<GuestThread, NodeJS.Timeout>()
   let engine: Promise<WebAssembly.Module> | undefined
@@ -55,7 +55,7 @@ export function createPool(places: number, spareBytes: number): Pool {
   }
   return {
     async run(job, handler, ctx) {
-      using _seat = await seats.take(ctx)
+      using _place = await semaphore.take(ctx.principal.id, ctx.signal)
       const thread = await take(job.tenant)
       try {
         ctx.signal.throwIfAborted()
@@ -66,7 +66,7 @@ export function createPool(places: number, spareBytes: number): Pool {
     },
     async [Symbol.asyncDispose]() {
       closed = true
-      seats[Symbol.dispose]()
+      semaphore[Symbol.dispose]()
       for (const timer of free.values()) clearTimeout(timer)
       await Promise.all([...all].map(retire))
     },
@@ -99,7 +99,7 @@ interface Running {
 }
 
 /** A thread that runs one job at a time. An idle thread does not keep the process alive. */
-export class GuestThread {
+class GuestThread {
   /** Whether the thread can take a job. */
   alive = true
   /** The tenants whose engines the thread keeps. */

@@ -3,7 +3,7 @@ import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { type Alone, isProtected } from '@svc/safe-fs'
 import { gitFailed, hasFilters, noMessage, nothingToCommit, tooManyChanges } from './errors.ts'
-import { type Ground, openRepository, type Repository } from './repository.ts'
+import { type GitContext, openRepository, type Repository } from './repository.ts'
 import { COUNT, parameters, paths, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */
@@ -15,8 +15,8 @@ interface Arguments {
 }
 
 /** Makes `git_commit`. Hooks and filters of the repository run only where the configuration trusts it; commits are not signed. */
-export function createGitCommit(ground: Ground, alone: Alone): Tool {
-  const { roots, config } = ground
+export function createGitCommit(gitContext: GitContext, alone: Alone): Tool {
+  const { roots, config } = gitContext
   return toolOf<Arguments>({
     description: `Commits to a git repository: what is staged; or with paths these files as they are now, new and deleted ones too; or with all every change of files that git knows. ${roots.words}`,
     category: 'git',
@@ -38,7 +38,7 @@ export function createGitCommit(ground: Ground, alone: Alone): Tool {
     }),
     async call(wanted, ctx) {
       if (wanted.message.trim() === '') throw noMessage()
-      await using repository = await openRepository(ground, wanted.repository ?? '.', ctx, config.trust_repositories)
+      await using repository = await openRepository(gitContext, wanted.repository ?? '.', ctx, config.trust_repositories)
       const owner = await roots.ownerOf(repository.key)
       if (owner !== undefined) throw isProtected(repository.shown, `belongs to ${owner}: tools may read it, not change it`)
       if (repository.filters.length > 0 && !config.trust_repositories) throw hasFilters()

@@ -1,7 +1,7 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
-import { type Ground, inRepository, type Repository } from './repository.ts'
+import { type GitContext, inRepository, type Repository } from './repository.ts'
 import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */
@@ -15,9 +15,9 @@ interface Arguments {
 }
 
 /** Makes `git_diff`: what has changed, in the files, in what is staged, or between commits. */
-export function createGitDiff(ground: Ground): Tool {
+export function createGitDiff(gitContext: GitContext): Tool {
   return toolOf<Arguments>({
-    description: `Shows what has changed in a git repository as a patch: the files against what is staged; with staged what is staged against the last commit; with from the files (or to) against a commit. ${ground.roots.words}`,
+    description: `Shows what has changed in a git repository as a patch: the files against what is staged; with staged what is staged against the last commit; with from the files (or to) against a commit. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -29,9 +29,9 @@ export function createGitDiff(ground: Ground): Tool {
     }),
     result: objectOf({ repository: TEXT, files: CHANGES, patch: TEXT, truncated: FLAG }),
     async call(wanted, ctx) {
-      return inRepository(ground, wanted.repository, ctx, async repository => {
+      return inRepository(gitContext, wanted.repository, ctx, async repository => {
         const rest = [...(await sidesOf(repository, wanted)), '--', ...(await repository.paths(wanted.paths ?? []))]
-        const limits = { context: wanted.context ?? 3, most: ground.config.max_entries }
+        const limits = { context: wanted.context ?? 3, most: gitContext.config.max_entries }
         const difference = await differenceOf(repository, ['diff'], rest, limits)
         const { files, patch, truncated, more } = difference
         return answerOf([patch || 'Nothing differs.', ...notesOf(difference)], {

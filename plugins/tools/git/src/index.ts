@@ -1,4 +1,4 @@
-import { createFairSemaphore } from '@svc/worker-pool'
+import { createSemaphore } from '@svc/plugin-kit'
 import { definePlugin, systemContext } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/safe-fs'
@@ -16,13 +16,13 @@ export default definePlugin({
   optional: { workplace: Workplace },
   async setup(scope, { protectedPaths, workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
-    const seats = scope.use(createFairSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
-    const ground = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, seats }
-    scope.add(Tools, 'git_status', createGitStatus(ground))
-    scope.add(Tools, 'git_diff', createGitDiff(ground))
-    scope.add(Tools, 'git_log', createGitLog(ground))
-    scope.add(Tools, 'git_show', createGitShow(ground))
-    scope.add(Tools, 'git_commit', createGitCommit(ground, createLocks()))
+    const processes = scope.use(createSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
+    const gitContext = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, processes }
+    scope.add(Tools, 'git_status', createGitStatus(gitContext))
+    scope.add(Tools, 'git_diff', createGitDiff(gitContext))
+    scope.add(Tools, 'git_log', createGitLog(gitContext))
+    scope.add(Tools, 'git_show', createGitShow(gitContext))
+    scope.add(Tools, 'git_commit', createGitCommit(gitContext, createLocks()))
   },
 })
 

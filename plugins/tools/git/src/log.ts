@@ -1,6 +1,6 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository } from './repository.ts'
+import { type GitContext, inRepository } from './repository.ts'
 import { FLAG, listOf, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */
@@ -16,9 +16,9 @@ const LIMIT = 20
 const MOST = 4_194_304
 
 /** Makes `git_log`: the commits that led to one. */
-export function createGitLog(ground: Ground): Tool {
+export function createGitLog(gitContext: GitContext): Tool {
   return toolOf<Arguments>({
-    description: `Lists the commits of a git repository, the newest first. ${ground.roots.words}`,
+    description: `Lists the commits of a git repository, the newest first. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -29,7 +29,7 @@ export function createGitLog(ground: Ground): Tool {
     }),
     result: objectOf({ repository: TEXT, commits: COMMITS, truncated: FLAG }),
     async call({ repository: path, from, paths: only = [], limit = LIMIT, skip = 0 }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const start = from === undefined ? await repository.head() : await repository.commit(from)
         if (start === undefined)
           return answerOf(['There is no commit yet.'], { repository: repository.shown, commits: [], truncated: false })

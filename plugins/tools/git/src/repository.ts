@@ -2,17 +2,17 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf, type CallContext } from '@svc/core'
 import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
-import type { FairSemaphore } from '@svc/worker-pool'
+import type { Semaphore } from '@svc/plugin-kit'
 import { environment, type GitAnswer, runGit, type Setting, withoutFilter } from './run-git.ts'
 import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
 import type { GitConfig } from './settings.ts'
 
 /** Where the tools work, and how. */
-export interface Ground {
+export interface GitContext {
   readonly roots: Roots
   readonly config: GitConfig
   /** For the processes of git that run at the same time. */
-  readonly seats: FairSemaphore
+  readonly processes: Semaphore
 }
 
 /** What a command may say besides its arguments. */
@@ -44,7 +44,7 @@ export interface Repository extends AsyncDisposable {
 
 /** Opens the repository that a folder lies in. Throws GIT_NO_REPOSITORY, GIT_OUTSIDE, GIT_UNSAFE, GIT_BARE, PATH_OUTSIDE, …. */
 export async function openRepository(
-  { roots, config, seats }: Ground,
+  { roots, config, processes }: GitContext,
   path: string,
   ctx: CallContext,
   trusted = false
@@ -62,7 +62,7 @@ export async function openRepository(
       const { most = config.max_bytes, input, anyCode } = options
       const env = environment(ceilings, settings, trusted)
       const limits = { signal: ctx.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
-      using _seat = await seats.take(ctx)
+      using _place = await processes.take(ctx.principal.id, ctx.signal)
       const answer = await runGit(['--no-pager', ...args], { cwd: cwdOf(folder), env, ...limits })
       if (answer.code !== 0 && !answer.truncated && !anyCode) throw gitFailed(answer.stderr)
       return answer
@@ -91,13 +91,13 @@ export async function openRepository(
 
 /** Does something in the repository that a call names, and closes it again. */
 export async function inRepository<T>(
-  ground: Ground,
+  gitContext: GitContext,
   path: string | undefined,
   ctx: CallContext,
   work: (repository: Repository) => Promise<T>
 ): Promise<T> {
   ctx.signal.throwIfAborted()
-  await using repository = await openRepository(ground, path ?? '.', ctx)
+  await using repository = await openRepository(gitContext, path ?? '.', ctx)
   return await work(repository)
 }
 

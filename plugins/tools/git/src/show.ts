@@ -3,13 +3,13 @@ import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { CHANGES, differenceOf, notesOf, tellChanges, wholeText } from './changes.ts'
 import { COMMIT, FORMAT, parseCommits, shownCommit } from './log.ts'
 import { isBinary, noFile } from './errors.ts'
-import { type Ground, inRepository, type Repository } from './repository.ts'
+import { type GitContext, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, parameters, ref, TEXT } from './shapes.ts'
 
 /** Makes `git_show`: a commit with its changes, or a file as it was at a commit. */
-export function createGitShow(ground: Ground): Tool {
+export function createGitShow(gitContext: GitContext): Tool {
   return toolOf<Record<'repository' | 'commit' | 'file', string | undefined>>({
-    description: `Shows a commit of a git repository: its message and its changes as a patch; with file the content of that file at the commit. ${ground.roots.words}`,
+    description: `Shows a commit of a git repository: its message and its changes as a patch; with file the content of that file at the commit. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -30,14 +30,14 @@ export function createGitShow(ground: Ground): Tool {
       ['files', 'patch', 'file', 'content', 'size']
     ),
     async call({ repository: path, commit = 'HEAD', file }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const hash = await repository.commit(commit)
         const options = ['-z', FORMAT, '--no-mailmap', '--no-show-signature', '--max-count=1']
         const { stdout } = await repository.run(['log', ...options, hash, '--'])
         const [found] = parseCommits(stdout.toString())
         const facts = { repository: repository.shown, ...found! }
         if (file !== undefined) return showFile(repository, facts, commit, file)
-        const limits = { context: 3, most: ground.config.max_entries }
+        const limits = { context: 3, most: gitContext.config.max_entries }
         const difference = await differenceOf(
           repository,
           ['show', '--format=', '--diff-merges=first-parent'],

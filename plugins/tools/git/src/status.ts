@@ -1,14 +1,14 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository, type Repository } from './repository.ts'
+import { type GitContext, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, parameters, TEXT } from './shapes.ts'
 
 const WORD = { enum: ['added', 'modified', 'deleted', 'renamed', 'copied', 'type_changed', 'unmerged', 'untracked'] }
 
 /** Makes `git_status`: the branch, and the files that differ from its last commit. */
-export function createGitStatus(ground: Ground): Tool {
+export function createGitStatus(gitContext: GitContext): Tool {
   return toolOf<{ readonly repository?: string; readonly untracked?: boolean }>({
-    description: `Shows the branch of a git repository and its changed files: staged, not staged, not tracked, in conflict. ${ground.roots.words}`,
+    description: `Shows the branch of a git repository and its changed files: staged, not staged, not tracked, in conflict. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
@@ -29,7 +29,7 @@ export function createGitStatus(ground: Ground): Tool {
       ['upstream', 'ahead', 'behind']
     ),
     async call({ repository: path, untracked = true }, ctx) {
-      return inRepository(ground, path, ctx, async repository => {
+      return inRepository(gitContext, path, ctx, async repository => {
         const { stdout, truncated } = await repository.run(
           [
             'status',
@@ -41,7 +41,7 @@ export function createGitStatus(ground: Ground): Tool {
           ],
           { most: MOST }
         )
-        return told(repository, parseStatus(stdout.toString()), truncated, ground.config.max_entries)
+        return told(repository, parseStatus(stdout.toString()), truncated, gitContext.config.max_entries)
       })
     },
   })

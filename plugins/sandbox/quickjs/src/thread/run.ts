@@ -178,13 +178,13 @@ const isFull = (engine: Engine) => engine.taken() > engine.memoryBytes * FULL
 /** Sends a request to the service. Returns its number; the answer comes later. */
 export type Ask = (name: AskName, json: string) => number
 
-export type Answer = { readonly answer: number } & ({ readonly json: string } | { readonly error: string })
+type Answer = { readonly answer: number } & ({ readonly json: string } | { readonly error: string })
 
 /** The result of a piece of the guest's code. */
-export type Thrown = { readonly value: QuickJSHandle } | { readonly error: QuickJSHandle }
+type Thrown = { readonly value: QuickJSHandle } | { readonly error: QuickJSHandle }
 
 /** A world with a guest: its console, its requests and the result of the prelude. Disposing of it disposes of all handles that it has returned. */
-export interface GuestContext extends Disposable {
+interface GuestContext extends Disposable {
   readonly world: World
   readonly lines: readonly GuestLine[]
   readonly prelude: QuickJSHandle
@@ -204,7 +204,7 @@ export interface GuestContext extends Disposable {
 type CallResult = ReturnType<QuickJSContext['callFunction']>
 
 /** Sets up a world for a job: console, input, and the granted `fetch` and `files`. */
-export function createGuestContext(world: World, job: Job, ask: Ask): GuestContext {
+function createGuestContext(world: World, job: Job, ask: Ask): GuestContext {
   const { context } = world
   const scope = new Scope()
   const lines: GuestLine[] = []
@@ -277,7 +277,7 @@ const AT_ONCE = 16
 const IN_ALL = 1000
 
 /** Reads a text of the guest. Checks its length before the copy, since the text can be huge. Throws if it is not a text, or too long. */
-export function textOf(context: QuickJSContext, handle: QuickJSHandle, most: number): string {
+function textOf(context: QuickJSContext, handle: QuickJSHandle, most: number): string {
   if (context.typeof(handle) !== 'string') throw new RunEnded('failed', 'this must be a string')
   using length = context.getProp(handle, 'length')
   if (context.getNumber(length) > most)
