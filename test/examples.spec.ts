@@ -83,7 +83,7 @@ describe('the examples', () => {
     expect(table.response).to.contain('| a |')
     const [look] = (await say(service, '/tool look_around {}')).tools_used
     expect(look).to.include({ tool: 'look_around', success: false })
-    expect(look!.error).to.match(/process is not there in the sandbox/)
+    expect(look!.error).to.match(/process does not exist in the sandbox/)
   })
 
   it('bridge-community-server remembers, and leaves out what is denied', async () => {

@@ -35,7 +35,7 @@ describeWith('bubblewrap', 'an isolated plugin that a command runs', function ()
       expect(code, err).to.equal(0)
       expect(JSON.parse(out)).to.have.nested.property('content[0].text', ',,failed,failed')
       const hint = (kind: string, what: string) =>
-        `  where it should: "svc": { "permissions": { "${kind}": ["${what}"] } } in its package.json\n`
+        `  To allow it, add "svc": { "permissions": { "${kind}": ["${what}"] } } to its package.json\n`
       expect(err).to.equal(
         `warning: ${TIDES} tried to read the variable MOON_KEY, which its manifest does not declare\n${hint('env', 'MOON_KEY')}` +
           `warning: ${TIDES} tried to reach moon.example, which its manifest does not declare\n${hint('network', 'moon.example')}`

@@ -79,7 +79,7 @@ describeWith('bubblewrap', 'protected paths under attack', function () {
       )
       const script = `echo '{}' > ${other.at('svc.config.json')} || echo x > sub/.git/hooks/evil`
       const { text } = await runs(script)
-      expect(text, path).to.include('nothing was run')
+      expect(text, path).to.include('the program did not run')
       for (const name of [path.split('/')[0]!, 'moved']) await rm(other.at('work', name), { recursive: true })
     }
     expect(await other.read('svc.config.json')).to.equal(before_)

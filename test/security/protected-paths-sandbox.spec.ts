@@ -171,7 +171,7 @@ describeWith('bubblewrap', 'sandboxed commands', function () {
       expect((await write('disk', path)).text, path).to.match(/TOOL_EXECUTION_FAILED/)
     for (const server of ['whole', 'flows']) expect((await write(server, 'workflows/x.js')).status).to.not.equal(200)
     const svc = (server: string) => runSvc(['mcp', 'test', server], { home: project.home, cwd: project.folder })
-    expect(JSON.stringify(await svc('whole'))).to.match(/svc would take what a program puts there for a part of/)
+    expect(JSON.stringify(await svc('whole'))).to.match(/a program could create a part of/)
     expect(JSON.stringify(await svc('flows'))).to.match(/belongs to the workflows of this server/)
     expect(await project.names('workflows')).to.deep.equal(['fine.yaml'])
   })

@@ -13,45 +13,45 @@ const http = () => process.getBuiltinModule('node:http')
 interface TunnelOptions {
   /** The Unix socket of the host's proxy. */
   readonly socket: string
-  /** The port of the loopback behind which the proxy stands for HTTP libraries. */
+  /** The loopback port at which HTTP libraries reach the proxy. */
   readonly port: number
   /** Hosts that the plugin declares: `db.internal:5432`, `*.example.com`, `*`. */
   readonly declared: readonly string[]
 }
 
-/** An open tunnel waits this long for the socket that asked for it. */
-const TAKEN_MS = 10_000
-/** Names that have an address in the sandbox. */
+/** Milliseconds that an open tunnel waits for the socket that requested it. */
+const PICKUP_MS = 10_000
+/** Maximum names that get an address in the sandbox. */
 const MAX_NAMES = 65_536
 
 type Address = (error: NodeJS.ErrnoException | null, address?: string, family?: number) => void
 
 /**
- * Connects sockets of this process with the hosts that its plugin declares, so that client libraries work as their manuals say: `net.connect`, `tls.connect`
- * and what builds on them ask the host's proxy for a tunnel (`CONNECT host:port`), and `dns.lookup` answers declared names with an address of the sandbox that
- * stands for them. This is a convenience and no wall: the sandbox has no network, and the proxy checks what it is asked for.
+ * Connects sockets of this process with the hosts that its plugin declares, so that client libraries work unchanged. `net.connect`, `tls.connect` and
+ * libraries on top of them request a tunnel from the host's proxy (`CONNECT host:port`). `dns.lookup` resolves a declared name to a loopback address that stands
+ * for it. This is a convenience, not a security boundary: the sandbox has no network, and the proxy checks each request.
  */
 export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal): Promise<void> {
   const waiting = new Map<string, Socket>()
   const addresses = createSequence(1, 128)
-  const door = createServer({ allowHalfOpen: true, pauseOnConnect: true }, near => {
+  const listener = createServer({ allowHalfOpen: true, pauseOnConnect: true }, near => {
     const far = waiting.get(near.localAddress!)
     waiting.delete(near.localAddress!)
     if (!far) return void near.destroy()
     pipeline(near, far, near, () => {})
     near.resume()
   })
-  await once(door.listen({ host: '0.0.0.0', port: 0 }), 'listening')
-  door.unref()
-  const { port } = door.address() as { readonly port: number }
+  await once(listener.listen({ host: '0.0.0.0', port: 0 }), 'listening')
+  listener.unref()
+  const { port } = listener.address() as { readonly port: number }
   const names = createNames(options.declared)
 
-  /** Answers with the address of the loopback at which the tunnel waits. */
+  /** Opens a tunnel. Calls back with the loopback address at which it waits. */
   const tunnel = (host: string, to: number, done: Address) =>
-    ask(options.socket, host, to, (error, far) => {
+    requestTunnel(options.socket, host, to, (error, far) => {
       if (!far) return done(error)
       const address = addresses.next()
-      const late = setTimeout(() => waiting.delete(address) && far.destroy(), TAKEN_MS)
+      const late = setTimeout(() => waiting.delete(address) && far.destroy(), PICKUP_MS)
       late.unref()
       far.once('close', () => clearTimeout(late))
       waiting.set(address, far)
@@ -67,14 +67,14 @@ export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal)
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 
-/** Addresses `127.<first>.0.1` to `127.<end - 1>.255.254`, one after the other, then from the beginning. */
+/** Cycles through the addresses `127.<first>.0.1` to `127.<end - 1>.255.254`. */
 function createSequence(first: number, end: number): { next(): string } {
   const size = (end - first) * 65_536
   let last = 0
   return {
     next() {
       last = (last + 1) % size
-      // the last byte is never 0 or 255: some clients refuse such addresses
+      // some clients refuse addresses that end in 0 or 255
       const tail = last & 255
       if (tail === 0 || tail === 255) return this.next()
       return `127.${first + (last >> 16)}.${(last >> 8) & 255}.${tail}`
@@ -85,9 +85,9 @@ function createSequence(first: number, end: number): { next(): string } {
 // --- names ---
 
 interface Names {
-  /** Whether a host is declared; without a port: for any port. */
+  /** Whether a host is declared for a port, or for any port. */
   declares(host: string, port?: number): boolean
-  /** The address that stands for a name in this process; undefined where there are too many. */
+  /** The address that stands for a name in this process; undefined if there are too many names. */
   addressOf(host: string): string | undefined
   /** The name that an address stands for. */
   hostAt(address: string): string | undefined
@@ -128,8 +128,13 @@ const CODES: Readonly<Record<string, string>> = {
   connection_limit_reached: 'EMFILE',
 }
 
-/** Asks the proxy for a tunnel. */
-function ask(socketPath: string, host: string, port: number, done: (error: NodeJS.ErrnoException | null, far?: Socket) => void) {
+/** Requests a tunnel from the proxy. */
+function requestTunnel(
+  socketPath: string,
+  host: string,
+  port: number,
+  done: (error: NodeJS.ErrnoException | null, far?: Socket) => void
+) {
   const path = isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
   const fail = (code: string, why: string) =>
     done(Object.assign(new Error(`connect ${code} ${path}: ${why}`), { code, errno: 0, syscall: 'connect', address: host, port }))
@@ -151,7 +156,7 @@ function ask(socketPath: string, host: string, port: number, done: (error: NodeJ
 }
 
 interface Routes {
-  /** The port of this process behind which the tunnels wait. */
+  /** The port at which the tunnels wait in this process. */
   readonly port: number
   readonly isOwn: (host: string, port: number) => boolean
   readonly hostOf: (address: string) => string
@@ -161,7 +166,7 @@ interface Routes {
 
 type Listener = () => void
 
-/** The public method that every way of connecting ends at; what it is given is all that changes. */
+/** Replaces the method that every kind of connection calls, and changes only its arguments. */
 function routeSockets({ port, isOwn, hostOf, tunnel, refuse }: Routes): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
   const { connect } = Socket.prototype
@@ -176,7 +181,7 @@ function routeSockets({ port, isOwn, hostOf, tunnel, refuse }: Routes): void {
     }
     const { family: _, localAddress: __, localPort: ___, ...rest } = options
     const lookup = (_name: string, _options: object, done: Address) => tunnel(host, to, done)
-    // a name, so that the socket asks `lookup`
+    // a name, so that the socket calls `lookup`
     const asked = { ...rest, host: isIP(host) === 0 ? host : 'address.invalid', port, lookup, autoSelectFamily: false }
     return Reflect.apply(connect, this, listener ? [asked, listener] : [asked]) as Socket
   }
@@ -185,7 +190,7 @@ function routeSockets({ port, isOwn, hostOf, tunnel, refuse }: Routes): void {
 
 type ConnectOptions = Partial<TcpSocketConnectOpts> & { readonly path?: string }
 
-/** What `connect` takes: `(options)`, `(port, host)`, `(path)`, each with a listener, or a list of options and listener from within Node. */
+/** Parses the arguments of `connect`: `(options)`, `(port, host)` or `(path)`, each with a listener; or Node's internal array of options and listener. */
 function connectArguments(args: readonly unknown[]): readonly [ConnectOptions, Listener | undefined] {
   const [first, second] = args
   if (Array.isArray(first)) return [first[0] as ConnectOptions, (first[1] as Listener | null) ?? undefined]
@@ -198,20 +203,20 @@ function connectArguments(args: readonly unknown[]): readonly [ConnectOptions, L
 
 // --- lookups ---
 
-interface LookupAsked {
+interface LookupRequest {
   readonly all?: boolean
   readonly ttl?: boolean
 }
 type Back = (error: NodeJS.ErrnoException | null, ...found: unknown[]) => void
 type Call = (...args: unknown[]) => unknown
 
-/** What only a name server can answer. */
-const QUESTIONS =
+/** Functions that only a name server can answer. */
+const DNS_QUERIES =
   `resolve6 resolveAny resolveCaa resolveCname resolveMx resolveNaptr resolveNs resolvePtr resolveSoa resolveSrv resolveTxt reverse`.split(
     ' '
   )
 
-/** Answers for declared names; there is no name server in the sandbox. */
+/** Resolves declared names. The sandbox has no name server. */
 function answerLookups(names: Names, refuse: ReportRefusal): void {
   const found = (call: string, host: string): string => {
     if (isLoopback(host)) return names.declares(host) ? names.addressOf(host)! : '127.0.0.1'
@@ -224,15 +229,15 @@ function answerLookups(names: Names, refuse: ReportRefusal): void {
       hostname: host,
     })
   }
-  const lookup = (host: string, asked: LookupAsked) => {
+  const lookup = (host: string, asked: LookupRequest) => {
     const address = found('getaddrinfo', host.toLowerCase())
     return asked.all ? [{ address, family: 4 }] : { address, family: 4 }
   }
-  const resolve4 = (host: string, { ttl = false }: LookupAsked) => {
+  const resolve4 = (host: string, { ttl = false }: LookupRequest) => {
     const address = found('queryA', host.toLowerCase())
     return [ttl ? { address, ttl: 0 } : address]
   }
-  const optionsIn = (given: unknown): LookupAsked => (typeof given === 'object' && given !== null ? given : {})
+  const optionsIn = (given: unknown): LookupRequest => (typeof given === 'object' && given !== null ? given : {})
   const isName = (host: unknown): host is string => typeof host === 'string' && host !== '' && isIP(host) === 0
 
   replace(dns.promises, 'lookup', original => async (host, asked) => {
@@ -250,7 +255,7 @@ function answerLookups(names: Names, refuse: ReportRefusal): void {
     return {}
   })
   for (const module of [dns, dns.promises])
-    for (const name of QUESTIONS)
+    for (const name of DNS_QUERIES)
       replace(module, name, original => (host, ...rest) => {
         refuse('network', `dns:${String(host)}`)
         return original(host, ...rest)
@@ -281,7 +286,7 @@ function answer(back: Back, find: () => readonly unknown[]): void {
   process.nextTick(() => back(failure, ...found))
 }
 
-/** A function of a module of Node, with the properties that the one before had (`util.promisify` reads one). */
+/** Replaces a function of a Node module, and copies the properties of the original (`util.promisify` reads one). */
 function replace(module: object, name: string, by: (original: Call) => Call): void {
   const original = Reflect.get(module, name) as Call
   const now = by((...args) => Reflect.apply(original, module, args))
@@ -293,7 +298,7 @@ function replace(module: object, name: string, by: (original: Call) => Call): vo
 
 // --- datagrams ---
 
-/** Reports datagrams by name: they find no network, whatever the manifest declares. */
+/** Reports datagrams as refused: no manifest can open them. */
 function reportDatagrams(refuse: ReportRefusal): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
   const { send } = dgram.Socket.prototype

@@ -10,3 +10,6 @@ export { oneLine, table } from './commands/text.ts'
 // For what counts by client or by model
 export { networkOf } from './address.ts'
 export { createModelNames, type ModelNames } from './model-names.ts'
+
+// For limits of concurrency
+export { createSemaphore, type Semaphore, type SemaphoreOptions, workClosed } from './semaphore.ts'

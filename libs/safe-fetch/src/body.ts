@@ -2,14 +2,14 @@ import { pipeline, Readable } from 'node:stream'
 import { codeOf } from '@svc/core'
 import { bodyTooLarge, encodingUnknown } from './errors.ts'
 
-/** Bytes of a response that was read. */
+/** The body of a response. */
 export interface BodyRead {
   readonly bytes: Uint8Array
-  /** True where it was longer than the limits let it be. */
+  /** True if the body was longer than its limit. */
   readonly cut: boolean
 }
 
-/** Reads a body whole. One that is too large is cut where `cut` says so, else BODY_TOO_LARGE is thrown. */
+/** Reads a whole body. With `cut`, truncates a body that is too large; otherwise throws BODY_TOO_LARGE. */
 export async function readBody(body: AsyncIterable<Uint8Array>, { cut = false } = {}): Promise<BodyRead> {
   const chunks: Uint8Array[] = []
   try {
@@ -21,10 +21,10 @@ export async function readBody(body: AsyncIterable<Uint8Array>, { cut = false } 
   return { bytes: Buffer.concat(chunks), cut: false }
 }
 
-/** What a body may be compressed with, as the request says it. */
+/** The supported compressions, for the header Accept-Encoding. */
 export const ACCEPTED = 'gzip, deflate, br, zstd'
 
-/** How a body comes, and how much of it is read. */
+/** The encoding and the limits of a body. */
 interface BodyForm {
   readonly url: URL
   /** The header Content-Encoding. */
@@ -33,7 +33,7 @@ interface BodyForm {
   readonly bodyBytes: number
 }
 
-/** A body as it is to be read, decompressed. It ends with what fits, then throws BODY_TOO_LARGE; BODY_INVALID for an unknown encoding. */
+/** Decompresses a body. A body that is too large yields its first bytes, then throws BODY_TOO_LARGE. Throws BODY_INVALID for an unknown encoding. */
 export async function* decoded(raw: Readable, { url, encoding, wireBytes, bodyBytes }: BodyForm): AsyncGenerator<Uint8Array> {
   const packed = encoding !== undefined && !/^\s*(identity)?\s*$/i.test(encoding)
   const wire = packed ? atMost(raw, wireBytes, () => bodyTooLarge(url, wireBytes, true)) : raw
@@ -57,11 +57,11 @@ async function unpacked(wire: AsyncIterable<Uint8Array>, encoding: string, url: 
   const { decoderOf } = await import('./decoders.ts')
   const decoder = decoderOf(name, first)
   if (!decoder) throw encodingUnknown(url)
-  // the one who reads it is told of what fails
+  // the reader of the stream gets the error
   return pipeline(all, decoder, () => {})
 }
 
-/** Looks at the first piece of a body. */
+/** Reads the first chunk of a body without consuming it. */
 async function peek(source: AsyncIterable<Uint8Array>) {
   const iterator = source[Symbol.asyncIterator]()
   const { value: first, done } = await iterator.next()

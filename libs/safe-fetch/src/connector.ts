@@ -7,10 +7,10 @@ import type { GuardedResolve } from './resolve.ts'
 
 export { request } from 'undici'
 
-/** What the connections of a guarded fetch are made of. */
+/** Options of the connections of a guarded fetch. */
 export interface ConnectorOptions {
   readonly guard: AddressGuard
-  /** Answers only what may be reached. */
+  /** Resolves to permitted addresses only. */
   readonly resolve: GuardedResolve
   readonly connectMs: number
   readonly connections: number
@@ -19,12 +19,12 @@ export interface ConnectorOptions {
   readonly ca: string | undefined
 }
 
-type Found = (error: Error | null, address: string | LookupAddress[], family?: number) => void
+type LookupCallback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
-/** Connections that go where the guard looked: the socket is given the very addresses that were checked, while Host and the name of TLS stay what they were. */
+/** Creates connections to exactly the addresses that the guard has checked. `Host` and the server name of TLS do not change. */
 export function createAgent({ guard, resolve, ...options }: ConnectorOptions): Dispatcher {
   const { SVC_EGRESS: uri } = process.env
-  // Set in the process of an isolated plugin: the host's proxy is its only way out, finds the names and looks at the addresses itself.
+  // set in the process of an isolated plugin: the host's proxy is the only way out, and it resolves names and checks addresses itself
   if (uri !== undefined) return new ProxyAgent({ uri, ...poolOf(options), ...trust(options), proxyTunnel: true })
   const connectorTo = (port: number) =>
     buildConnector({
@@ -59,7 +59,7 @@ const poolOf = ({ connections, keepAliveMs, headerBytes }: Pool) => ({
 
 const trust = ({ ca }: Pick<ConnectorOptions, 'ca'>) => (ca === undefined ? {} : { requestTls: { ca } })
 
-const lookupWith = (resolve: GuardedResolve, port: number) => (host: string, options: LookupOptions, found: Found) => {
+const lookupWith = (resolve: GuardedResolve, port: number) => (host: string, options: LookupOptions, found: LookupCallback) => {
   resolve(host, port).then(
     addresses => {
       const all = addresses.map(address => ({ address, family: isIP(address) }))

@@ -1,6 +1,6 @@
 import type { GuardedFetchOptions } from './guarded-fetch.ts'
 
-/** What a section of the configuration says of how something is fetched. */
+/** The keys of a configuration section that control its HTTP requests. */
 export interface FetchConfig {
   allow: string[]
   ports?: number[]
@@ -10,8 +10,8 @@ export interface FetchConfig {
   user_agent: string
 }
 
-/** The usual values of a section, and the longest time it may allow. */
-interface FetchUsual {
+/** The defaults of a section, and the maximum of its time limit. */
+interface FetchDefaults {
   readonly timeoutMs: number
   readonly longestMs: number
   readonly maxBytes: number
@@ -21,38 +21,38 @@ const number = (minimum: number, maximum: number, value: number, description: st
   ({ type: 'integer', minimum, maximum, default: value, description }) as const
 
 /** JSON Schemas of the keys of `FetchConfig`, for the section of a plugin. */
-export const fetchKeys = ({ timeoutMs, longestMs, maxBytes }: FetchUsual) =>
+export const fetchKeys = ({ timeoutMs, longestMs, maxBytes }: FetchDefaults) =>
   ({
     allow: {
       type: 'array',
       items: { type: 'string', minLength: 1 },
       default: [],
       description:
-        'Addresses, networks and names that may be reached though they are not public: 10.0.0.0/8, wiki.internal, *.internal.',
+        'Addresses, networks and names that can be reached although they are not public: 10.0.0.0/8, wiki.internal, *.internal.',
     },
     ports: {
       type: 'array',
       items: { type: 'integer', minimum: 1, maximum: 65_535 },
       minItems: 1,
-      description: 'The only ports that may be reached; all without it.',
+      description: 'The only ports that can be reached. Default: all.',
     },
-    timeout_ms: number(100, longestMs, timeoutMs, 'Milliseconds that one request may take.'),
-    max_bytes: number(1024, 33_554_432, maxBytes, 'Bytes of an answer that are read, decompressed.'),
-    max_redirects: number(0, 20, 5, 'Redirects that are followed.'),
+    timeout_ms: number(100, longestMs, timeoutMs, 'Maximum milliseconds of one request.'),
+    max_bytes: number(1024, 33_554_432, maxBytes, 'Maximum bytes of a response, decompressed.'),
+    max_redirects: number(0, 20, 5, 'Maximum redirects to follow.'),
     user_agent: {
       type: 'string',
       minLength: 1,
       maxLength: 500,
       pattern: '^[ -~]+$',
       default: 'svc/0.1',
-      description: 'What it calls itself.',
+      description: 'The User-Agent header.',
     },
   }) as const
 
-/** What a compressed answer may have besides its content. */
+/** Overhead of a compressed response. */
 const FRAME_BYTES = 65_536
 
-/** The options of a fetch as a section says. */
+/** Converts a configuration section to options of a fetch. */
 export const fetchOptions = (config: FetchConfig): GuardedFetchOptions => ({
   allow: config.allow,
   ...(config.ports && { ports: config.ports }),

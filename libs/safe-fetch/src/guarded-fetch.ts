@@ -3,33 +3,32 @@ import type { Dispatcher } from 'undici'
 import { type AddressGuard, createAddressGuard } from './addresses.ts'
 import { ACCEPTED, decoded } from './body.ts'
 import { fromBody, fromNetwork, redirectInvalid, redirectWithBody, tooManyRedirects, tooSlow, urlInvalid } from './errors.ts'
-import { type FetchLimits, LIMITS } from './limits.ts'
 import { createGuardedResolve, type Resolve } from './resolve.ts'
 
 export interface GuardedFetchOptions {
-  /** What may be reached though it is not public: addresses, networks, names (`10.0.0.0/8`, `internal.example`, `*.internal.example`). */
+  /** Reachable although not public: addresses, networks, names (`10.0.0.0/8`, `internal.example`, `*.internal.example`). */
   readonly allow?: readonly string[]
-  /** Servers of the operator that others may name: each at its own port and where it was found. */
+  /** Servers of the operator that requests can name: each at its own port and its own addresses. */
   readonly servers?: readonly AddressGuard[]
-  /** Says where it may go in place of `allow` and `servers`: that of a server that is asked itself. */
+  /** Replaces `allow` and `servers`: the guard of a server, for requests to that server itself. */
   readonly guard?: AddressGuard
-  /** The only ports that may be asked for; all where it is left out. */
+  /** The only permitted ports. Default: all. */
   readonly ports?: readonly number[]
   readonly userAgent?: string
-  /** Certificates to trust besides those of Node, in PEM form. */
+  /** Certificates to trust in addition to those of Node, as PEM. */
   readonly ca?: string
   readonly limits?: Partial<FetchLimits>
-  /** Milliseconds for finding the addresses of a name; default 5,000. */
+  /** Maximum milliseconds to resolve a name; default 5,000. */
   readonly dnsMs?: number
-  /** Milliseconds for a connection, TLS included; default 10,000. */
+  /** Maximum milliseconds to connect, including TLS; default 10,000. */
   readonly connectMs?: number
-  /** Connections to one origin at once; default 16. */
+  /** Maximum connections to one origin; default 16. */
   readonly connections?: number
-  /** Milliseconds for which a connection without work is kept; 0 keeps none; default 1,000. */
+  /** Milliseconds for which an idle connection is kept; 0 keeps none; default 1,000. */
   readonly keepAliveMs?: number
-  /** Bytes of a response's headers; default 32 KiB. */
+  /** Maximum bytes of response headers; default 32 KiB. */
   readonly headerBytes?: number
-  /** Finds the addresses of names instead of the system. */
+  /** Resolves names in place of the system. */
   readonly resolve?: Resolve
 }
 
@@ -38,15 +37,15 @@ export interface GuardedRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
-  /** What differs from the limits of all requests. */
+  /** Overrides limits for this request. */
   readonly limits?: Partial<FetchLimits>
 }
 
 export interface GuardedResponse {
   readonly status: number
-  /** Names in lower case; several of one name are joined by ", ". */
+  /** Names in lower case. Repeated headers are joined by ", ". */
   readonly headers: Readonly<Record<string, string>>
-  /** Where it came from, after all redirects. */
+  /** The final URL, after all redirects. */
   readonly url: string
   readonly redirects: number
   /** Decompressed; read it to its end, leave it early (`break`), or discard it. */
@@ -55,14 +54,14 @@ export interface GuardedResponse {
   discard(): void
 }
 
-/** HTTP to where somebody else says. */
+/** HTTP requests to untrusted URLs. */
 export interface GuardedFetch extends AsyncDisposable {
   /**
-   * Asks for a URL; the signal ends everything, the body too. Throws URL_INVALID, ADDRESS_FORBIDDEN, HOST_UNKNOWN, CONNECTION_FAILED, CERTIFICATE_INVALID,
-   * RESPONSE_INVALID, REDIRECT_REFUSED, FETCH_TIMEOUT; the body BODY_TOO_LARGE and BODY_INVALID, too.
+   * Requests a URL. The signal aborts the request and the body. Throws URL_INVALID, ADDRESS_FORBIDDEN, HOST_UNKNOWN, CONNECTION_FAILED, CERTIFICATE_INVALID,
+   * RESPONSE_INVALID, REDIRECT_REFUSED, FETCH_TIMEOUT. The body throws BODY_TOO_LARGE and BODY_INVALID, too.
    */
   fetch(url: string, ctx: { readonly signal: AbortSignal }, request?: GuardedRequest): Promise<GuardedResponse>
-  /** Closes all connections, whatever goes through them. */
+  /** Closes all connections, including those in use. */
   close(): Promise<void>
 }
 
@@ -72,7 +71,7 @@ const CONNECTIONS = 16
 const KEEP_ALIVE_MS = 1_000
 const HEADER_BYTES = 32_768
 
-/** Makes a fetch that reaches public addresses only. Loads undici at its first request. Throws CONFIG_INVALID. */
+/** Creates a fetch that reaches public addresses only. It loads undici at the first request. Throws CONFIG_INVALID. */
 export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const guard = options.guard ?? createAddressGuard(options.allow, options.servers)
   let opened: Promise<Opened> | undefined
@@ -121,19 +120,19 @@ function headersOf({ headers = {} }: GuardedRequest, { userAgent }: GuardedFetch
   }
 }
 
-interface Way extends Opened {
+interface RequestOptions extends Opened {
   readonly limits: FetchLimits
   readonly ports: readonly number[] | undefined
 }
 
-/** Goes from redirect to redirect, each looked at like the first. */
-async function follow(first: Step, way: Way, signal: AbortSignal): Promise<GuardedResponse> {
-  const { limits, ports } = way
+/** Follows redirects, and checks each URL like the first. */
+async function follow(first: Step, options: RequestOptions, signal: AbortSignal): Promise<GuardedResponse> {
+  const { limits, ports } = options
   const ending = endingOf(first.url, limits.totalMs, signal)
   let step = first
   try {
     for (let redirects = 0; ; redirects++) {
-      const answer = await ask(step, way, ending.signal)
+      const answer = await ask(step, options, ending.signal)
       const next = limits.redirects > 0 ? redirectOf(step, answer.statusCode, oneOf(answer.headers.location), ports) : undefined
       if (!next) return respond(step.url, answer, redirects, limits, ending)
       answer.body.on('error', () => {}).destroy()
@@ -146,7 +145,11 @@ async function follow(first: Step, way: Way, signal: AbortSignal): Promise<Guard
   }
 }
 
-async function ask(step: Step, { request, agent, limits }: Way, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+async function ask(
+  step: Step,
+  { request, agent, limits }: RequestOptions,
+  signal: AbortSignal
+): Promise<Dispatcher.ResponseData> {
   const { method, headers, body } = step
   return request(step.url, {
     method: method as Dispatcher.HttpMethod,
@@ -195,11 +198,11 @@ async function* guarded(
 
 interface Ending {
   readonly signal: AbortSignal
-  /** Stops the clock. */
+  /** Stops the timer. */
   end(): void
 }
 
-/** Ends all of it when the caller leaves, or when the time is over. */
+/** Aborts with the caller's signal, or when the time is over. */
 function endingOf(url: URL, ms: number, signal: AbortSignal): Ending {
   const controller = new AbortController()
   const onAbort = () => controller.abort(signal.reason)
@@ -225,24 +228,24 @@ interface Step {
   readonly body: string | Uint8Array | undefined
 }
 
-/** Reads a URL that somebody wrote. Throws URL_INVALID. */
+/** Parses and checks a URL. Throws URL_INVALID. */
 function checkUrl(written: string, ports: readonly number[] | undefined, base?: URL): URL {
   const url = URL.parse(written, base?.href)
-  if (!url) throw urlInvalid('is none', 'write it whole, like https://example.com/page')
+  if (!url) throw urlInvalid('is not valid', 'Write a full URL, such as https://example.com/page')
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw urlInvalid(`has the scheme ${url.protocol.slice(0, -1)}`, 'only http and https can be fetched')
-  if (url.username !== '' || url.password !== '') throw urlInvalid('holds a user name or password', 'take it out of the URL')
+    throw urlInvalid(`has the scheme ${url.protocol.slice(0, -1)}`, 'Use http or https')
+  if (url.username !== '' || url.password !== '') throw urlInvalid('contains a user name or password', 'Remove them from the URL')
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-  if (ports && !ports.includes(port)) throw urlInvalid(`asks for port ${port}`, `only these can be fetched: ${ports.join(', ')}`)
+  if (ports && !ports.includes(port)) throw urlInvalid(`has port ${port}`, `Use one of these ports: ${ports.join(', ')}`)
   return url
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
-/** What another origin may see of the headers: everything else could be a key. */
+/** Headers that another origin gets: any other could hold a key. */
 const HARMLESS = new Set(['accept', 'accept-encoding', 'accept-language', 'user-agent', 'content-type'])
 const OF_BODY = /^content-/
 
-/** The next step where a response redirects. Throws URL_INVALID, REDIRECT_REFUSED. */
+/** Returns the next step for a redirect. Throws URL_INVALID, REDIRECT_REFUSED. */
 function redirectOf(step: Step, status: number, location: string | undefined, ports: readonly number[] | undefined) {
   if (location === undefined || !REDIRECTS.has(status)) return undefined
   if (!URL.canParse(location, step.url.href)) throw redirectInvalid(step.url)
@@ -253,4 +256,29 @@ function redirectOf(step: Step, status: number, location: string | undefined, po
   const keeps = (name: string) => (same || HARMLESS.has(name)) && !(asGet && OF_BODY.test(name))
   const headers = Object.fromEntries(Object.entries(step.headers).filter(([name]) => keeps(name)))
   return { url, headers, method: asGet ? 'GET' : step.method, body: asGet ? undefined : step.body } satisfies Step
+}
+
+/** Limits of one request with its redirects and its body. */
+export interface FetchLimits {
+  /** Total milliseconds, including the body; default 60,000. */
+  readonly totalMs: number
+  /** Milliseconds from the request to the end of the response's headers; default 20,000. */
+  readonly headersMs: number
+  /** Milliseconds between two chunks of the body; default 20,000. */
+  readonly idleMs: number
+  /** Bytes of the body as received, possibly compressed; default 10 MiB. */
+  readonly wireBytes: number
+  /** Bytes of the decompressed body; default 10 MiB. */
+  readonly bodyBytes: number
+  /** Maximum redirects to follow; 0 returns the redirect itself; default 5. */
+  readonly redirects: number
+}
+
+const LIMITS: FetchLimits = {
+  totalMs: 60_000,
+  headersMs: 20_000,
+  idleMs: 20_000,
+  wireBytes: 10_485_760,
+  bodyBytes: 10_485_760,
+  redirects: 5,
 }

@@ -8,6 +8,6 @@ export {
   type GuardedRequest,
   type GuardedResponse,
 } from './guarded-fetch.ts'
-export type { FetchLimits } from './limits.ts'
-export { createNamedServer, type NamedServer } from './named-server.ts'
+export type { FetchLimits } from './guarded-fetch.ts'
+export { createNamedServer, type NamedServer } from './addresses.ts'
 export { createGuardedResolve, type Resolve } from './resolve.ts'

@@ -3,13 +3,13 @@ import { codeOf, withTimeout } from '@svc/core'
 import type { AddressGuard } from './addresses.ts'
 import { addressForbidden, dnsTimeout, hostUnknown } from './errors.ts'
 
-/** Finds the addresses of a name. */
+/** Resolves a name to its addresses. */
 export type Resolve = (host: string) => Promise<readonly string[]>
 
-/** Finds the addresses of a name that may be reached at a port, and only these. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
+/** Resolves a name to the addresses that can be reached at a port. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
 export type GuardedResolve = (host: string, port: number) => Promise<readonly string[]>
 
-/** What a connector asks. */
+/** Creates the resolver of the connector. */
 export function createGuardedResolve(guard: AddressGuard, ms: number, resolve: Resolve = fromSystem): GuardedResolve {
   return async (host, port) => {
     const all = await withTimeout(ms, () => resolve(host), { late: () => dnsTimeout(host, ms) }).catch((error: unknown) => {
@@ -23,13 +23,13 @@ export function createGuardedResolve(guard: AddressGuard, ms: number, resolve: R
   }
 }
 
-/** Each question holds one of the four threads that files and compression need, too, for as long as a name server likes. */
-const QUESTIONS = 2
+/** Concurrent system lookups. Each blocks one of the four threads that files and compression need too, as long as the name server takes. */
+const MAX_LOOKUPS = 2
 let asking = 0
 const waiting: (() => void)[] = []
 
 async function fromSystem(host: string): Promise<readonly string[]> {
-  if (asking === QUESTIONS) await new Promise<void>(resolve => waiting.push(resolve))
+  if (asking === MAX_LOOKUPS) await new Promise<void>(resolve => waiting.push(resolve))
   else asking++
   try {
     const found = await lookup(host, { all: true, order: 'verbatim' })

@@ -1,49 +1,54 @@
 import { extname } from 'node:path'
+import { createSemaphore, workClosed } from '@svc/plugin-kit'
 import type { Functions } from './messages.ts'
-import { type Asker, createFairSemaphore } from './fair-semaphore.ts'
-import { workClosed } from './errors.ts'
 import { startWorker, type Worker } from './worker.ts'
 
-/** What bounds the work together. */
+/** The caller of a task: a `CallContext` is one. Callers without a principal count as one. */
+interface Caller {
+  readonly signal: AbortSignal
+  readonly principal?: { readonly id: string }
+}
+
+/** The limits of the work. */
 export interface WorkOptions {
-  /** The file a worker process is started with; it calls `serveWork` of `@svc/worker-pool/child`. See `workFile`. */
+  /** The entry file of a worker process. It calls `serveWork` of `@svc/worker-pool/child`. See `workFile`. */
   readonly file: URL
-  /** How many work at once; default 2. None is there before it is needed. */
+  /** Maximum worker processes; default 2. They start on demand. */
   readonly workers?: number
-  /** Megabytes of JavaScript heap that each may have; default 128. Buffers do not count: bound what goes in. */
+  /** Megabytes of JavaScript heap of each worker; default 128. Buffers do not count: limit the input. */
   readonly memoryMb?: number
-  /** Milliseconds that one piece of work may take, counted from its beginning; default 2000. */
+  /** Maximum milliseconds of a task, from its start; default 2000. */
   readonly timeMs?: number
-  /** How many pieces of work may wait for their turn; default 256. */
+  /** Maximum waiting tasks; default 256. */
   readonly waiting?: number
-  /** How many of them may be one principal's; default 64. Principals take turns. */
+  /** Maximum waiting tasks of one principal; default 64. Principals take turns. */
   readonly waitingEach?: number
-  /** Milliseconds that one may wait for its turn; default 30,000. */
+  /** Maximum milliseconds that a task waits; default 30,000. */
   readonly waitMs?: number
-  /** Milliseconds for which one worker is kept for what may come next; default 10,000. */
+  /** Milliseconds for which one idle worker is kept; default 10,000. */
   readonly idleMs?: number
 }
 
 type InputOf<F> = F extends (input: infer I) => unknown ? I : never
 type OutputOf<F> = F extends (...args: never[]) => infer O ? Awaited<O> : never
 
-/** Does work that may have no end, in processes that are stopped when it goes too far. */
+/** Runs tasks that might never end, in processes that are killed when a task exceeds its limits. */
 export interface BoundedWork<F extends Functions> extends AsyncDisposable {
   /**
-   * Does one piece of work. Its process is killed when the time is over, when it needs too much memory and when the signal aborts. Throws what the work
-   * refused, WORK_TIMEOUT, WORK_MEMORY, WORK_BUSY, WORK_FAILED, WORK_CLOSED, and what the signal aborted with.
+   * Runs a task. Its process is killed when the task exceeds its time or memory, and when the signal aborts. Throws the task's own refusals, WORK_TIMEOUT,
+   * WORK_MEMORY, WORK_BUSY, WORK_FAILED, WORK_CLOSED, and the reason of the signal.
    */
   run<K extends keyof F & string>(
     work: K,
     input: InputOf<F[K]>,
-    ctx: Asker,
+    ctx: Caller,
     limits?: { readonly timeMs?: number }
   ): Promise<OutputOf<F[K]>>
-  /** Stops everything, and waits until the processes are gone. */
+  /** Kills all processes and waits for their exit. */
   close(): Promise<void>
 }
 
-/** The file of the work beside the file that asks: `workFile('./work', import.meta.url)` is `.ts` in the source, `.js` in the build. */
+/** Finds the entry file next to its caller: `workFile('./work', import.meta.url)` is `.ts` in the source, `.js` in the build. */
 export const workFile = (file: string, from: string): URL => new URL(file + extname(new URL(from).pathname), from)
 
 const WORKERS = 2
@@ -54,11 +59,11 @@ const WAITING_EACH = 64
 const WAIT_MS = 30_000
 const IDLE_MS = 10_000
 
-/** Makes a place for work that may have no end: `createBoundedWork<typeof work>({ file: workFile('./work', import.meta.url) })`. */
+/** Creates worker processes for tasks that might never end: `createBoundedWork<typeof work>({ file: workFile('./work', import.meta.url) })`. */
 export function createBoundedWork<F extends Functions>(options: WorkOptions): BoundedWork<F> {
   const { file, memoryMb = MEMORY_MB, idleMs = IDLE_MS } = options
   const { workers: places = WORKERS, waiting = WAITING, waitingEach = WAITING_EACH, waitMs = WAIT_MS } = options
-  const seats = createFairSemaphore({ places, waiting, waitingEach, waitMs })
+  const semaphore = createSemaphore({ places, waiting, waitingEach, waitMs })
   const all = new Set<Worker>()
   let idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout } | undefined
   let closed = false
@@ -86,13 +91,13 @@ export function createBoundedWork<F extends Functions>(options: WorkOptions): Bo
   async function close(): Promise<void> {
     closed = true
     clearTimeout(idle?.timer)
-    seats[Symbol.dispose]()
+    semaphore[Symbol.dispose]()
     await Promise.all([...all].map(worker => worker.end()))
   }
 
   return {
     async run(work, input, ctx, { timeMs = options.timeMs ?? TIME_MS } = {}) {
-      using _seat = await seats.take(ctx)
+      using _place = await semaphore.take(ctx.principal?.id ?? '', ctx.signal)
       const worker = take()
       try {
         return (await worker.run({ name: work, input }, { timeMs, signal: ctx.signal })) as never

@@ -1,27 +1,27 @@
-// What a worker process imports. It knows no host: the process starts in milliseconds.
+// The module that a worker process imports. It does not import the host, so the process starts in milliseconds.
 import { Script } from 'node:vm'
 import type { Failure, FromWorker, Functions, Job } from './messages.ts'
 
 const LONGEST_MESSAGE = 2_000
 
-/** Makes an error that crosses to the caller with its code: `throw refusal('CSV_INVALID', 'line 3 has 4 fields', { hint: 'quote it' })`. */
-export const refusal = (code: string, message: string, parts: { details?: Record<string, unknown>; hint?: string } = {}): Error =>
-  Object.assign(new Error(message), { code, refusal: true, ...parts })
+/** Creates an error that the caller gets with its code: `throw refusal('CSV_INVALID', 'line 3 has 4 fields', { hint: 'quote it' })`. */
+export const refusal = (code: string, message: string, more: { details?: Record<string, unknown>; hint?: string } = {}): Error =>
+  Object.assign(new Error(message), { code, refusal: true, ...more })
 
-/** Called once, by the file that a worker process is started with: `export const work = serveWork({ matchRegex, … })`. */
+/** Serves tasks in a worker process. The entry file calls it once: `export const work = serveWork({ matchRegex, … })`. */
 export function serveWork<F extends Functions>(functions: F): F {
   if (process.send === undefined) return functions
-  const tell = (message: FromWorker) => process.send?.(message)
+  const send = (message: FromWorker) => process.send?.(message)
   process.on(
     'message',
     (job: Job) =>
       void answer(functions, job)
-        .then(tell)
-        .catch(error => tell(failed(error)))
+        .then(send)
+        .catch(error => send(failed(error)))
   )
-  // its host is gone
+  // the host has exited
   process.on('disconnect', die)
-  tell({ ready: true })
+  send({ ready: true })
   return functions
 }
 
@@ -36,10 +36,10 @@ async function answer(functions: Functions, { name, input, lastMs }: Job): Promi
   }
 }
 
-/** The host stops what takes too long. Where the host was killed meanwhile, V8's own watch does: nobody else can stop a loop. */
+/** The host kills a worker whose task takes too long. If the host was killed, V8's timeout ends the task, since no event reaches a busy loop. */
 function orphanSafe(work: () => unknown, lastMs: number): unknown {
-  const place = globalThis as { svcWork?: () => unknown }
-  place.svcWork = work
+  const scope = globalThis as { svcWork?: () => unknown }
+  scope.svcWork = work
   try {
     return new Script('svcWork()').runInThisContext({ timeout: lastMs })
   } catch (error) {
@@ -48,12 +48,12 @@ function orphanSafe(work: () => unknown, lastMs: number): unknown {
   }
 }
 
-/** Refusals keep their code; what else was thrown is said in its words, never with a stack. */
+/** Refusals keep their code. Of other errors only the message crosses, never the stack. */
 function failed(error: unknown): { failure: Failure } {
-  const { code, refusal: meant, details, hint } = (error ?? {}) as { code?: string; refusal?: true } & Failure
+  const { code, refusal: isRefusal, details, hint } = (error ?? {}) as { code?: string; refusal?: true } & Failure
   const message = cut(error instanceof Error ? error.message : String(error))
-  // a stack that is full, a string or an array that is longer than can be
-  if (!meant) return { failure: { code: error instanceof RangeError ? 'WORK_MEMORY' : 'WORK_FAILED', message } }
+  // a stack overflow, or a string or array beyond the maximum length
+  if (!isRefusal) return { failure: { code: error instanceof RangeError ? 'WORK_MEMORY' : 'WORK_FAILED', message } }
   return { failure: { code: code!, message, ...(details && { details }), ...(hint && { hint }) } }
 }
 

@@ -1,15 +1,15 @@
-/** What a worker may do: functions by name, plain data in and out. */
+/** The tasks of a worker: functions by name, with plain data in and out. */
 export type Functions = Readonly<Record<string, (input: never) => unknown>>
 
-/** What the host asks of a worker; one thing at a time. */
+/** A task that the host sends to a worker, one at a time. */
 export interface Job {
   readonly name: string
   readonly input: unknown
-  /** Milliseconds after which it ends itself, should nobody be there any more to stop it. */
+  /** Milliseconds after which the worker ends itself, if its host no longer exists. */
   readonly lastMs: number
 }
 
-/** What went wrong in a worker, as plain data. */
+/** The failure of a task, as plain data. */
 export interface Failure {
   readonly code: string
   readonly message: string

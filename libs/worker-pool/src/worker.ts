@@ -1,30 +1,31 @@
 import { fork } from 'node:child_process'
 import { codeOf } from '@svc/core'
-import { fromWorker, lostWorker, workClosed, workFailed, workTimeout } from './errors.ts'
+import { workClosed } from '@svc/plugin-kit'
+import { fromWorker, lostWorker, workFailed, workTimeout } from './errors.ts'
 import type { FromWorker, Job } from './messages.ts'
 
-/** What one worker is given. */
+/** Options of one worker. */
 interface WorkerOptions {
   readonly file: URL
   readonly memoryMb: number
 }
 
-/** A process that does one piece of work at a time and dies of the first that goes too far. */
+/** A process that runs one task at a time. It is killed when a task exceeds its limits. */
 export interface Worker {
-  /** Whether it can be given work. */
+  /** Whether the worker can take a task. */
   readonly alive: boolean
-  /** Does one piece of work; the time counts from where the worker begins it. */
+  /** Runs a task. Its time starts when the worker starts it. */
   run(job: Omit<Job, 'lastMs'>, limits: { readonly timeMs: number; readonly signal: AbortSignal }): Promise<unknown>
-  /** Stops it, whatever it does; what it was doing fails with `reason`. */
+  /** Kills the worker. A running task fails with `reason`. */
   end(reason?: Error): Promise<void>
 }
 
-/** A worker that does not even start within this is broken, or the machine is. */
+/** Maximum milliseconds until a worker has started. */
 const START_MS = 15_000
-/** How much longer than its time a piece of work lives whose host was killed. */
+/** Milliseconds beyond its time limit after which a task without a host ends. */
 const ORPHAN_MS = 1_000
 
-/** No code from texts, no writing, no further process; what it may read it reads to load its modules. Guard rails: the work itself is our own code. */
+/** No `eval`, no writes, no child processes; reads are needed to load modules. These are safeguards for trusted code, not a sandbox. */
 const GUARD = ['--disallow-code-generation-from-strings', '--disable-proto=delete', '--permission', '--allow-fs-read=*']
 const INHERITED = /^(--conditions|-C)\b/
 
@@ -33,7 +34,7 @@ type Current = { readonly work: string; readonly answer: PromiseWithResolvers<un
 const forked = (file: URL, memoryMb: number) =>
   fork(file, [], {
     execArgv: [...process.execArgv.filter(one => INHERITED.test(one)), `--max-old-space-size=${memoryMb}`, ...GUARD],
-    // nothing of the host's secrets
+    // none of the host's secrets
     env: {},
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -53,7 +54,7 @@ export function startWorker({ file, memoryMb }: WorkerOptions): Worker {
   const end = (reason: Error = workClosed()): Promise<void> => {
     alive = false
     current?.answer.reject(reason)
-    // its end is waited for
+    // `close` waits for the exit
     hold('ref')
     child.kill('SIGKILL')
     return gone.promise
@@ -82,7 +83,7 @@ export function startWorker({ file, memoryMb }: WorkerOptions): Worker {
       const stop = (reason: Error) => void end(reason)
       const onAbort = () => stop(signal.reason as Error)
       signal.addEventListener('abort', onAbort, { once: true })
-      // while it works, the process waits for it
+      // a running task keeps the host alive
       hold('ref')
       let timer = setTimeout(stop, START_MS, workFailed(name, 'its process did not start'))
       try {

@@ -111,7 +111,7 @@ describe('bounded work', () => {
     const ask = (id: string, a: number) =>
       bounded.run('add', { a, b: 0 }, { ...ctx(), principal: { id } }).then(one => done.push(`${id}${one}`))
     const running = [ask('ann', 1), ask('ann', 2), ask('ann', 3), ask('ann', 4), ask('bob', 1), ask('bob', 2), ask('cid', 1)]
-    expect(await refusal(ask('ann', 5))).to.include({ code: 'WORK_BUSY', message: '3 pieces of work are waiting already' })
+    expect(await refusal(ask('ann', 5))).to.include({ code: 'WORK_BUSY', message: '3 tasks are already waiting' })
     await Promise.all(running)
     expect(done).to.deep.equal(['ann1', 'ann2', 'bob1', 'cid1', 'ann3', 'bob2', 'ann4'])
   })
@@ -123,7 +123,7 @@ describe('bounded work', () => {
     const { code, message } = await refusal(bounded.run('add', { a: 1, b: 1 }, ctx()))
     expect({ code, message }).to.deep.equal({
       code: 'WORK_BUSY',
-      message: 'it waited 50 ms for its turn behind other work, and was given up',
+      message: 'the task was rejected after it had waited 50 ms for others',
     })
     controller.abort(new Error('enough'))
     await first

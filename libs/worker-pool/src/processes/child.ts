@@ -3,62 +3,67 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { blockInheritedFiles } from '@svc/runtime'
-import { drained } from './drained.ts'
 import { notStarted, stuck } from './errors.ts'
 import { killContained, MARK, signalGroup, sweep } from './group.ts'
-import { lastBytes } from './last-bytes.ts'
+import { drained, lastBytes } from './output.ts'
 
 export interface ChildOptions {
   readonly file: string
   readonly args: readonly string[]
-  /** All its variables: nothing of ours is added but the mark `SVC_CHILD`, by which what it starts is known. */
+  /** All its variables. svc adds only the mark `SVC_CHILD`, which identifies its descendants. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** Ends it as `end` does. */
+  /** Ends the process as `end` does. */
   readonly signal?: AbortSignal
   /** Milliseconds from SIGTERM to SIGKILL; default 2000. */
   readonly graceMs?: number
   /** Bytes of its standard error that `errorTail` keeps; default 8192. */
   readonly tailBytes?: number
-  /** True where its end is the end of all that it started, whatever these do: a process of `ProcessSandbox`, which has a process namespace. Then nobody is looked for, and no mark is set; and what would end it asks for no SIGTERM, which nobody in there would ever see. */
+  /**
+   * True for a process of `ProcessSandbox`, which has a process namespace: its exit ends all its descendants. Then the library sets no mark, does not search
+   * for descendants, and sends no SIGTERM, which the namespace would not pass on.
+   */
   readonly contained?: boolean
 }
 
-/** How a process ended: one of both is null. */
+/** How a process ended: one of the two is null. */
 export interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
 
 export interface EndOptions {
-  /** Milliseconds that it has to end by itself once its standard input is closed, before SIGTERM; default 0. */
+  /** Milliseconds between the end of its standard input and SIGTERM; default 0. */
   readonly politeMs?: number
 }
 
-/** A running process, and all that it starts. Its streams have listeners for their errors: a broken pipe ends nobody. */
+/** A running process and its descendants. Its streams have error listeners: a broken pipe does not end the host. */
 export interface Child extends AsyncDisposable {
   readonly pid: number
   readonly stdin: Writable
-  /** Not read by anybody yet: who does not want it calls `resume`, or the process waits. */
+  /** Not read by the library. Read it or call `resume`, or the process blocks. */
   readonly stdout: Readable
-  /** Is read already; further listeners may look. */
+  /** Read by the library. You can add further listeners. */
   readonly stderr: Readable
-  /** The end of what it wrote to its standard error, for a person. */
+  /** The last bytes of its standard error, for a person. */
   errorTail(): string
-  /** When it, and all that it left behind, has ended, and `errorTail` is whole. Never rejects. What it wrote may still lie in `stdout`. */
+  /** Resolves when the process and its descendants have ended and `errorTail` is complete. Never rejects. `stdout` can still hold unread output. */
   readonly exited: Promise<Exit>
-  /** Closes its standard input, then SIGTERM to its group (not where it is contained), then SIGKILL. Called twice it is one end. Throws CHILD_STUCK where the kernel does not let it go. */
+  /**
+   * Closes its standard input, then sends SIGTERM to its group (not if it is contained), then SIGKILL. Further calls return the same promise. Throws
+   * CHILD_STUCK if the process does not exit after SIGKILL.
+   */
   end(options?: EndOptions): Promise<Exit>
-  /** SIGKILL to its group at once. */
+  /** Sends SIGKILL to its group at once. */
   kill(): void
 }
 
 const GRACE_MS = 2_000
 const TAIL_BYTES = 8_192
-/** After SIGKILL the kernel needs a moment; a loaded machine a longer one. */
+/** Milliseconds for the kernel to end a process after SIGKILL, on a loaded machine. */
 const STUCK_MS = 10_000
 
-/** Starts a process in a group of its own. Throws CHILD_NOT_STARTED, and what the signal aborted with. */
+/** Starts a process in its own group. Throws CHILD_NOT_STARTED, and the reason of the signal. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const { signal, contained = false } = options
   signal?.throwIfAborted()
@@ -71,7 +76,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {})
 
   const kill = () => isAlive(started) && killAll(started, contained)
-  const passes = (ms: number) => within(exited, ms)
+  const passes = (ms: number) => happensWithin(exited, ms)
   let ending: Promise<Exit> | undefined
   async function stop({ politeMs = 0 }: EndOptions): Promise<Exit> {
     stdin.end()
@@ -85,7 +90,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   }
   const end = (how: EndOptions = {}) => (ending ??= stop(how))
 
-  // Who aborted does not wait; that it does not end is told to who asks `end`.
+  // an abort does not wait; `end` reports a process that does not exit
   const onAbort = () => void end().catch(() => {})
   signal?.addEventListener('abort', onAbort, { once: true })
   void exited.then(() => signal?.removeEventListener('abort', onAbort))
@@ -128,7 +133,7 @@ async function spawned({ file, args, env, cwd, contained = false }: ChildOptions
 async function endOf(child: Process, mark: string | undefined): Promise<Exit> {
   const exit = Promise.withResolvers<Exit>()
   child.on('exit', (code, signal) => exit.resolve({ code, signal }))
-  child.on('error', () => {}) // a signal that could not be sent: `end` sees that it lives
+  child.on('error', () => {}) // a signal that failed: `end` sees that the process runs
   const ended = await exit.promise
   living.delete(child)
   if (mark !== undefined) await sweep(child.pid!, mark)
@@ -136,8 +141,8 @@ async function endOf(child: Process, mark: string | undefined): Promise<Exit> {
   return ended
 }
 
-/** Whether something happens in time. */
-async function within(event: Promise<unknown>, ms: number): Promise<boolean> {
+/** Whether an event happens in time. */
+async function happensWithin(event: Promise<unknown>, ms: number): Promise<boolean> {
   const late = Promise.withResolvers<false>()
   const timer = setTimeout(late.resolve, ms, false)
   try {
@@ -147,7 +152,7 @@ async function within(event: Promise<unknown>, ms: number): Promise<boolean> {
   }
 }
 
-/** What must not outlive this process where nobody has ended it. */
+/** Running children, which must not outlive this process. */
 const living = new Map<Process, boolean>()
 process.on('exit', () => {
   for (const [child, contained] of living) killAll(child, contained)
@@ -155,7 +160,7 @@ process.on('exit', () => {
 
 const killAll = ({ pid }: Process, contained: boolean) => (contained ? killContained(pid!) : signalGroup(pid!, 'SIGKILL'))
 
-/** Keeps the last bytes of a stream, which it reads to its end; answers them as text. */
+/** Reads a stream to its end. The returned function gives its last bytes as text. */
 function tailOf(stream: Readable, most: number): () => string {
   const kept = lastBytes(most)
   stream.on('data', (chunk: Buffer) => kept.add(chunk))

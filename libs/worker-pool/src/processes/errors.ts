@@ -1,17 +1,17 @@
 import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
 
 const WORDS: Readonly<Record<string, { readonly says: string; readonly hint: string }>> = {
-  ENOENT: { says: 'there is no such program, or no such working directory', hint: 'install it, or write its whole path' },
-  EACCES: { says: 'it may not be run', hint: 'make it executable for who runs svc' },
-  E2BIG: { says: 'its arguments and variables are too long', hint: 'hand over less, or through its standard input' },
+  ENOENT: { says: 'there is no such program, or no such working directory', hint: 'install it, or use its full path' },
+  EACCES: { says: 'it is not executable', hint: 'make it executable for the user that runs svc' },
+  E2BIG: { says: 'its arguments and variables are too long', hint: 'pass less, or use its standard input' },
   EAGAIN: { says: 'this machine allows no further process', hint: 'run fewer at once, or raise the limit of processes' },
 }
 
-/** A program that could not be started; its folder and arguments are not told. */
+/** A program that could not be started. The message does not show its folder and arguments. */
 export function notStarted(file: string, error: unknown): SvcError {
   const name = file.split('/').at(-1)
   const code = codeOf(error) ?? ''
-  const { says, hint } = WORDS[code] ?? { says: code || messageOf(error), hint: 'try it by hand as the user who runs svc' }
+  const { says, hint } = WORDS[code] ?? { says: code || messageOf(error), hint: 'run it by hand as the user that runs svc' }
   return svcError('CHILD_NOT_STARTED', `${name} could not be started: ${says}`, {
     details: { code, reason: says },
     hint,
@@ -19,9 +19,9 @@ export function notStarted(file: string, error: unknown): SvcError {
   })
 }
 
-/** A process that not even SIGKILL ends: it hangs in the kernel. */
+/** A process that SIGKILL does not end: it hangs in the kernel. */
 export const stuck = (pid: number): SvcError =>
-  svcError('CHILD_STUCK', `process ${pid} was killed and does not end`, {
+  svcError('CHILD_STUCK', `process ${pid} was killed and does not exit`, {
     details: { pid },
-    hint: 'look at what it waits for (a dead disk or network file system); only the kernel can let it go',
+    hint: 'Check the disk or network file system that it waits for: only the kernel can end it',
   })

@@ -1,24 +1,24 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { setImmediate as breath, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
-/** The variable by which what a child started is known, wherever it went: it is inherited. */
+/** The variable that identifies descendants of a child, even outside its group: processes inherit it. */
 export const MARK = 'SVC_CHILD'
 
 const ROUNDS = 100
 const ROUND_MS = 5
-/** How many processes are looked at before others have their turn. No disk is behind these files: to read them at once costs a tenth of asking for them. */
+/** Number of processes to check before the event loop gets a turn. Synchronous reads of these kernel files cost a tenth of asynchronous ones. */
 const BATCH = 64
 
-/** Sends a signal to a whole group of processes; one that is gone already is none. */
+/** Sends a signal to a process group. A group that has ended is ignored. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // ESRCH: nobody is left. EPERM (macOS): only such are left as have ended.
+    // ESRCH: the group has ended. EPERM (macOS): it has only zombies left.
   }
 }
 
-/** Kills what an ended child has left behind: its group, and what left the group but still carries the mark. Where there is no /proc the group is all that can be known. */
+/** Kills the descendants of an ended child: its group, and processes that left the group but carry the mark. Without /proc only the group is known. */
 export async function sweep(pid: number, mark: string): Promise<void> {
   signalGroup(pid, 'SIGKILL')
   for (let round = 0; round < ROUNDS; round++) {
@@ -29,13 +29,13 @@ export async function sweep(pid: number, mark: string): Promise<void> {
   }
 }
 
-/** How often it is looked whether a process has stopped: a few milliseconds. */
+/** Number of checks whether a process has stopped: a few milliseconds. */
 const LOOKS = 200
 
 /**
- * Kills a process that has a process namespace, and the first one in there, whose end is the end of all others. That one dies with its parent only once it has
- * asked the kernel for it, which bubblewrap does late: killed in its first milliseconds alone, it would leave behind what then runs its program. It is stopped
- * before it is asked for its children, for it may be about to have one.
+ * Kills a process that has a process namespace, and the first process of that namespace, whose exit ends all others. bubblewrap is late to bind the life of
+ * that process to its parent. A kill of the parent alone in its first milliseconds would leave the child, which then runs the program. The parent is stopped
+ * before its children are listed, so that it cannot fork in between.
  */
 export function killContained(pid: number): void {
   signalGroup(pid, 'SIGSTOP')
@@ -48,14 +48,14 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It ended by itself.
+    // the process has ended
   }
 }
 
 async function leftBy(pid: number, mark: string): Promise<number[]> {
   const left: number[] = []
   for (const [at, one] of processes().entries()) {
-    if (at % BATCH === BATCH - 1) await breath()
+    if (at % BATCH === BATCH - 1) await nextTurn()
     if (isLeftBy(one, pid, mark)) left.push(one)
   }
   return left
@@ -72,7 +72,7 @@ function processes(): number[] {
 }
 
 function isLeftBy(one: number, pid: number, mark: string): boolean {
-  // Who has the child's own number now is somebody else: the child has ended.
+  // the child has ended: another process can have its id now
   if (one === pid || one === process.pid) return false
   const [state = '', , group] = statOf(one)
   if (state === '' || /[ZX]/.test(state)) return false
@@ -82,7 +82,7 @@ function isLeftBy(one: number, pid: number, mark: string): boolean {
 /** State, parent, group and more. */
 const statOf = (pid: number) => read(`/proc/${pid}/stat`).split(') ').at(-1)!.split(' ')
 
-/** Empty where it is gone, or another user's. */
+/** Returns '' for a file that is gone or belongs to another user. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'latin1')

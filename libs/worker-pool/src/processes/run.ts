@@ -1,27 +1,26 @@
 import { type ChildOptions, type Exit, startChild } from './child.ts'
-import { drained } from './drained.ts'
-import { gather, type Kept } from './gather.ts'
+import { drained, gather, type CapturedOutput } from './output.ts'
 
 export interface RunOptions extends ChildOptions {
-  /** What it reads; then its standard input ends. */
+  /** Its whole standard input. */
   readonly input?: string | Uint8Array
-  /** Milliseconds it may take. */
+  /** Maximum milliseconds of the run. */
   readonly timeoutMs: number
-  /** Bytes that are kept of each of its two outputs. */
+  /** Bytes to keep of each of its two outputs. */
   readonly most: number
-  /** Bytes of both together after which it is ended: who writes so much will not stop. */
+  /** Bytes of both outputs after which the process is killed: it would probably never stop. */
   readonly floodBytes: number
 }
 
 export interface RunResult extends Exit {
-  readonly stdout: Kept
-  readonly stderr: Kept
-  /** Why it was ended, where it did not end by itself. */
+  readonly stdout: CapturedOutput
+  readonly stderr: CapturedOutput
+  /** Why the process was ended, if it did not exit by itself. */
   readonly stopped?: 'timeout' | 'flood'
   readonly durationMs: number
 }
 
-/** Runs a process to its end. Throws CHILD_NOT_STARTED, and what the signal aborted with, then when all is ended. */
+/** Runs a process to its end. Throws CHILD_NOT_STARTED, and the reason of the signal once all processes have ended. */
 export async function runChild(options: RunOptions): Promise<RunResult> {
   const begun = performance.now()
   await using child = await startChild(options)
@@ -30,7 +29,7 @@ export async function runChild(options: RunOptions): Promise<RunResult> {
   const stop = (why: 'timeout' | 'flood') => {
     stopped ??= why
     if (why === 'flood') child.kill()
-    // That it does not end is told by the disposal below.
+    // the disposal below reports a process that does not exit
     else void child.end().catch(() => {})
   }
   const count = (bytes: number) => {

@@ -9,31 +9,34 @@ import { createAddressGuard, createGuardedResolve, type Resolve } from '@svc/saf
 // An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
 const { createServer, request } = process.getBuiltinModule('node:http')
 
-/** Requests of one plugin at once, and tunnels beside them. */
+/** Concurrent plain requests and concurrent tunnels of one plugin. */
 const REQUESTS = 64
 const TUNNELS = 256
-/** Names that one plugin may look for at once: what finds them is everybody's. */
+/** Concurrent name lookups of one plugin: all plugins share the resolver. */
 const NAMES = 16
 const IDLE_MS = 60_000
-/** Of one socket: Node's server, two pipelines and this proxy. */
+/** Listeners of one socket: Node's server, two pipelines and this proxy. */
 const LISTENERS = 20
 const CONNECT_MS = 10_000
-/** A tunnel may be silent for as long as it likes (a pool, a subscription): TCP's own probes find a far side that has gone. */
+/** A tunnel can be silent for any time (a pool, a subscription). TCP probes detect a peer that has gone. */
 const PROBE_MS = 60_000
-/** Of one hop alone, by RFC 9110 and by custom. */
+/** Hop-by-hop headers: those of RFC 9110 and the customary ones. */
 const HOP = /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|host)$/i
 
 export interface EgressOptions {
   readonly declared: readonly string[]
-  /** A host that it may not reach: not declared, or it leads to an address that is not public. */
+  /** Called for a host that the plugin may not reach: it is not declared, or resolves to an address that is not public. */
   readonly onRefused: (host: string, why: 'undeclared' | 'address') => void
-  /** Finds the addresses of names instead of the system. */
+  /** Resolves names in place of the system. */
   readonly resolve?: Resolve
-  /** Milliseconds without a byte after which a connection that is no tunnel is closed. Default 60,000. */
+  /** Milliseconds without a byte after which the proxy closes a connection that is not a tunnel. Default 60,000. */
   readonly idleMs?: number
 }
 
-/** The only way out of a plugin's namespace: an HTTP proxy at a socket, that connects to declared hosts only, at the very addresses that were looked at. */
+/**
+ * Opens an HTTP proxy at a Unix socket: the only way out of a plugin's network namespace. It connects to declared hosts only, at exactly the addresses that it
+ * has checked.
+ */
 export async function openEgress(
   socket: string,
   { declared, onRefused, resolve, idleMs = IDLE_MS }: EgressOptions
@@ -54,7 +57,7 @@ export async function openEgress(
   })
   server.maxConnections = REQUESTS + TUNNELS
   server.headersTimeout = CONNECT_MS
-  // of a connection that could not be taken: its plugin sees that, and this process goes on
+  // a connection that the server could not accept fails in the plugin, not here
   server.on('error', () => {})
   server.on('connection', near => keep(near, way))
   server.on('connect', (asked: IncomingMessage, near: Duplex, head: Buffer) => {
@@ -72,16 +75,16 @@ interface Way {
   readonly idleMs: number
   readonly open: Set<Duplex>
   readonly tunnels: Set<Duplex>
-  /** Connections with a request that is not answered yet. */
+  /** Connections with a request in progress. */
   readonly answering: Set<Duplex>
-  /** Names that are looked for, with their ports. */
+  /** Lookups in progress, by `host:port`. */
   readonly looking: Map<string, Promise<readonly string[]>>
 }
 
 function keep(socket: Socket, { open, idleMs }: Way): Socket {
   open.add(socket)
   socket.setMaxListeners(LISTENERS)
-  socket.setTimeout(idleMs, () => socket.destroy(new Error('it was silent for too long')))
+  socket.setTimeout(idleMs, () => socket.destroy(new Error('the connection was idle for too long')))
   socket.on('error', () => socket.destroy())
   socket.on('close', () => open.delete(socket))
   return socket
@@ -92,10 +95,10 @@ async function close(server: Server, open: ReadonlySet<Duplex>): Promise<void> {
   await new Promise(resolve => server.close(resolve))
 }
 
-/** How a refused request is answered: status, words, and the error in the terms of RFC 9209. */
-type Refusal = readonly [status: number, words: string, error: string]
+/** The answer to a refused request: status, message, and the error type of RFC 9209. */
+type Refusal = readonly [status: number, message: string, error: string]
 
-/** Why a host cannot be reached, by the code of Node's error. */
+/** The error type of RFC 9209 by the code of Node's error. */
 const ERRORS: Readonly<Record<string, string>> = { ECONNREFUSED: 'connection_refused', ETIMEDOUT: 'connection_timeout' }
 const unreachable = (error: unknown): Refusal => [
   502,
@@ -103,7 +106,7 @@ const unreachable = (error: unknown): Refusal => [
   ERRORS[codeOf(error) ?? ''] ?? 'connection_terminated',
 ]
 
-/** The addresses to connect to, or why not. */
+/** Returns the addresses to connect to, or the refusal. */
 async function addressesOf(host: string, port: number, way: Way): Promise<readonly string[] | Refusal> {
   const { destinations, onRefused } = way
   const shown = port === 80 || port === 443 ? host : `${host}:${port}`
@@ -113,7 +116,7 @@ async function addressesOf(host: string, port: number, way: Way): Promise<readon
   }
   const key = `${host}:${port}`
   if (way.looking.size >= NAMES && !way.looking.has(key))
-    return [503, `more than ${NAMES} names are looked for at once`, 'connection_limit_reached']
+    return [503, `more than ${NAMES} names are being resolved at once`, 'connection_limit_reached']
   try {
     return await look(key, () => destinations.resolve(host, port), way)
   } catch (error) {
@@ -124,7 +127,7 @@ async function addressesOf(host: string, port: number, way: Way): Promise<readon
   }
 }
 
-/** One question for all that ask it at the same time. */
+/** Callers that ask for the same host at the same time share one lookup. */
 function look(key: string, resolve: () => Promise<readonly string[]>, { looking }: Way): Promise<readonly string[]> {
   const asked = looking.get(key) ?? resolve().finally(() => looking.delete(key))
   looking.set(key, asked)
@@ -142,7 +145,7 @@ const BRACKETED = /^\[[\d.:a-f]+\](:\d+)?$/i
 const NAMED = /^[\w-]+(\.[\w-]+)*\.?(:\d+)?$/
 const LONGEST_NAME = 253
 
-/** The host and the port of `host:port`; undefined for what no connection can lead to. */
+/** Parses `host:port`. Returns undefined where no connection is possible. */
 function targetOf(authority: string, usual: number): Target | undefined {
   const isBracketed = BRACKETED.test(authority)
   if (!isBracketed && !NAMED.test(authority)) return undefined
@@ -151,16 +154,12 @@ function targetOf(authority: string, usual: number): Target | undefined {
   return isHost && port > 0 && port < 65_536 ? { host, port } : undefined
 }
 
-/** Everything of a tunnel happens within this promise: what throws in a listener of a socket would end the worker. */
+/** All work of a tunnel runs within this promise: an exception in a socket's listener would end the worker. */
 async function tunnel({ url = '' }: IncomingMessage, near: Socket, head: Buffer, way: Way): Promise<void> {
   const target = targetOf(url, 443)
-  if (!target) return refuse(near, [400, 'this is a proxy: ask it for host:port', 'http_request_error'])
+  if (!target) return refuse(near, [400, 'this is a proxy: request host:port', 'http_request_error'])
   if (way.tunnels.size >= TUNNELS)
-    return refuse(near, [
-      503,
-      `this plugin has ${TUNNELS} connections open, which is all that it may have`,
-      'connection_limit_reached',
-    ])
+    return refuse(near, [503, `this plugin has ${TUNNELS} connections open, which is its limit`, 'connection_limit_reached'])
   way.tunnels.add(near)
   near.once('close', () => way.tunnels.delete(near))
   const { host, port } = target
@@ -169,7 +168,7 @@ async function tunnel({ url = '' }: IncomingMessage, near: Socket, head: Buffer,
   if (near.destroyed) return
   const options = { host, port, lookup: lookupOf(found), autoSelectFamily: true, allowHalfOpen: true, noDelay: true }
   const far = keep(connect(options), way).setTimeout(CONNECT_MS)
-  near.once('close', () => far.destroy(new Error('the plugin has left')))
+  near.once('close', () => far.destroy(new Error('the plugin closed the connection')))
   await once(far, 'connect')
   far.setTimeout(0).setKeepAlive(true, PROBE_MS)
   near.setTimeout(0)
@@ -178,19 +177,19 @@ async function tunnel({ url = '' }: IncomingMessage, near: Socket, head: Buffer,
   pipeline(near, far, near, () => {})
 }
 
-function refuse(near: Duplex, [status, words, error]: Refusal): void {
+function refuse(near: Duplex, [status, message, error]: Refusal): void {
   if (!near.writable) return
   const head = [
     `HTTP/1.1 ${status} Refused`,
     'Content-Type: text/plain',
-    `Content-Length: ${Buffer.byteLength(words)}`,
+    `Content-Length: ${Buffer.byteLength(message)}`,
     'Connection: close',
     `Proxy-Status: svc; error=${error}`,
   ]
-  near.end(`${head.join('\r\n')}\r\n\r\n${words}`)
+  near.end(`${head.join('\r\n')}\r\n\r\n${message}`)
 }
 
-/** Every connection goes where was looked, whatever the name leads to a moment later. */
+/** Connects to the checked addresses, even if the name resolves to others a moment later. */
 const lookupOf =
   (addresses: readonly string[]): LookupFunction =>
   (_host, options, found) => {
@@ -199,16 +198,16 @@ const lookupOf =
     else found(null, all[0]!.address, all[0]!.family)
   }
 
-/** Everything of a request happens within this promise, too. */
+/** All work of a request runs within this promise, for the same reason. */
 async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way): Promise<void> {
   const near = asked.socket
-  // Who asks before it is answered would have as many connections of this process as it likes behind one of its own.
+  // Pipelined requests would give one connection of the plugin any number of connections of this process.
   if (way.answering.has(near)) return void near.destroy()
   way.answering.add(near)
   answer.on('close', () => way.answering.delete(near))
   const url = URL.parse(asked.url ?? '')
   const target = url?.protocol === 'http:' ? targetOf(url.host, 80) : undefined
-  if (!url || !target) return void answer.writeHead(400).end('this is a proxy: ask it for a whole URL, http://…')
+  if (!url || !target) return void answer.writeHead(400).end('this is a proxy: request a full URL, http://…')
   const found = await addressesOf(target.host, target.port, way)
   if (isRefusal(found)) return void answer.writeHead(found[0], { 'content-type': 'text/plain' }).end(found[1])
   if (near.destroyed) return
@@ -219,7 +218,7 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way)
     headers: {
       ...endToEnd(asked),
       host: url.host,
-      // Of a GET Node would send it without any: its end would be the beginning of another request.
+      // Node would send the body of a GET without it, and its bytes would start another request (request smuggling).
       ...('transfer-encoding' in asked.headers ? { 'transfer-encoding': 'chunked' } : {}),
     },
     agent: false,
@@ -235,12 +234,12 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way)
 
 const endToEnd = ({ headers }: IncomingMessage) => Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP.test(name)))
 
-/** What a server answers. A status below 200 is no answer: Node's parser lets it through and Node's writer throws. */
+/** Waits for the response. A status below 200 fails: Node's parser accepts it, but Node's writer throws. */
 function replyTo(far: ClientRequest): Promise<IncomingMessage> {
   return new Promise((done, fail) => {
     const refuseReply = () => {
       far.destroy()
-      fail(new Error('it is no answer'))
+      fail(new Error('the server sent no valid response'))
     }
     far.on('response', reply => (reply.statusCode! < 200 ? refuseReply() : done(reply)))
     far.on('upgrade', refuseReply)
@@ -250,21 +249,22 @@ function replyTo(far: ClientRequest): Promise<IncomingMessage> {
 }
 
 const DNS_MS = 5000
-/** Private networks (RFC 1918, RFC 6598, RFC 4193). This machine and the metadata of a cloud are not among them. */
+/** Private networks (RFC 1918, RFC 6598, RFC 4193), without loopback and without the metadata addresses of clouds. */
 const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7']
 
-/** Where a plugin may connect to. */
+/** The hosts that a plugin may connect to. */
 interface Destinations {
-  /** Whether a host is declared, by its name alone. */
+  /** Whether the manifest declares a host, by its name alone. */
   declares(host: string, port: number): boolean
-  /** The addresses to connect to at this port. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
+  /** Resolves a host to the addresses that the plugin may reach at this port. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
   resolve(host: string, port: number): Promise<readonly string[]>
 }
 
 /**
- * Hosts as a manifest declares them: `api.example.com`, `api.example.com:8443`, `*.example.com`, an address, `localhost`, and `*` for every public one. A name
- * may lead to what is not public only where that very address is declared, with that port if it has one, or it is `localhost`. A name that is declared with its
- * port may also lead to an address of a private network: a database of the operator's, which a person has consented to.
+ * Reads hosts as a manifest declares them: `api.example.com`, `api.example.com:8443`, `*.example.com`, an address, `localhost`, and `*` for every public host.
+ * A name can resolve to an address that is not public in three cases. The manifest declares that address, with this port if it names one. The name is
+ * `localhost`. Or the manifest declares the name with its port: then it can resolve to a private network, such as a database of the operator, which the operator
+ * has consented to.
  */
 export function createDestinations(declared: readonly string[], resolve?: Resolve): Destinations {
   const entries = declared.map(entryOf)
@@ -283,7 +283,7 @@ export function createDestinations(declared: readonly string[], resolve?: Resolv
   }
 }
 
-/** `host:port`, `[::1]:80`, each without its port, too. Undefined for what is none. */
+/** Parses `host:port` and `[::1]:80`; the port is optional. */
 function entryOf(written: string): { readonly host: string; readonly port?: number } {
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d{1,5}))?$/.exec(written) ?? []
   const host = bracketed ?? plain ?? written

@@ -2,24 +2,20 @@ import { type SvcError, svcError } from '@svc/core'
 import { OPEN } from './settings.ts'
 
 export const unavailable = (plugin: string, why: string, hint: string): SvcError =>
-  svcError('ISOLATION_UNAVAILABLE', `${plugin} is to run in a process of its own, which this machine cannot hold: ${why}`, {
+  svcError('ISOLATION_UNAVAILABLE', `${plugin} cannot run in an isolated process on this machine: ${why}`, {
     details: { plugin, reason: why },
-    hint: `${hint}; "svc doctor" shows what this machine can hold. To run it all the same: isolation.without_sandbox: ${OPEN}`,
+    hint: `${hint}; Run "svc doctor" to see what this machine supports. To run the plugin without a sandbox, set isolation.without_sandbox: ${OPEN}`,
   })
 
 export const pathMissing = (plugin: string, path: string): SvcError =>
-  svcError('ISOLATION_PATH', `${plugin} may write to ${path}, which is not there`, {
+  svcError('ISOLATION_PATH', `${plugin} declares write access to ${path}, which does not exist`, {
     details: { plugin, path },
-    hint: 'create it, or take it out of what the plugin may write',
+    hint: 'Create the path, or remove it from the write permissions of the plugin',
   })
 
 export const dependencyInvalid = (name: string, file: string): SvcError =>
-  svcError(
-    'ISOLATION_DEPENDENCY',
-    `a package names ${JSON.stringify(name.slice(0, 200))} as a dependency, which is no package name`,
-    {
-      where: file,
-      details: { name: name.slice(0, 200) },
-      hint: 'take it out of the dependencies of that package.json',
-    }
-  )
+  svcError('ISOLATION_DEPENDENCY', `the dependency ${JSON.stringify(name.slice(0, 200))} is not a valid package name`, {
+    where: file,
+    details: { name: name.slice(0, 200) },
+    hint: 'Remove it from the dependencies of that package.json',
+  })

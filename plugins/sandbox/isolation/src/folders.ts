@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url'
 import { dependencyInvalid } from './errors.ts'
 
 /**
- * The folders that a package is made of: its own, each `node_modules` around it, and those of packages that these only link to (a workspace, a linked
- * plugin, the host's core). Throws ISOLATION_DEPENDENCY where a package.json names as a dependency what is no package name.
+ * Returns the folders that a package needs: its own, each `node_modules` around it, and the folders of packages that these link to (a workspace, a linked
+ * plugin, the host's core). Throws ISOLATION_DEPENDENCY if a package.json has a dependency whose name is not valid.
  */
 export async function foldersOf(folders: readonly string[]): Promise<string[]> {
   const found = new Set<string>()
@@ -29,16 +29,16 @@ async function modulesAround(folder: string): Promise<string[]> {
   for (let at = folder; at !== dirname(at); at = dirname(at)) {
     const modules = join(at, 'node_modules')
     const is = await stat(modules).catch(() => undefined)
-    if (is?.isDirectory()) found.push(await realpath(modules), ...(await wayToCore(modules)))
+    if (is?.isDirectory()) found.push(await realpath(modules), ...(await linksToCore(modules)))
   }
   return found
 }
 
 /**
- * The link to the host's core in a set leads to another link (`host/core`), which must be seen for the first to lead anywhere. Only a folder that holds nothing but
- * links: of what they lead to nothing is seen.
+ * The link to the host's core in a plugin set points to another link (`host/core`). The plugin must see that folder, or the first link does not resolve.
+ * Only a folder of nothing but links is shown: the plugin does not see their targets.
  */
-async function wayToCore(modules: string): Promise<string[]> {
+async function linksToCore(modules: string): Promise<string[]> {
   const scope = join(modules, '@svc')
   const target = await readlink(join(scope, 'core')).catch(() => undefined)
   if (target === undefined) return []
@@ -53,10 +53,10 @@ interface Package {
   readonly optionalDependencies?: object
 }
 
-/** What npm ever took as a name. A package.json may say anything, and what is found by it is shown to the plugin: `file:tmp` is a place of the machine. */
+/** Every name that npm ever accepted. A package.json can hold any text, and the sandbox shows what it resolves to: `file:tmp` would be a folder of the machine. */
 const PACKAGE = /^(?:@[\w.~!*'()-]+\/)?[\w~!*'()-][\w.~!*'()-]*$/
 
-/** Where the dependencies of a package really lie, those that are installed. */
+/** Returns the real folders of the installed dependencies of a package. */
 async function linkedFrom(folder: string): Promise<string[]> {
   const file = join(folder, 'package.json')
   const text = await readFile(file, 'utf8').catch(() => '{}')

@@ -1,12 +1,11 @@
 import { definePlugin, Host } from '@svc/core'
 import { Checks, Isolation, MetricSources, Peers, ProcessSandbox } from '@svc/core/contracts'
-import { createFirstUse } from './first-use.ts'
-import { pluginsCheck, standingsOf } from './health.ts'
-import { familiesOf } from './metrics.ts'
+import { pluginsCheck, statesOf, familiesOf } from './plugin-status.ts'
+import type { PolicyOptions } from './policy.ts'
 import { createQuarantine } from './quarantine.ts'
 import { isolationConfig } from './settings.ts'
 
-/** This worker is one of its peers, and does not serve yet. */
+/** The stage at which this worker has joined its peers, and does not serve yet. */
 const JOINED = 950
 
 export default definePlugin({
@@ -18,14 +17,14 @@ export default definePlugin({
   setup(scope, { host, sandbox, peers }) {
     const { config, log } = scope
     const quarantine = createQuarantine(peers, log)
-    // Where nothing is isolated there is nothing to be told.
+    // a server without isolated plugins needs no checks, metrics or taps
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))
       scope.add(MetricSources, 'isolation', { read: async ctx => familiesOf((await host.report(ctx)).plugins) })
-      scope.tap(Peers.hooks.message, ({ topic, message }, ctx) => quarantine.told(topic, message, ctx))
+      scope.tap(Peers.hooks.message, ({ topic, message }, ctx) => quarantine.onMessage(topic, message, ctx))
       scope.tap(Peers.hooks.metrics, async (metrics, ctx) => ({
         ...metrics,
-        isolation: { quarantined: quarantine.names(), standings: await standingsOf(host, ctx) },
+        isolation: { quarantined: quarantine.names(), states: await statesOf(host, ctx) },
       }))
       scope.tap(Host.hooks.ready, (_, ctx) => quarantine.joined(ctx), { stage: JOINED })
     }
@@ -34,3 +33,25 @@ export default definePlugin({
 })
 
 export type { IsolationConfig } from './settings.ts'
+
+/** Creates the policy, and loads its code at the first call: most servers have no isolated plugin. */
+function createFirstUse({ onFirst, ...options }: PolicyOptions & { readonly onFirst: () => void }): Isolation & AsyncDisposable {
+  let loaded: Promise<Isolation & AsyncDisposable> | undefined
+  const policy = () => {
+    if (!loaded) onFirst()
+    return (loaded ??= import('./policy.ts').then(({ createPolicy }) => createPolicy(options)))
+  }
+  return {
+    prepare: async (request, ctx) => (await policy()).prepare(request, ctx),
+    release: async (id, ctx) => (await policy()).release(id, ctx),
+    refused: async (id, what, ctx) => (await policy()).refused(id, what, ctx),
+    look: async (id, pid, ctx) => (await policy()).look(id, pid, ctx),
+    quarantine: async (who, ctx) => (await policy()).quarantine(who, ctx),
+    async *quarantined(who, ctx) {
+      yield* (await policy()).quarantined(who, ctx)
+    },
+    async [Symbol.asyncDispose]() {
+      await (await loaded)?.[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -24,18 +24,20 @@ export interface PolicyOptions {
   readonly quarantine: Quarantine
 }
 
-/** What one process has, until it is released. */
-interface Held {
+/** An isolated process, from its preparation to its release. */
+interface ActiveProcess {
   readonly refusals: Refusals
-  /** Ends all of it; answers with the limits that the process ran into. */
+  /** Ends the process and all that it started. Returns the limits that it exceeded. */
   release(ctx: CallContext): Promise<string[]>
 }
 
-/** Holds isolated plugins to what they may have, by the process sandbox. */
+/** Restricts isolated plugins to the permissions that they declare, by the process sandbox. */
 export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposable {
   const { log, quarantine } = options
-  const held = new Map<string, Held>()
-  const swept = sweepTemporary().catch((err: unknown) => log.warn({ err }, 'left-over temporary folders were not removed'))
+  const active = new Map<string, ActiveProcess>()
+  const swept = sweepTemporary().catch((err: unknown) =>
+    log.warn({ err }, 'failed to remove temporary folders of ended processes')
+  )
   const counted = new Map<string, Refusals>()
   const refusalsOf = (plugin: string) => {
     const refusals = counted.get(plugin) ?? createRefusals(plugin, log)
@@ -43,30 +45,30 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
     return refusals
   }
   const release = async (id: string, ctx: CallContext) => {
-    const one = held.get(id)
-    held.delete(id)
+    const one = active.get(id)
+    active.delete(id)
     return (await one?.release(ctx)) ?? []
   }
   return {
     async prepare(request, ctx) {
       const refusals = refusalsOf(request.plugin)
       const made = await prepareOne(request, refusals, options, ctx)
-      held.set(made.prepared.id, { refusals, release: one => made.release(one) })
+      active.set(made.prepared.id, { refusals, release: one => made.release(one) })
       return made.prepared
     },
     release,
     async refused(id, { kind, what }) {
-      held.get(id)?.refusals.count(kind, what)
+      active.get(id)?.refusals.count(kind, what)
     },
     async look(id, pid) {
-      return { ...(await metricsOf(pid)), refusals: held.get(id)?.refusals.all() ?? {} }
+      return { ...(await metricsOf(pid)), refusals: active.get(id)?.refusals.all() ?? {} }
     },
     quarantine: (who, ctx) => quarantine.put(who, ctx),
     quarantined: (who, ctx) => quarantine.watch(who, ctx),
     async [Symbol.asyncDispose]() {
       const ctx = systemContext(AbortSignal.timeout(10_000), 'isolation')
       await swept
-      await Promise.all([...held.keys()].map(id => release(id, ctx)))
+      await Promise.all([...active.keys()].map(id => release(id, ctx)))
     },
   }
 }
@@ -88,26 +90,26 @@ async function prepareOne(
   const visible = await foldersOf([request.folder, ...request.hostFolders])
   const why = sandbox
     ? await missing(sandbox, ctx)
-    : { why: 'no plugin provides the process sandbox', hint: 'add @svc/plugin-sandbox-process to "plugins"' }
+    : { why: 'no plugin provides the process sandbox', hint: 'Add @svc/plugin-sandbox-process to "plugins"' }
   if (!why) return inSandbox(request, { allowed, visible, refusals, config, sandbox: sandbox! }, ctx)
   if (config.without_sandbox === 'refuse') throw unavailable(plugin, why.why, why.hint)
   log.warn(
     { of: plugin, why: why.why },
-    `${plugin} runs with open network and unlimited memory: this machine has no sandbox for it, and the configuration says to go without`
+    `${plugin} runs with open network and unlimited memory: this machine has no sandbox for it, and isolation.without_sandbox allows that`
   )
   return behindPermissions(request, allowed, visible, config)
 }
 
-/** Why this machine cannot hold a plugin, and what fixes that. */
+/** Returns why this machine cannot isolate a plugin, and how to fix that. */
 async function missing(
   sandbox: ProcessSandbox,
   ctx: CallContext
 ): Promise<{ readonly why: string; readonly hint: string } | undefined> {
-  const { ready, memory, pids, reason = 'it cannot hold what is asked', hint = 'install bubblewrap' } = await sandbox.probe(ctx)
+  const { ready, memory, pids, reason = 'it cannot enforce the limits', hint = 'Install bubblewrap' } = await sandbox.probe(ctx)
   return ready && memory && pids ? undefined : { why: reason, hint }
 }
 
-/** What it may read need not be there; what it may write must. */
+/** Paths to read are optional: a missing one is skipped. Paths to write must exist. */
 async function existing(request: IsolationRequest): Promise<Allowed> {
   const allowed = allowedOf(request)
   const isThere = (path: string) =>
@@ -120,12 +122,12 @@ async function existing(request: IsolationRequest): Promise<Allowed> {
   return { ...allowed, read: allowed.read.filter((_, at) => there[at]) }
 }
 
-/** Node thinks of the whole machine's memory where nobody says otherwise, and cleans up too late. */
+/** Without this flag Node sizes its heap by the memory of the machine, and collects garbage too late. */
 const HEAP_SHARE = 0.6
 const heapFlag = (bytes: number) => `--max-old-space-size=${Math.floor((bytes * HEAP_SHARE) / 1_048_576)}`
 const PORT = 3128
 
-interface InSandbox {
+interface SandboxedRun {
   readonly allowed: Allowed
   readonly visible: readonly string[]
   readonly refusals: Refusals
@@ -133,8 +135,8 @@ interface InSandbox {
   readonly sandbox: ProcessSandbox
 }
 
-async function inSandbox(request: IsolationRequest, parts: InSandbox, ctx: CallContext): Promise<Made> {
-  const { allowed, visible, refusals, config, sandbox } = parts
+async function inSandbox(request: IsolationRequest, run: SandboxedRun, ctx: CallContext): Promise<Made> {
+  const { allowed, visible, refusals, config, sandbox } = run
   const { memoryBytes, pids, ...watch } = limitsFor(config, request.plugin)
   const folder = await makeTemporary('egress')
   const socket = join(folder, 'socket')
@@ -168,18 +170,18 @@ async function inSandbox(request: IsolationRequest, parts: InSandbox, ctx: CallC
       async release(ctx) {
         const [met] = await Promise.all([sandbox.release(id, ctx), close()])
         return [
-          met.outOfMemory ? [`it took more memory than it may (${memoryBytes} bytes)`] : [],
-          met.outOfPids ? [`it started more than ${pids} processes`] : [],
+          met.outOfMemory ? [`it exceeded its memory limit (${memoryBytes} bytes)`] : [],
+          met.outOfPids ? [`it exceeded its limit of ${pids} processes`] : [],
         ].flat()
       },
     }
   } catch (error) {
     await close()
-    throw codeOf(error) === 'SANDBOX_UNAVAILABLE' ? unavailable(request.plugin, messageOf(error), 'fix what it says') : error
+    throw codeOf(error) === 'SANDBOX_UNAVAILABLE' ? unavailable(request.plugin, messageOf(error), 'Fix the cause') : error
   }
 }
 
-const ADDRESS = 'which leads to an address that is not public; a manifest must name that very address'
+const ADDRESS = 'which resolves to an address that is not public; the manifest must declare that address'
 
 const proxyVariables = () => {
   const proxy = `http://127.0.0.1:${PORT}`
@@ -193,7 +195,7 @@ const proxyVariables = () => {
   }
 }
 
-/** Node's permission model alone: it keeps from files and other programs, and from no network. */
+/** Uses Node's permission model alone: it restricts files and programs, and leaves the network open. */
 async function behindPermissions(
   request: IsolationRequest,
   allowed: Allowed,
@@ -217,24 +219,24 @@ async function behindPermissions(
   }
 }
 
-/** What a program needs to know of where it runs. */
+/** Variables of locale and time zone, which every plugin gets. */
 const ALWAYS = ['TZ', 'LANG', 'LANGUAGE', 'LC_ALL']
-/** What would change how Node itself starts, whatever a manifest says; a proxy of the host's network leads nowhere from within. */
+/** Variables that no manifest can open: they change how Node starts, or name a proxy that a plugin cannot reach. */
 const NEVER = /^(NODE_|LD_|SVC_(ISOLATED|EGRESS)$)|^(HTTPS?|ALL|NO)_PROXY$/i
 
-/** The variables that a plugin gets: those that it declares and that are there. */
+/** Returns the variables of a plugin: those that it declares and that are set. */
 export function variablesFor(declared: readonly string[], all: NodeJS.ProcessEnv): Record<string, string> {
   const words = [...ALWAYS, ...declared]
   const given = Object.entries(all).filter(([name]) => !NEVER.test(name) && words.some(word => matchesPattern(word, name)))
   return Object.fromEntries(given) as Record<string, string>
 }
 
-/** Ticks of a second, and bytes of a page, as Linux tells them on all machines that Node runs on. */
+/** Milliseconds of a tick and bytes of a page: the same on all Linux platforms of Node. */
 const TICK_MS = 10
 const PAGE_BYTES = 4096
 const [UTIME, STIME, RESIDENT] = [11, 12, 21]
 
-/** What a process and all that it has started take, as the kernel says. */
+/** Sums processor time and memory of a process and its descendants. */
 async function metricsOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
   const all = await treeOf(pid)
   return {
@@ -247,7 +249,7 @@ async function treeOf(pid: number): Promise<{ readonly cpuMs: number; readonly m
   const text = (path: string) => readFile(`/proc/${pid}/${path}`, 'utf8').catch(() => '')
   const [stat, children] = await Promise.all([text('stat'), text(`task/${pid}/children`)])
   if (stat === '') return []
-  // the name before may hold spaces and brackets
+  // the process name before the bracket can hold spaces and brackets
   const words = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
@@ -262,7 +264,7 @@ async function treeOf(pid: number): Promise<{ readonly cpuMs: number; readonly m
   return [own, ...below.flat()]
 }
 
-/** What a plugin may have, with values of its configuration in the place of what stands for them. */
+/** The permissions of a plugin, with its configuration filled in for the placeholders. */
 interface Allowed {
   readonly env: readonly string[]
   readonly network: readonly string[]
@@ -270,7 +272,7 @@ interface Allowed {
   readonly write: readonly string[]
 }
 
-/** Paths are absolute afterwards: those that are not begin at the folder in which svc was started. */
+/** Makes paths absolute: relative ones start at the working directory of svc. */
 function allowedOf({ permissions, config }: IsolationRequest): Allowed {
   const { env = [], network = [], read = [], write = [] } = permissions
   const words = (all: readonly string[]) => all.flatMap(one => filled(one, config))
@@ -278,7 +280,7 @@ function allowedOf({ permissions, config }: IsolationRequest): Allowed {
   return { env: words(env), network: words(network).map(hostOf), read: paths(read), write: paths(write) }
 }
 
-/** `<tools.notes.folder>` and `<providers[].api_key_env>`: what the plugin's own part of the configuration says there; of others' parts it gets nothing. */
+/** Fills in `<tools.notes.folder>` and `<providers[].api_key_env>` from the plugin's own section. A path into another section gives nothing. */
 function filled(word: string, config: IsolationRequest['config']): readonly string[] {
   const [, path] = /^<(.+)>$/.exec(word) ?? []
   if (path === undefined) return [word]
@@ -290,14 +292,14 @@ function filled(word: string, config: IsolationRequest['config']): readonly stri
     : []
 }
 
-/** A configured URL names its host. */
+/** Takes the host of a configured URL. */
 const hostOf = (word: string) => (/^https?:\/\//.test(word) ? (URL.parse(word)?.host ?? word) : word)
 
-/** Names that are told of one plugin; more are counted. */
-const TOLD = 100
+/** Refusals of one plugin that are logged by name; further ones are only counted. */
+const MAX_LOGGED = 100
 const LONGEST = 200
 
-/** What one plugin was refused. */
+/** The refused accesses of one plugin. */
 interface Refusals {
   count(kind: RefusalKind, what: string, why?: string): void
   all(): IsolationUsage['refusals']
@@ -314,34 +316,37 @@ const VERBS: Readonly<Record<RefusalKind, string>> = {
 
 function createRefusals(plugin: string, log: Log): Refusals {
   const counts: { [kind in RefusalKind]?: number } = {}
-  const told = new Set<string>()
+  const logged = new Set<string>()
   return {
     all: () => ({ ...counts }),
     count(kind, whole, why = whyOf(kind, whole)) {
       counts[kind] = (counts[kind] ?? 0) + 1
       const what = whole.slice(0, LONGEST)
       const key = `${kind} ${what}`
-      if (told.has(key) || told.size > TOLD) return
-      told.add(key)
-      if (told.size > TOLD)
-        log.warn({ of: plugin }, `${plugin} was refused more than ${TOLD} things: what follows is only counted`)
+      if (logged.has(key) || logged.size > MAX_LOGGED) return
+      logged.add(key)
+      if (logged.size > MAX_LOGGED)
+        log.warn(
+          { of: plugin },
+          `${plugin} was refused more than ${MAX_LOGGED} different accesses: further ones are only counted`
+        )
       else log.warn({ of: plugin, kind, what, hint: hintOf(kind, what) }, `${plugin} tried to ${VERBS[kind]} ${what}, ${why}`)
     },
   }
 }
 
-/** What no manifest can open: datagrams and questions to a name server have no way out. */
+/** Hints for accesses that no manifest can open: datagrams and queries to a name server. */
 const HINTS: Readonly<Record<string, string>> = {
-  udp: 'use TCP: a plugin in a process of its own sends no datagrams; run it in-process if you trust it',
-  dns: 'use dns.lookup, which answers the hosts that the manifest declares; run it in-process if you trust it',
+  udp: 'Use TCP: an isolated plugin sends no datagrams. If you trust the plugin, run it in-process',
+  dns: 'Use dns.lookup, which resolves the hosts that the manifest declares. If you trust the plugin, run it in-process',
 }
 const closedHint = (kind: RefusalKind, what: string) =>
   kind === 'network' ? HINTS[/^(udp|dns):/.exec(what)?.[1] ?? ''] : undefined
 const whyOf = (kind: RefusalKind, what: string) =>
-  closedHint(kind, what) ? 'which finds no network' : 'which its manifest does not declare'
+  closedHint(kind, what) ? 'which has no network' : 'which its manifest does not declare'
 
 const hintOf = (kind: RefusalKind, what: string) =>
   kind === 'process'
-    ? 'a plugin in a process of its own starts no others; run it in-process if you trust it'
+    ? 'An isolated plugin starts no processes. If you trust the plugin, run it in-process'
     : (closedHint(kind, what) ??
-      `where it should: "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } in its package.json`)
+      `To allow it, add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`)

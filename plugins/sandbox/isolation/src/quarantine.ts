@@ -1,68 +1,68 @@
 import { isTree, type Log, type CallContext } from '@svc/core'
 import type { WorkerMetrics, IsolatedName, Peers } from '@svc/core/contracts'
 
-/** Which plugins no worker of this server brings up any more. */
+/** The plugins that no worker of this server starts again until the next reload. */
 export interface Quarantine {
-  /** Puts one there; answers when all workers know. */
+  /** Quarantines a plugin. Resolves when all workers know. */
   put(who: IsolatedName, ctx: CallContext): Promise<void>
-  /** Yields once, when one is there. */
+  /** Yields once, when the plugin is in quarantine. */
   watch(who: IsolatedName, ctx: CallContext): AsyncIterable<true>
-  /** A worker has told something: takes over what the others have there. */
-  told(topic: string, message: unknown, ctx: CallContext): Promise<void>
-  /** This worker is one of the others: takes over what they have there. It serves without, too. */
+  /** Handles a message of another worker: takes over its quarantined plugins. */
+  onMessage(topic: string, message: unknown, ctx: CallContext): Promise<void>
+  /** Takes over the quarantined plugins of the other workers when this worker starts. A failure is logged, and the worker serves. */
   joined(ctx: CallContext): Promise<undefined>
-  /** Which are there, for this worker's figures. */
+  /** The quarantined plugins, for the metrics of this worker. */
   names(): readonly string[]
 }
 
-/** Under which workers, and the supervisor, tell that there is news of this. */
+/** The topic on which workers and the supervisor announce changes. */
 const TOPIC = 'isolation.quarantine'
-const UNHEARD = 'this worker does not know which plugins the others keep in quarantine'
+const SYNC_FAILED = 'failed to read the quarantined plugins of the other workers'
 
 export function createQuarantine(peers: Pick<Peers, 'broadcast' | 'metrics'> | undefined, log: Log): Quarantine {
-  const doors = new Map<string, PromiseWithResolvers<boolean>>()
-  const shut = new Set<string>()
-  const doorOf = (key: string) => {
-    const door = doors.get(key) ?? Promise.withResolvers<boolean>()
-    doors.set(key, door)
-    return door
+  const gates = new Map<string, PromiseWithResolvers<boolean>>()
+  const quarantined = new Set<string>()
+  const gateOf = (key: string) => {
+    const gate = gates.get(key) ?? Promise.withResolvers<boolean>()
+    gates.set(key, gate)
+    return gate
   }
-  const shutOne = (key: string) => {
-    shut.add(key)
-    doorOf(key).resolve(true)
+  const add = (key: string) => {
+    quarantined.add(key)
+    gateOf(key).resolve(true)
   }
-  /** Workers of another generation run what may be another version; a reload lets all try again. */
-  const learn = async (ctx: CallContext) => {
+  /** Workers of another generation can run another version of a plugin: a reload starts all plugins again. */
+  const syncWithPeers = async (ctx: CallContext) => {
     const [mine, ...others] = (await peers?.metrics(ctx)) ?? []
-    const alike = others.filter(one => !one.ended && one.generation === mine?.generation)
-    for (const key of alike.flatMap(shutIn)) shutOne(key)
+    const sameGeneration = others.filter(one => !one.ended && one.generation === mine?.generation)
+    for (const key of sameGeneration.flatMap(quarantinedIn)) add(key)
   }
   return {
-    names: () => [...shut],
+    names: () => [...quarantined],
     async put(who, ctx) {
-      shutOne(nameOf(who))
+      add(nameOf(who))
       await peers?.broadcast(TOPIC, null, ctx)
     },
     async *watch(who, { signal }) {
       const ended = Promise.withResolvers<boolean>()
       signal.addEventListener('abort', () => ended.resolve(false), { once: true })
-      if (await Promise.race([doorOf(nameOf(who)).promise, ended.promise])) yield true
+      if (await Promise.race([gateOf(nameOf(who)).promise, ended.promise])) yield true
     },
-    async told(topic, message, ctx) {
+    async onMessage(topic, message, ctx) {
       if (topic !== TOPIC) return
-      // the supervisor names those that ended workers; a worker says only that there is news
-      if (Array.isArray(message)) for (const who of message as IsolatedName[]) shutOne(nameOf(who))
-      else await learn(ctx)
+      // the supervisor sends the plugins that ended workers; a worker sends no content
+      if (Array.isArray(message)) for (const who of message as IsolatedName[]) add(nameOf(who))
+      else await syncWithPeers(ctx)
     },
     async joined(ctx) {
-      await learn(ctx).catch((err: unknown) => log.warn({ err }, UNHEARD))
+      await syncWithPeers(ctx).catch((err: unknown) => log.warn({ err }, SYNC_FAILED))
       return undefined
     },
   }
 }
 
-/** A plugin that is set up for several entries of the configuration is told with each of them. */
+/** The name to report: with the instance, where the configuration sets up one plugin for several entries. */
 export const nameOf = ({ plugin, instance }: IsolatedName): string =>
   instance === undefined ? plugin : `${plugin} (${instance})`
 
-const shutIn = ({ isolation }: WorkerMetrics) => (isTree(isolation) ? (isolation.quarantined as readonly string[]) : [])
+const quarantinedIn = ({ isolation }: WorkerMetrics) => (isTree(isolation) ? (isolation.quarantined as readonly string[]) : [])

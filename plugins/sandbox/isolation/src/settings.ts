@@ -1,6 +1,6 @@
 import { schema } from '@svc/core'
 
-/** What holds for each plugin, or for one. */
+/** Limits of all isolated plugins, or of one. */
 interface Limits {
   memory: string
   pids: number
@@ -15,7 +15,7 @@ export interface IsolationConfig extends Limits {
   without_sandbox: 'refuse' | typeof OPEN
 }
 
-/** What a person must write to have plugins run where the sandbox cannot hold them: it says what it means. */
+/** The value that allows plugins without a sandbox. It is long on purpose: it states the risk. */
 export const OPEN = 'run-with-open-network-and-unlimited-memory'
 
 const limits = {
@@ -28,28 +28,28 @@ const limits = {
 export const isolationConfig = schema<IsolationConfig>({
   type: 'object',
   properties: {
-    memory: { ...limits.memory, default: '256M', description: 'Memory of one isolated plugin, its files in /tmp included.' },
-    pids: { ...limits.pids, default: 64, description: 'Processes and threads of one; Node alone has a dozen.' },
+    memory: { ...limits.memory, default: '256M', description: 'Memory of one isolated plugin, including its files in /tmp.' },
+    pids: { ...limits.pids, default: 64, description: 'Processes and threads of one isolated plugin. Node alone has a dozen.' },
     hang_timeout: {
       ...limits.hang_timeout,
       default: 10,
-      description: 'Seconds without an answer of its event loop after which it is killed.',
+      description: 'Seconds without a response of its event loop after which the plugin is killed.',
     },
     restarts: {
       ...limits.restarts,
       default: 5,
-      description: 'How often it is brought up again within ten minutes; after one more death it stays out.',
+      description: 'Restarts of an isolated plugin within ten minutes. After one more exit it is quarantined.',
     },
     plugins: {
       type: 'object',
       additionalProperties: { type: 'object', properties: limits, additionalProperties: false },
       default: {},
-      description: 'What differs for single plugins, by name.',
+      description: 'Limits of single plugins, by name.',
     },
     without_sandbox: {
       enum: ['refuse', OPEN],
       default: 'refuse',
-      description: `What happens on a machine whose sandbox cannot hold them. "${OPEN}": only Node's permission model holds them, which keeps no stranger from the network.`,
+      description: `What to do on a machine without a working sandbox. "${OPEN}": only Node's permission model restricts the plugins, and their network is open.`,
     },
   },
   additionalProperties: false,
@@ -57,7 +57,7 @@ export const isolationConfig = schema<IsolationConfig>({
 
 const UNITS: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 
-/** The limits of one plugin, in bytes and milliseconds. */
+/** Returns the limits of one plugin, in bytes and milliseconds. */
 export function limitsFor({ plugins, ...all }: IsolationConfig, plugin: string) {
   const { memory, pids, hang_timeout, restarts } = { ...all, ...plugins[plugin] }
   const memoryBytes = Number(memory.slice(0, -1)) * UNITS[memory.at(-1)!]!

@@ -3,22 +3,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
 
-/** What a folder is for: the socket of a proxy, or the home of a plugin that runs without a sandbox. */
+/** The use of a folder: the socket of a proxy, or the home of a plugin that runs without a sandbox. */
 type Purpose = 'egress' | 'plugin'
 
-/** `svc-egress-4026531836-1234-Xa81Kp`: the purpose, the namespace of process ids and the id of the process that made it there. */
+/** `svc-egress-4026531836-1234-Xa81Kp`: the purpose, the namespace of process ids, and the id of the process that made the folder. */
 const NAME = /^svc-(?:egress|plugin)-(\d+)-(\d+)-[A-Za-z0-9]{6}$/
 
 const made = new Set<string>()
 let space: Promise<string> | undefined
 
-/** An id says which process is meant within its namespace only: containers may share a folder for temporary files. */
+/** A process id is unique within its namespace only, and containers can share a folder for temporary files. */
 async function readSpace(): Promise<string> {
   const target = await readlink('/proc/self/ns/pid').catch(() => '')
   return /\d+/.exec(target)?.[0] ?? '0'
 }
 
-/** Makes a folder for the user's own eyes that a later process can tell to be left over. */
+/** Makes a folder that only this user can read. A later process recognizes it by its name when this process has ended. */
 export async function makeTemporary(purpose: Purpose): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `svc-${purpose}-${await (space ??= readSpace())}-${process.pid}-`))
   made.add(folder)
@@ -30,7 +30,7 @@ export async function removeTemporary(folder: string): Promise<void> {
   made.delete(folder)
 }
 
-/** Removes the folders of processes that have ended without doing so. Links, folders of other users and those of living processes stay. */
+/** Removes the folders that ended processes have left. Links, folders of other users and those of running processes stay. */
 export async function sweepTemporary(): Promise<void> {
   const own = await (space ??= readSpace())
   for (const name of await readdir(tmpdir())) {
@@ -41,7 +41,7 @@ export async function sweepTemporary(): Promise<void> {
   }
 }
 
-/** A folder with the id of this process that it has not made is of an older one: in a container ids repeat. */
+/** A folder with the id of this process that this process has not made is an older process's: ids repeat in a container. */
 async function isAlive(pid: number): Promise<boolean> {
   if (pid === process.pid) return false
   try {
@@ -49,7 +49,7 @@ async function isAlive(pid: number): Promise<boolean> {
   } catch (error) {
     return codeOf(error) !== 'ESRCH'
   }
-  // it has ended, and its parent has not asked how
+  // a zombie: the process has ended, and its parent has not waited for it
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
   return !/\) [ZX]/.test(stat)
 }

@@ -3,7 +3,7 @@ import { Checks, MetricSources, PeerAnswers, Tools } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
-import { openCrew } from './support/crew.ts'
+import { openWorkerPeers } from './support/worker-peers.ts'
 import { Gong } from './support/hostile/gong.ts'
 import { failed, type Hostile, openHostile, withSandbox } from './support/hostile.ts'
 import { itWith } from '../../../../test/support/needs.ts'
@@ -50,7 +50,7 @@ function shared(
 
 withSandbox('an isolated plugin, of which only its own calls fail and which comes back, when it', () => {
   const box = shared()
-  it('takes too much memory', () => box.dies('memory', '', /it took more memory than it may \(134217728 bytes\)/))
+  it('takes too much memory', () => box.dies('memory', '', /it exceeded its memory limit \(134217728 bytes\)/))
   it('loops without an end', () => box.dies('loop', '', /it hangs: no response for 2000 ms/))
   it('ends itself', () => box.dies('exit', '7', /code 7/))
   it('dies a third time: it waits longer each time before it is brought up', () => {
@@ -76,7 +76,7 @@ withSandbox('an isolated plugin that misbehaves', () => {
     expect(box.one.report().restarts).to.equal(0)
   })
 
-  it('never answers a hook: the one who calls is told, and the host goes on', async () => {
+  it('never answers a hook: the caller gets an error, and the host goes on', async () => {
     expect(await failed(box.one.host.service(Gong).strike(testContext()))).to.match(/TAP_TIMEOUT/)
     expect(await box.one.attack('nothing')).to.equal('nothing')
   })
@@ -130,10 +130,10 @@ withSandbox('an isolated plugin that misbehaves', () => {
     }
   })
 
-  it('reaches for more names than may be told: they are only counted', async () => {
+  it('reaches for more names than are logged: further ones are only counted', async () => {
     const from = box.one.lines.length
     await box.one.attack('touch', '400')
-    await box.one.until('was refused more than 100 things')
+    await box.one.until('was refused more than 100 different accesses')
     expect(box.one.lines.slice(from).filter(line => line.includes('tried to')).length).to.be.below(101)
     while ((box.one.report().refusals?.env ?? 0) < 400) await breath(5)
   })
@@ -149,11 +149,11 @@ withSandbox('an isolated plugin that misbehaves', () => {
 })
 
 withSandbox('an isolated plugin that dies again and again', () => {
-  const crew = openCrew()
+  const openPeers = openWorkerPeers()
   const workers: Hostile[] = []
   const open = async (generation: number) => {
     const isolation = { plugins: { 'svc-plugin-hostile': { restarts: 1 } } }
-    const one = await openHostile({ config: { isolation }, beside: [crew(generation)] })
+    const one = await openHostile({ config: { isolation }, beside: [openPeers(generation)] })
     workers.push(one)
     return one
   }
@@ -212,7 +212,7 @@ describe('without a sandbox', () => {
 
   it('an isolated plugin is refused with what would fix that', async () => {
     const error = await failed(openHostile({ policy }))
-    expect(error).to.match(/cannot hold/)
+    expect(error).to.match(/cannot run in an isolated process/)
     expect(error).to.include('run-with-open-network-and-unlimited-memory')
   })
 

@@ -5,16 +5,18 @@ import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import type { Released } from '@svc/core/contracts'
-import { attempt } from './attempt.ts'
-import { type Hold, type Holder, type Kind, type Limits, NOTHING } from './holding.ts'
+import { attempt, type Hold, type Holder, type Kind, type Limits, NOTHING } from './limits.ts'
 import { isWithin } from './paths.ts'
 
-/** How a version writes a limit, and where it tells that one was met. */
+/** The files of a cgroup version: for limits, and for events when a limit is exceeded. */
 interface Files {
   readonly limits: Readonly<Record<Kind, string>>
-  /** Who writes a 0 into it moves itself. Version 1 has one for a single thread, and the shell has no other: the kernel then need not wait until all of the machine stands still. */
+  /**
+   * A process that writes 0 here moves itself into the group. In version 1 `tasks` moves a single thread, which is enough for a shell: the kernel does not
+   * have to stop the whole machine for it.
+   */
   readonly enter: string
-  /** For memory that is swapped out: none of it. Missing where the kernel does not count it. */
+  /** Forbids swap. The file is missing if the kernel does not count swap. */
   readonly swap: (bytes: number) => readonly [file: string, value: string]
   readonly events: Readonly<Record<Kind, readonly [file: string, word: string]>>
 }
@@ -33,31 +35,31 @@ const FILES: Readonly<Record<1 | 2, Files>> = {
   },
 }
 
-/** A folder in which groups can be made that hold these kinds. */
-interface Place {
+/** A folder in which svc can make groups that enforce these kinds of limits. */
+interface CgroupParent {
   readonly version: 1 | 2
   readonly kinds: readonly Kind[]
   readonly folder: string
 }
 
-/** Moves itself into each group, and becomes the program; where it cannot, nothing runs. Bash and dash alike. */
+/** A shell script (bash and dash) that moves itself into each group, then becomes the program. If it cannot, nothing runs. */
 const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
-/** How the names of this process's groups begin. */
+/** Prefix of the names of this process's groups. */
 const OURS = `svc-${process.pid}-`
-/** The processes of bubblewrap itself. */
+/** Processes of bubblewrap itself, which count too. */
 const OWN = 2
 const TRIAL: Limits = { memory: 67_108_864, pids: 16 }
 
-/** What control groups of a version can hold here, known by making one and moving a process into it. */
+/** Finds out which limits control groups of a version can enforce, by making one and moving a process into it. */
 export async function cgroupHolder(version: 1 | 2): Promise<Holder | undefined> {
   const found = (await hierarchies()).filter(one => one.version === version)
-  const places = (await Promise.all(found.map(placeIn))).filter(place => place !== undefined)
-  if (places.length === 0) return undefined
-  await Promise.all(places.map(clearUp))
-  return { name: `cgroup${version}`, kinds: places.flatMap(place => place.kinds), hold: limits => hold(places, limits) }
+  const parents = (await Promise.all(found.map(parentIn))).filter(parent => parent !== undefined)
+  if (parents.length === 0) return undefined
+  await Promise.all(parents.map(clearUp))
+  return { name: `cgroup${version}`, kinds: parents.flatMap(parent => parent.kinds), hold: limits => hold(parents, limits) }
 }
 
-async function placeIn({ version, kinds, folders }: Hierarchy): Promise<Place | undefined> {
+async function parentIn({ version, kinds, folders }: Hierarchy): Promise<CgroupParent | undefined> {
   for (const folder of folders) {
     const held = (await Promise.all(kinds.map(kind => holds({ version, kinds: [kind], folder })))).flatMap((is, at) =>
       is ? [kinds[at]!] : []
@@ -67,23 +69,23 @@ async function placeIn({ version, kinds, folders }: Hierarchy): Promise<Place | 
   return undefined
 }
 
-async function holds(place: Place): Promise<boolean> {
+async function holds(parent: CgroupParent): Promise<boolean> {
   try {
-    const tried = await hold([place], TRIAL)
+    const tried = await hold([parent], TRIAL)
     const [file, ...args] = tried.before
     const { worked, out } = await attempt(file!, [...args, '/bin/cat', '/proc/self/cgroup'])
     await tried.release()
     return worked && out.includes(`/${OURS}`)
   } catch {
-    // Read-only, no such controller, not allowed: another place may do.
+    // read-only, no such controller, or not permitted: another folder can work
     return false
   }
 }
 
-async function hold(places: readonly Place[], limits: Limits): Promise<Hold> {
+async function hold(parents: readonly CgroupParent[], limits: Limits): Promise<Hold> {
   const name = `${OURS}${randomUUID()}`
-  const wanted = places.filter(place => place.kinds.some(kind => limits[kind] !== undefined))
-  const groups = wanted.map(place => ({ ...place, folder: join(place.folder, name) }))
+  const wanted = parents.filter(parent => parent.kinds.some(kind => limits[kind] !== undefined))
+  const groups = wanted.map(parent => ({ ...parent, folder: join(parent.folder, name) }))
   const release = () => releaseAll(groups)
   try {
     await Promise.all(groups.map(group => make(group, limits)))
@@ -91,12 +93,12 @@ async function hold(places: readonly Place[], limits: Limits): Promise<Hold> {
     await release()
     throw error
   }
-  const doors = groups.map(({ version, folder }) => join(folder, FILES[version].enter))
-  return { before: ['/bin/sh', '-c', ENTER, 'svc', ...doors, '--'], within: [], env: {}, release }
+  const files = groups.map(({ version, folder }) => join(folder, FILES[version].enter))
+  return { before: ['/bin/sh', '-c', ENTER, 'svc', ...files, '--'], within: [], env: {}, release }
 }
 
-// Not by way of the thread pool: these files are the kernel's, in memory, and a start waits for all of them, one after the other.
-async function make({ version, kinds, folder }: Place, limits: Limits): Promise<void> {
+// synchronous: these files are in kernel memory, and a start waits for all of them in turn
+async function make({ version, kinds, folder }: CgroupParent, limits: Limits): Promise<void> {
   const { limits: files, swap } = FILES[version]
   mkdirSync(folder)
   if (version === 2) await enable(folder, kinds)
@@ -111,7 +113,7 @@ async function make({ version, kinds, folder }: Place, limits: Limits): Promise<
   }
 }
 
-/** A controller that the folder above was delegated, but does not hand on yet. It stays so where that folder has processes of its own. */
+/** Enables controllers that the parent has but does not delegate yet. This fails if the parent has processes of its own. */
 async function enable(folder: string, kinds: readonly Kind[]): Promise<void> {
   const missing = await Promise.all(
     kinds.map(kind =>
@@ -124,7 +126,7 @@ async function enable(folder: string, kinds: readonly Kind[]): Promise<void> {
   if (missing.flat().length > 0) await writeFile(join(dirname(folder), 'cgroup.subtree_control'), missing.flat().join(' '))
 }
 
-async function releaseAll(groups: readonly Place[]): Promise<Released> {
+async function releaseAll(groups: readonly CgroupParent[]): Promise<Released> {
   const all = await Promise.all(groups.map(remove))
   return { outOfMemory: all.some(one => one.outOfMemory), outOfPids: all.some(one => one.outOfPids) }
 }
@@ -132,7 +134,7 @@ async function releaseAll(groups: readonly Place[]): Promise<Released> {
 const ROUNDS = 400
 const ROUND_MS = 5
 
-async function remove({ version, kinds, folder }: Place): Promise<Released> {
+async function remove({ version, kinds, folder }: CgroupParent): Promise<Released> {
   const { events } = FILES[version]
   let met = NOTHING
   for (let round = 0; ; round++) {
@@ -145,7 +147,7 @@ async function remove({ version, kinds, folder }: Place): Promise<Released> {
       if (codeOf(error) === 'ENOENT') return met
       if (codeOf(error) !== 'EBUSY' || round === ROUNDS) throw error
     }
-    // Whoever is in it still: nobody outlives the group.
+    // no process outlives its group
     await killAll(folder)
     await sleep(ROUND_MS)
   }
@@ -157,7 +159,7 @@ async function killAll(folder: string): Promise<void> {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It has ended.
+      // the process has ended
     }
   }
 }
@@ -169,8 +171,8 @@ async function countOf(folder: string, [file, word]: readonly [string, string]):
 
 const OLD_MS = 60_000
 
-/** Removes groups of hosts that were killed. Their processes ended with them, but for those of a sandbox that was just being made. */
-async function clearUp({ folder }: Place): Promise<void> {
+/** Removes groups of killed hosts. Their processes have ended too, except in a sandbox that was just starting. */
+async function clearUp({ folder }: CgroupParent): Promise<void> {
   const names = (await readdir(folder)).filter(name => /^svc-\d+-[0-9a-f-]{36}$/.test(name))
   for (const name of names) {
     const made = await stat(join(folder, name)).catch(() => undefined)
@@ -189,17 +191,17 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Folders of one hierarchy of control groups in which a group might be made: the own one first, then those above. */
+/** Candidate folders of one cgroup hierarchy: this process's group first, then its ancestors. */
 interface Hierarchy {
   readonly version: 1 | 2
-  /** Of version 1: what the hierarchy is for. */
+  /** Version 1 has one hierarchy for each kind. */
   readonly kinds: readonly Kind[]
   readonly folders: readonly string[]
 }
 
 const KINDS: readonly Kind[] = ['memory', 'pids']
 
-/** The hierarchies of this machine as this process sees them. */
+/** The cgroup hierarchies that this process sees. */
 async function hierarchies(): Promise<Hierarchy[]> {
   const [mounts, own] = await Promise.all(['/proc/self/mountinfo', '/proc/self/cgroup'].map(read))
   const groups = own!.split('\n').map(line => /^\d+:([^:]*):(.*)$/.exec(line))
@@ -214,7 +216,7 @@ async function hierarchies(): Promise<Hierarchy[]> {
   })
 }
 
-/** A container may see only a part of the hierarchy: its `root`. */
+/** A container sees only a part of the hierarchy: its `root`. */
 function foldersOf(at: string, root: string, group: string): string[] {
   const own = isWithin(group, root) ? join(at, relative(root, group)) : at
   const folders = [own]

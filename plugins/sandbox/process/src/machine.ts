@@ -1,13 +1,11 @@
 import { access, constants, readFile } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { SandboxAbility } from '@svc/core/contracts'
-import { type Attempt, attempt } from './attempt.ts'
 import { type Bubblewrap, lineOf, systemWords, type View } from './bubblewrap.ts'
 import { cgroupHolder } from './cgroups.ts'
-import { FREE, type Holder, type Kind, type Limits } from './holding.ts'
-import { systemdHolder } from './systemd.ts'
+import { type Attempt, attempt, FREE, type Holder, type Kind, type Limits, type Hold, NOTHING } from './limits.ts'
 
-/** What this machine can hold, and by what. */
+/** The limits that this machine can enforce, and the mechanism of each. */
 export interface Machine {
   readonly ability: SandboxAbility
   readonly bwrap?: Bubblewrap
@@ -28,13 +26,13 @@ const EMPTY: View = {
   set: {},
 }
 
-/** Finds out what this machine can hold, by doing it. */
+/** Finds out which limits this machine can enforce, by trying each. */
 export async function lookAtMachine(): Promise<Machine> {
   if (process.platform !== 'linux')
-    return lost(`there is no process sandbox on ${process.platform}`, 'run svc on Linux, or in a Linux container')
+    return lost(`there is no process sandbox on ${process.platform}`, 'Run svc on Linux, or in a Linux container')
   const file = await findBubblewrap()
   if (file === undefined)
-    return lost('bubblewrap is not installed', 'install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)')
+    return lost('bubblewrap is not installed', 'Install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)')
   const [{ out }, system] = await Promise.all([attempt(file, ['--version']), systemWords()])
   const version = out.replace(/^bubblewrap /, '') || 'unknown'
   const bwrap = { file, version, ...system }
@@ -44,7 +42,7 @@ export async function lookAtMachine(): Promise<Machine> {
   const plain = { ...bwrap, isModern: false }
   const second = await tryOut(plain)
   if (second.worked) return withHolders(plain)
-  return lost(`bubblewrap may not make its namespaces (${second.why})`, await hintOf(), version)
+  return lost(`bubblewrap cannot create its namespaces (${second.why})`, await hintOf(), version)
 }
 
 const tryOut = (bwrap: Bubblewrap): Promise<Attempt> => {
@@ -59,7 +57,7 @@ const lost = (reason: string, hint: string, bubblewrap: string | null = null): M
 async function withHolders(bwrap: Bubblewrap): Promise<Machine> {
   const holders: Holder[] = []
   const lacks = (kind: Kind) => !holders.some(holder => holder.kinds.includes(kind))
-  // Without sizes a folder in memory would be memory that no limit of a process counts.
+  // without sizes, folders in memory would not count towards the limit of a process
   const single = () => (bwrap.isModern ? rlimitHolder(lineOf(bwrap, EMPTY)) : Promise.resolve(undefined))
   for (const find of [() => cgroupHolder(2), () => cgroupHolder(1), systemdHolder, single]) {
     if (!lacks('memory') && !lacks('pids')) break
@@ -86,8 +84,8 @@ function missing(memory: Holder | undefined, pids: Holder | undefined): Pick<San
   const kinds = [memory ? [] : ['memory'], pids ? [] : ['processes']].flat()
   if (kinds.length === 0) return {}
   return {
-    reason: `a limit of ${kinds.join(' and of ')} cannot be held`,
-    hint: 'let svc make control groups: under systemd "Delegate=memory pids" with "DelegateSubgroup=main", in a container a writable /sys/fs/cgroup',
+    reason: `it cannot enforce a limit of ${kinds.join(' and of ')}`,
+    hint: 'Let svc make control groups. Under systemd: "Delegate=memory pids" with "DelegateSubgroup=main". In a container: a writable /sys/fs/cgroup',
   }
 }
 
@@ -104,32 +102,32 @@ async function findBubblewrap(): Promise<string | undefined> {
 }
 
 const TABLE = [
-  { file: 'user/max_user_namespaces', says: '0', hint: 'sysctl -w user.max_user_namespaces=10000' },
-  { file: 'kernel/unprivileged_userns_clone', says: '0', hint: 'sysctl -w kernel.unprivileged_userns_clone=1' },
+  { file: 'user/max_user_namespaces', says: '0', hint: 'Run: sysctl -w user.max_user_namespaces=10000' },
+  { file: 'kernel/unprivileged_userns_clone', says: '0', hint: 'Run: sysctl -w kernel.unprivileged_userns_clone=1' },
   {
     file: 'kernel/apparmor_restrict_unprivileged_userns',
     says: '1',
-    hint: 'allow bwrap user namespaces in an AppArmor profile, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0',
+    hint: 'Allow bwrap user namespaces in an AppArmor profile, or run: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0',
   },
 ] as const
 
-/** Who forbids the namespaces, as far as the kernel says. */
+/** Finds the kernel setting that forbids user namespaces. */
 async function hintOf(): Promise<string> {
   for (const { file, says, hint } of TABLE) {
     const said = await readFile(`/proc/sys/${file}`, 'utf8').catch(() => '')
     if (said.trim() === says) return hint
   }
-  return 'in a container, start it with what docs/guides/deploy-in-a-container.md says of bubblewrap (seccomp and /proc)'
+  return 'In a container, set the options for bubblewrap (seccomp and /proc) of docs/guides/deploy-in-a-container.md'
 }
 
 const PRLIMIT = '/usr/bin/prlimit'
-/** What Node needs before it runs anything: measured with Node 24 as the least `--data` that it starts with. */
+/** The smallest `--data` that Node 24 starts with (measured). */
 const NODE_BYTES = 600_000_000
 /** The first process of the sandbox counts as well. */
 const OWN = 1
 
 const MEMORY: Limits = { memory: 16_777_216 }
-/** Needs four times that. */
+/** Needs four times as much. */
 const GREEDY = 'head -c 67108864 /dev/zero | tail -c 67108864 > /dev/null'
 const PIDS: Limits = { pids: 2 }
 const FORKING = 'sleep 1 & sleep 1 & sleep 1 & sleep 1 & wait'
@@ -142,17 +140,56 @@ const words = ({ memory, pids }: Limits, isNode: boolean): string[] => [
 ]
 
 /**
- * Limits of each process: weaker than a group, for twice the processes have twice the memory. Of processes the kernel counts those of a user in a user
- * namespace, and none of root: so it is tried in the sandbox, whose command line is `inside`.
+ * Limits for each process by itself. They are weaker than those of a group: twice the processes have twice the memory. The kernel counts the processes of a
+ * user in a user namespace, and none of root. So the trial runs in the sandbox, whose command line is `inside`.
  */
 async function rlimitHolder(inside: readonly string[]): Promise<Holder | undefined> {
   const [bwrap, ...args] = inside
   const works = async (limits: Limits, script: string) =>
     (await attempt(bwrap!, [...args, ...words(limits, false), '/bin/sh', '-c', script])).worked
   const holds = async (limits: Limits, greedy: string) => (await works(limits, ':')) && !(await works(limits, greedy))
-  const held: Kind[] = []
-  if (await holds(MEMORY, GREEDY)) held.push('memory')
-  if (await holds(PIDS, FORKING)) held.push('pids')
-  if (held.length === 0) return undefined
-  return { name: 'rlimit', kinds: held, hold: async (limits, { isNode }) => ({ ...FREE, within: words(limits, await isNode()) }) }
+  const kinds: Kind[] = []
+  if (await holds(MEMORY, GREEDY)) kinds.push('memory')
+  if (await holds(PIDS, FORKING)) kinds.push('pids')
+  if (kinds.length === 0) return undefined
+  return { name: 'rlimit', kinds, hold: async (limits, { isNode }) => ({ ...FREE, within: words(limits, await isNode()) }) }
+}
+
+/** Processes of bubblewrap itself, which count too. */
+const BWRAP_PROCESSES = 2
+const SYSTEMD_RUN = ['/usr/bin/systemd-run', '--user', '--scope', '--quiet', '--collect']
+const SCOPE_TRIAL: Limits = { memory: 67_108_864, pids: 64 }
+/** A script that prints the limits of its scope: systemd silently ignores a limit that it cannot enforce. */
+const PRINT_LIMITS = 'cd "/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)" && cat memory.max pids.max'
+
+/** Uses scopes of the user's systemd, if it runs. */
+async function systemdHolder(): Promise<Holder | undefined> {
+  const env = reach()
+  if (env === undefined) return undefined
+  const trial = holdInScope(SCOPE_TRIAL, env)
+  const { worked, out } = await attempt(trial.before[0]!, [...trial.before.slice(1), '/bin/sh', '-c', PRINT_LIMITS], env)
+  const holds = worked && out === `${SCOPE_TRIAL.memory}\n${SCOPE_TRIAL.pids! + BWRAP_PROCESSES}`
+  return holds ? { name: 'systemd', kinds: ['memory', 'pids'], hold: async limits => holdInScope(limits, env) } : undefined
+}
+
+/** The variables that systemd-run needs to reach the user's systemd. */
+function reach(): Record<string, string> | undefined {
+  const { XDG_RUNTIME_DIR, DBUS_SESSION_BUS_ADDRESS } = process.env
+  if (XDG_RUNTIME_DIR === undefined) return undefined
+  return { XDG_RUNTIME_DIR, ...(DBUS_SESSION_BUS_ADDRESS === undefined ? {} : { DBUS_SESSION_BUS_ADDRESS }) }
+}
+
+function holdInScope({ memory, pids }: Limits, env: Record<string, string>): Hold {
+  const set = (...words: string[]) => words.flatMap(word => ['-p', word])
+  return {
+    before: [
+      ...SYSTEMD_RUN,
+      ...(memory === undefined ? [] : set(`MemoryMax=${memory}`, 'MemorySwapMax=0')),
+      ...(pids === undefined ? [] : set(`TasksMax=${pids + BWRAP_PROCESSES}`)),
+      '--',
+    ],
+    within: [],
+    env,
+    release: async () => NOTHING,
+  }
 }

@@ -5,20 +5,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 
 /**
- * Folders that exist on this machine only while a sandbox has something mounted there, kept in a folder that all processes of svc share.
- * A mount ends when its mount point is removed, in every sandbox. So the last process that uses a mount point removes it, and one that was killed
- * leaves a record, by which the next process removes what it left.
+ * Folders that exist on this machine only while a sandbox has something mounted there. All processes of svc record them in a shared folder. Removing a mount
+ * point ends its mount in every sandbox. So the last process that uses a mount point removes it. A killed process leaves a record, and the next process
+ * removes its mount points.
  */
 export interface MountPoints {
-  /** Whether a path is a mount point of a sandbox, now or of one that was killed. */
+  /** Whether a path is a mount point of a running sandbox, or of a killed one. */
   has(path: string): boolean
-  /** Records that a sandbox is about to mount something at each path; the answer takes the record back and removes what nothing else uses. */
+  /** Records that a sandbox is about to mount something at each path. The returned function deletes the record and removes unused mount points. */
   hold(paths: readonly string[]): Promise<() => Promise<void>>
-  /** Removes what killed processes left. */
+  /** Removes the mount points of killed processes. */
   sweep(): Promise<void>
 }
 
-/** The file in a record that says which path it is about; the other files are its holders. */
+/** The file of a record that holds its path. Each other file stands for a process that uses it. */
 const PATH = 'path'
 const [LOCK, RETRY_MS, STALE_MS] = ['lock', 2, 2_000]
 
@@ -51,7 +51,7 @@ export function openMountPoints(folder: string): MountPoints {
       if (!existsSync(folder)) return
       await locked(folder, () => {
         const records = readdirSync(folder).filter(name => name !== LOCK)
-        // what lies in another one goes first
+        // nested mount points first
         const deepest = records
           .map(name => join(folder, name))
           .toSorted((one, other) => pathIn(other).length - pathIn(one).length)
@@ -70,8 +70,8 @@ const pathIn = (record: string) => {
 }
 
 /**
- * Whether a file takes the place of what is missing: git fails where `commondir` is a folder, or empty. With this text it is what a repository without one
- * says, here and in the sandbox.
+ * Whether a file stands in for the missing path. git fails if `commondir` is a folder or empty. With this text it means the same as a missing `commondir`, on
+ * this machine and in the sandbox.
  */
 export const isFile = (path: string): boolean => basename(path) === 'commondir'
 const ITSELF = '.\n'
@@ -88,7 +88,7 @@ function removeFile(path: string): void {
   if (readFileSync(path, 'utf8') === ITSELF) rmSync(path)
 }
 
-/** Removes a mount point, and the record of it, where no living process holds it. Only an empty folder, or a file of ours, is ever removed. */
+/** Removes a mount point and its record if no running process uses it. It removes only an empty folder, or a file that svc has made. */
 function removeUnused(record: string): void {
   if (!existsSync(record)) return
   const holders = readdirSync(record).filter(name => name !== PATH)
@@ -98,13 +98,13 @@ function removeUnused(record: string): void {
     if (isFile(path)) removeFile(path)
     else if (path !== '') rmdirSync(path)
   } catch (error) {
-    // It was never made, or something lies in it that is not ours. Where it cannot be removed now, it is tried again later.
+    // the mount point was never made, or holds other files; any other failure is tried again later
     if (!/^(ENOENT|ENOTDIR|ENOTEMPTY|EEXIST)$/.test(codeOf(error) ?? '')) return
   }
   rmSync(record, { recursive: true, force: true })
 }
 
-/** Whether a process still works: one that has ended and was not waited for yet does not. */
+/** Whether a process runs. A zombie does not. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -114,7 +114,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs work that takes no time while no other process does. A lock that a killed process left is taken over. */
+/** Runs short work under a lock that all processes share. It takes over the lock of a killed process. */
 async function locked(folder: string, work: () => void): Promise<void> {
   const lock = join(folder, LOCK)
   while (!taken(lock)) await delay(RETRY_MS)

@@ -4,36 +4,37 @@ import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { codeOf } from '@svc/core'
 import { pathRefused, showsHome, unavailable } from './errors.ts'
 
-/** Whether one path is the other, or lies in it. */
+/** Whether a path is a folder or lies within it. */
 export const isWithin = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 
-/** Where the kernel and the system live: no folder that holds one of them is shown anew, and nothing of the first three. */
+/** Folders of the kernel: nothing within them is shown. */
 const KERNEL = ['/proc', '/sys', '/dev']
+/** No folder that holds one of these is shown. */
 const SYSTEM = [...KERNEL, '/usr', '/etc', '/bin', '/sbin', '/lib', '/lib64']
 
-/** Code of installed plugins: all of the home that may be shown, and for reading only. */
+/** The code of installed plugins: the only part of the home that can be shown, read-only. */
 const SETS = ['plugins', 'sets']
 
-/** A path that may be shown for reading, with its links followed. Throws SANDBOX_PATH. */
+/** Resolves the links of a path to show read-only. Throws SANDBOX_PATH. */
 export async function readable(path: string, home: string): Promise<string> {
   const real = await realpath(path).catch(() => path)
   const sets = join(home, ...SETS)
   return real !== sets && isWithin(real, sets) ? real : visible(path, home)
 }
 
-/** A path that may be shown, for writing too, with its links followed. Throws SANDBOX_PATH. */
+/** Resolves the links of a path to show, read-only or writable. Throws SANDBOX_PATH. */
 export async function visible(path: string, home: string): Promise<string> {
-  if (!isAbsolute(path)) throw pathRefused(path, 'it is no absolute path', 'write it from the root of the machine')
+  if (!isAbsolute(path)) throw pathRefused(path, 'it is not an absolute path', 'Use an absolute path')
   const real = await realOf(path)
   if (SYSTEM.some(one => isWithin(one, real)) || KERNEL.some(one => isWithin(real, one)))
-    throw pathRefused(path, 'it belongs to the system', 'name a folder of your own')
-  // Sockets of servers lie there, ours too: whoever sees such a file can talk to it.
+    throw pathRefused(path, 'it belongs to the system', 'Use a folder of your own')
+  // servers keep their sockets there, svc too: a process that sees a socket can connect to it
   if (isWithin('/tmp', real) || isWithin(await realpath(tmpdir()).catch(() => '/tmp'), real))
     throw pathRefused(
       path,
-      'all programs of this machine keep things there',
-      'name a folder within it: the sandbox has a /tmp of its own anyway'
+      'all programs of this machine keep files there',
+      'Use a folder within it. The sandbox has its own /tmp anyway'
     )
   if (isWithin(real, home) || isWithin(home, real)) throw showsHome(path)
   return real
@@ -45,35 +46,35 @@ async function realOf(path: string): Promise<string> {
   } catch (error) {
     throw pathRefused(
       path,
-      codeOf(error) === 'ENOENT' ? 'it is not there' : 'it cannot be looked at',
-      'create it, or take it out of the list'
+      codeOf(error) === 'ENOENT' ? 'it does not exist' : 'it cannot be read',
+      'Create it, or remove it from the list'
     )
   }
 }
 
-/** Where a path would lie that may not be there yet: with the links of what there is of it followed. */
-export async function realPlace(path: string): Promise<string> {
+/** Resolves the links of a path that can be missing, as far as it exists. */
+export async function realPathOf(path: string): Promise<string> {
   const real = await realpath(path).catch(() => undefined)
-  return real ?? (path === dirname(path) ? path : join(await realPlace(dirname(path)), basename(path)))
+  return real ?? (path === dirname(path) ? path : join(await realPathOf(dirname(path)), basename(path)))
 }
 
-/** The home where it lies in what every sandbox sees: something must be put over it. Throws SANDBOX_UNAVAILABLE where that cannot be, yet. */
+/** Returns the home if it lies in a folder that every sandbox sees: the sandbox must cover it. Throws SANDBOX_UNAVAILABLE if it does not exist yet. */
 export async function hiddenIn(folders: readonly string[], home: string): Promise<readonly string[]> {
   if (!folders.some(folder => isWithin(home, folder))) return []
-  if (!(await isThere(home))) throw unavailable('the svc home lies in a folder of the system and is not there yet')
+  if (!(await isThere(home))) throw unavailable('the svc home lies in a folder of the system and does not exist yet')
   return [home]
 }
 
-/** Whether there is such a file or folder. */
+/** Whether a file or folder exists. */
 export const isThere = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
 
-/** What is shown of the machine for one process. */
+/** The files of the machine that one process sees. */
 export interface Shown {
   readonly read: readonly string[]
   readonly write: readonly string[]
 }
 
-/** Without what is shown already by a folder that holds it; what may be written is not covered by what may only be read. */
+/** Removes paths that lie in another shown folder. A read-only folder does not cover a writable one within it. */
 export function leastOf({ read, write }: Shown): Shown {
   const least = (paths: readonly string[], others: readonly string[]) =>
     [...new Set(paths)].filter((one, _, all) => ![...all, ...others].some(other => other !== one && isWithin(one, other)))

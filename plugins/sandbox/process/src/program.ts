@@ -4,33 +4,33 @@ import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'no
 import { noCommand } from './errors.ts'
 import { isThere, isWithin } from './paths.ts'
 
-/** A program, and what must be seen of the machine for it to run. */
+/** A program, and the files that it needs to run. */
 export interface Program {
-  /** By which it is started: perhaps a link, for some programs look at their own name. */
+  /** The path to start it by. It can be a link: some programs look at their own name. */
   readonly path: string
-  /** The same with links followed. */
+  /** The same with its links resolved. */
   readonly real: string
-  /** The real file of what interprets it, where its first line names that by a path. */
+  /** The real file of its interpreter, if its first line names that by a path. */
   readonly interpreter?: string
-  /** Real files and folders of its own. */
+  /** Its own files and folders, with links resolved. */
   readonly read: readonly string[]
-  /** Links to be made: from, to. */
+  /** Links to create: from, to. */
   readonly links: readonly (readonly [at: string, to: string])[]
-  /** Folders in which it, and what interprets it, is found by name. */
+  /** Folders for PATH: of the program and its interpreter. */
   readonly folders: readonly string[]
-  /** The real file of the Node that runs it, where one does. */
+  /** The real file of Node, for a Node program. */
   readonly node?: string
-  /** True where it is that Node itself. */
+  /** True if the program is Node itself. */
   readonly isNode: boolean
 }
 
-/** Seen in every sandbox. */
+/** Folders that every sandbox sees. */
 export const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
-/** What shows that a folder with `bin` is an installation, which is shown with its libraries; any other folder with `bin` may be somebody's home. */
+/** Files that mark a folder with `bin` as an installation, which the sandbox shows with its libraries. Any other folder with `bin` can be a person's home. */
 const INSTALLED = ['lib/node_modules', 'pyvenv.cfg', 'conda-meta']
 const PARTS = ['bin', 'lib', 'lib64', 'libexec', 'pyvenv.cfg']
 
-/** Finds a program by name or path, and what belongs to it. Throws SANDBOX_COMMAND. */
+/** Finds a program by name or path, and its files. Throws SANDBOX_COMMAND. */
 export async function findProgram(command: string, where: { readonly path: string; readonly cwd: string }): Promise<Program> {
   const at = await lookUp(command, where)
   if (at === undefined) throw noCommand(command)
@@ -52,7 +52,7 @@ export async function findProgram(command: string, where: { readonly path: strin
   }
 }
 
-/** Whether a path lies in what every sandbox sees. */
+/** Whether every sandbox sees a path. */
 export const isSystem = (path: string): boolean => SYSTEM_FOLDERS.some(folder => isWithin(path, folder))
 
 interface Piece {
@@ -70,7 +70,7 @@ async function piece(found: string): Promise<Piece> {
   return { at, real, read: [...read, ...(isSystem(real) ? [] : [real])], links: isSeen || at === real ? [] : [[at, real]] }
 }
 
-/** The installation that a file belongs to. A compiled program of a Node package needs nothing beside it. */
+/** Returns the installation of a file. A compiled program of a Node package needs no other files. */
 async function partsOf(file: string): Promise<string[]> {
   if (isSystem(file)) return []
   const packages = packagesAround(file)
@@ -83,7 +83,7 @@ async function partsOf(file: string): Promise<string[]> {
   return parts.filter((_, index) => there[index])
 }
 
-/** The outermost `node_modules` that a file lies in. */
+/** Returns the outermost `node_modules` around a file. */
 function packagesAround(file: string): string | undefined {
   const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
   return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
@@ -96,7 +96,7 @@ async function lookUp(
   if (command.includes(sep)) return (await isProgram(resolve(cwd, command))) ? resolve(cwd, command) : undefined
   for (const folder of path.split(delimiter))
     if (isAbsolute(folder) && (await isProgram(join(folder, command)))) return join(folder, command)
-  // A service may be started by its whole path: its own Node is in no PATH then.
+  // a service can be started by the full path of Node, which is then not in PATH
   return command === 'node' ? process.execPath : undefined
 }
 
@@ -124,7 +124,7 @@ async function interpreterOf(file: string): Promise<string | undefined> {
   return basename(words[0] ?? '') === 'env' ? words.slice(1).find(word => !word.startsWith('-') && !word.includes('=')) : words[0]
 }
 
-/** What a Node program is made of: the `node_modules` or the package that its script lies in, else the script alone. */
+/** Returns the files of a Node program: the `node_modules` or the package around its script, or the script alone. */
 export async function packageOf(script: string, isTooMuch: (folder: string) => boolean): Promise<string> {
   const packages = packagesAround(script)
   if (packages !== undefined) return packages
@@ -133,7 +133,7 @@ export async function packageOf(script: string, isTooMuch: (folder: string) => b
   return script
 }
 
-/** The first argument that is a file: what Node runs, as it is named and with links followed. */
+/** Returns the script that Node runs: the first argument that is a file, as named and with its links resolved. */
 export async function scriptOf(
   args: readonly string[],
   cwd: string

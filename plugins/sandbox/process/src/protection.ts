@@ -14,28 +14,28 @@ import {
 import { linkOfProtected, ofMissing, ofProtected, ofTooMany } from './errors.ts'
 import { isWithin } from './paths.ts'
 
-/** What is mounted in folders that a sandbox may write, so that what is protected in them stays as it is. */
+/** Mounts in writable folders of a sandbox that keep the protected paths unchanged. */
 export interface Protection {
-  /** Bound over themselves, for reading only. */
+  /** Paths bound over themselves, read-only. */
   readonly read: readonly string[]
-  /** Folders around these, bound over themselves: a mount point cannot be renamed, so nothing else can take its place. */
+  /** Folders around these, bound over themselves: a mount point cannot be renamed or replaced. */
   readonly anchors: readonly string[]
-  /** Nothing is there: an empty folder that cannot be written takes the place meanwhile. */
+  /** Paths that do not exist: an empty read-only folder takes their place meanwhile. */
   readonly absent: readonly string[]
 }
 
-/** How far repositories within a writable folder are looked for. A program could make folders until one is not found: so more are refused, not left out. */
+/** Bounds of the search for repositories in a writable folder. A folder beyond them is refused: a program could otherwise hide a repository. */
 const [DEEPEST, MOST_FOLDERS, MOST_REPOSITORIES] = [3, 20_000, 150]
 
-/** What decides how protected paths are kept. */
+/** Options of the protection. */
 export interface ProtectOptions {
   readonly view: ProtectedView | undefined
-  /** Whether the process runs for long: then an empty folder takes the place of a missing `.git` alone, and nothing rests on the mount over a file. */
+  /** True for a long-running process. Then an empty folder stands in only for a missing `.git`, and no protection relies on a mount over a file. */
   readonly lasting: boolean
   readonly isMountPoint: (path: string) => boolean
 }
 
-/** What keeps the protected paths in `write`, folders without links. Throws SANDBOX_PATH where that cannot be held. */
+/** Returns the mounts that protect paths in `write`, folders without links. Throws SANDBOX_PATH if that is not possible. */
 export async function protect(write: readonly string[], options: ProtectOptions): Promise<Protection> {
   const found = { read: new Set<string>(), anchors: new Set<string>(), absent: new Set<string>() }
   if (write.length > 0) {
@@ -47,7 +47,7 @@ export async function protect(write: readonly string[], options: ProtectOptions)
     }
   }
   const read = [...found.read]
-  // what lies in a folder that is bound for reading only needs nothing more
+  // a read-only folder protects all that it holds
   const isFree = (path: string) => !read.some(folder => folder !== path && isWithin(path, folder))
   return {
     read: read.filter(isFree),
@@ -60,7 +60,7 @@ function refuseLasting(folder: string, { owner }: ProtectedEntry): never {
   throw ofMissing(folder, owner)
 }
 
-/** Of git a lasting process may write nothing: a person's `git config` puts another file in the place of the one that is mounted over, and so takes the mount away. */
+/** A long-running process must not write to `.git` at all: `git config` on this machine replaces the mounted file, which ends the mount. */
 async function placesByName(allowed: readonly string[], lasting: boolean): Promise<readonly ProtectedEntry[]> {
   const kinds = await Promise.all(allowed.map(path => lstat(path)))
   const write = allowed.filter((_, at) => kinds[at]!.isDirectory())
@@ -70,11 +70,11 @@ async function placesByName(allowed: readonly string[], lasting: boolean): Promi
   const own = write.flatMap(folder => PROTECTED_NAMES.map(name => join(folder, name)))
   return resolveProtectedPaths([
     { paths: own, owner: 'the configuration of svc' },
-    { paths: git, owner: 'git itself' },
+    { paths: git, owner: 'git' },
   ])
 }
 
-/** The `.git` of repositories within a folder, and git folders of any other name. Throws SANDBOX_PATH where there is too much to look through. */
+/** Finds the `.git` of repositories in a folder, and git folders with any other name. Throws SANDBOX_PATH if the folder is too large to search. */
 async function gitFoldersIn(top: string): Promise<string[]> {
   const found: string[] = []
   let looked = 0
@@ -97,7 +97,7 @@ async function gitFoldersIn(top: string): Promise<string[]> {
   return found
 }
 
-/** The git folder that a `.git` file leads to, and the one that this shares with others. */
+/** Returns the git folder that a `.git` file points to, and the common folder of its worktrees. */
 async function behindFile(file: string): Promise<string[]> {
   const line = async (path: string) => (await readFile(path, 'utf8').catch(() => '')).trim()
   if (!(await lstat(file).catch(() => undefined))?.isFile()) return []
@@ -108,13 +108,13 @@ async function behindFile(file: string): Promise<string[]> {
   return common === '' ? [folder] : [folder, resolve(folder, common)]
 }
 
-type Found = { readonly [Key in keyof Protection]: Set<string> }
+type ProtectionSets = { readonly [Key in keyof Protection]: Set<string> }
 
 async function keep(
   folder: string,
   { place, owner, isLink }: ProtectedEntry,
   options: ProtectOptions,
-  found: Found,
+  found: ProtectionSets,
   refuse: () => void
 ): Promise<void> {
   if (isWithin(folder, place)) throw ofProtected(folder, owner)
@@ -123,12 +123,12 @@ async function keep(
   await keepBelow(folder, place, options, found, refuse)
 }
 
-/** Looks at each step on the way from a folder down to a place in it. */
+/** Checks each step on the path from a folder down to a protected path. */
 async function keepBelow(
   folder: string,
   place: string,
   { lasting, isMountPoint }: ProtectOptions,
-  found: Found,
+  found: ProtectionSets,
   refuse: () => void
 ): Promise<void> {
   const around: string[] = []
@@ -137,7 +137,7 @@ async function keepBelow(
     if (at !== folder) around.push(at)
     at = join(at, step)
     const stats = isMountPoint(at) ? undefined : await lstat(at).catch(() => undefined)
-    // git takes an empty `.git` for none
+    // git ignores an empty `.git`
     const mustStay = lasting && step !== '.git'
     if (stats === undefined) {
       if (!(await isWritable(dirname(at)))) return
@@ -145,16 +145,16 @@ async function keepBelow(
       found.absent.add(at)
       break
     }
-    // an editor puts another file in its place, which ends the mount
+    // an editor replaces the file, which ends the mount
     if (mustStay && at === place && stats.isFile()) refuse()
-    // a file on the way, such as the .git of a worktree: nothing can lie below it as long as it stays
+    // a file on the path, such as the .git of a worktree: nothing can be below it while it exists
     if (at === place || !stats.isDirectory()) found.read.add(at)
     if (!stats.isDirectory()) break
   }
   for (const one of around) found.anchors.add(one)
 }
 
-/** Where this process cannot make anything, no process in the sandbox can: it is the same user. The owner of a folder may change its mode, though. */
+/** Whether a process in the sandbox could write: it is the same user as this process. The owner of a folder can also change its mode. */
 const isWritable = (folder: string): Promise<boolean> =>
   access(folder, constants.W_OK).then(
     () => true,

@@ -3,36 +3,35 @@ import { type FSWatcher, lstatSync, watch } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Enforced, ProcessLimits, ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
 import type { ProtectedView } from '@svc/safe-fs'
-import { lineOf } from './bubblewrap.ts'
+import { lineOf, verifying } from './bubblewrap.ts'
 import { unavailable } from './errors.ts'
-import { both, FREE, type Hold, type Kind, type Limits, NOTHING } from './holding.ts'
+import { both, FREE, type Hold, type Kind, type Limits, NOTHING } from './limits.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { openMountPoints } from './mount-points.ts'
-import { realPlace } from './paths.ts'
+import { realPathOf } from './paths.ts'
 import { protect, type Protection } from './protection.ts'
-import { verifying } from './verified.ts'
 import { showFor, type ShownProcess } from './view.ts'
 
 export interface SandboxOptions {
-  /** The svc home: nobody in a sandbox ever sees it. */
+  /** The svc home: no process in a sandbox sees it. */
   readonly home: string
-  /** What must stay as it is in folders that a sandbox may write. */
+  /** Paths that must stay unchanged in writable folders. */
   readonly protectedPaths?: ProtectedView
   /** Writes a warning to the log. */
   readonly warn?: (facts: Readonly<Record<string, unknown>>, message: string) => void
 }
 
 const REPLACED =
-  'a protected path was replaced while a program in the sandbox could write there: the program is ended; check what is there now'
+  'a protected path was replaced while a program in the sandbox could write there; svc ends the program: check the path'
 
-/** Looks at nothing before it is first asked. */
+/** Creates the sandbox. It examines the machine at the first call. */
 export function createSandbox({ home, protectedPaths, warn = () => {} }: SandboxOptions): ProcessSandbox & AsyncDisposable {
   const holds = new Map<string, Hold>()
   const machine = onceItWorks(lookAtMachine)
   const mountPoints = openMountPoints(join(home, 'run', 'mounts'))
   const swept = mountPoints.sweep()
 
-  /** Where it cannot be held nothing is started, and what was made for it goes. */
+  /** If the paths cannot be protected, no process starts, and its limits are released. */
   async function protectedIn({ view }: ShownProcess, lasting: boolean, hold: Hold): Promise<Protection> {
     try {
       return await protect(view.write, { view: protectedPaths, lasting, isMountPoint: path => mountPoints.has(path) })
@@ -58,28 +57,28 @@ export function createSandbox({ home, protectedPaths, warn = () => {} }: Sandbox
       const limits = needed(request.limits, found)
       ctx.signal.throwIfAborted()
       await swept
-      const [shown, held] = await bothAtOnce(request, limits, found, resolve(home))
+      const [shown, limited] = await bothAtOnce(request, limits, found, resolve(home))
       const id = randomUUID()
-      const protection = await protectedIn(shown, request.lasting === true, held.hold)
+      const protection = await protectedIn(shown, request.lasting === true, limited.hold)
       const free = await mountPoints.hold(protection.absent)
-      // nothing in it may go on when a protected path has lost its protection; who started it starts it anew
+      // the process ends when a protected path loses its protection; the caller starts it again
       const replaced = watchReplaced([...protection.read, ...protection.anchors], path => {
         warn({ path }, REPLACED)
-        held.hold.release().catch(() => {})
+        limited.hold.release().catch(() => {})
       })
       holds.set(id, {
-        ...held.hold,
+        ...limited.hold,
         async release() {
           replaced[Symbol.dispose]()
-          return held.hold.release().finally(free)
+          return limited.hold.release().finally(free)
         },
       })
-      const unset = Object.keys(held.hold.env).filter(name => !(name in shown.env))
+      const unset = Object.keys(limited.hold.env).filter(name => !(name in shown.env))
       const inside = lineOf(bwrap, { ...shown.view, protection, unset })
       const { write } = shown.view
       const verified = write.length > 0 ? await verifying(inside, write) : []
-      const line = [...held.hold.before, ...inside, ...verified, ...held.hold.within, ...shown.program]
-      return wrapped(id, line, { ...held.hold.env, ...shown.env }, { ...held.enforced, ...enforcedOf(request, shown) })
+      const line = [...limited.hold.before, ...inside, ...verified, ...limited.hold.within, ...shown.program]
+      return wrapped(id, line, { ...limited.hold.env, ...shown.env }, { ...limited.enforced, ...enforcedOf(request, shown) })
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...holds.keys()].map(release))
@@ -87,9 +86,9 @@ export function createSandbox({ home, protectedPaths, warn = () => {} }: Sandbox
   }
 }
 
-/** What is shown, and what holds the limits, made meanwhile: a start waits for the longer of both. */
+/** Prepares the view and the limits in parallel. */
 async function bothAtOnce(request: ProcessRequest, limits: Limits, found: Machine, home: string) {
-  const showing = realPlace(home).then(real => showFor(request, real))
+  const showing = realPathOf(home).then(real => showFor(request, real))
   const holding = holdLimits(limits, found, async () => (await showing).isNode)
   try {
     return await Promise.all([showing, holding])
@@ -112,7 +111,7 @@ const wrapped = (
   enforced: WrappedProcess['enforced']
 ): WrappedProcess => ({ id, file: file!, args, env, enforced })
 
-/** One look for all that ask at the same time; kept where the machine can, for what is missing may be installed. */
+/** Shares one examination between concurrent callers. It keeps a good result only: the operator can install what is missing. */
 function onceItWorks(look: () => Promise<Machine>): () => Promise<Machine> {
   let known: Promise<Machine> | undefined
   return () => {
@@ -130,18 +129,18 @@ function onceItWorks(look: () => Promise<Machine>): () => Promise<Machine> {
   }
 }
 
-/** Processes and threads where nobody says how many. */
+/** Default limit of processes and threads. */
 const PIDS = 256
 
-/** The limits to hold. Throws SANDBOX_UNAVAILABLE for one that was asked for and cannot be held. */
+/** Returns the limits to enforce. Throws SANDBOX_UNAVAILABLE for a requested limit that this machine cannot enforce. */
 function needed({ memoryBytes, pids }: ProcessLimits, machine: Machine): Limits {
-  if (memoryBytes !== undefined && !machine.memory) throw unavailable('this machine can hold no limit of memory')
-  if (pids !== undefined && !machine.pids) throw unavailable('this machine can hold no limit of processes')
+  if (memoryBytes !== undefined && !machine.memory) throw unavailable('this machine cannot enforce a limit of memory')
+  if (pids !== undefined && !machine.pids) throw unavailable('this machine cannot enforce a limit of processes')
   const most = pids ?? (machine.pids ? PIDS : undefined)
   return { ...(memoryBytes === undefined ? {} : { memory: memoryBytes }), ...(most === undefined ? {} : { pids: most }) }
 }
 
-/** Makes what holds them. */
+/** Enforces the limits. */
 async function holdLimits(
   limits: Limits,
   machine: Machine,
@@ -165,8 +164,8 @@ async function holdLimits(
 }
 
 /**
- * Calls `ended` once, when another file or folder takes the place of one of these paths. A mount ends in every sandbox when its mount point is renamed or
- * removed on this machine, as an editor and `git config` do it: what it protected could then be written.
+ * Calls `ended` once, when another file or folder replaces one of these paths. A mount ends in every sandbox when its mount point is renamed or removed on
+ * this machine, as an editor and `git config` do. A program could then write to the protected path.
  */
 function watchReplaced(paths: readonly string[], ended: (path: string) => void): Disposable {
   const known = new Map(paths.map(path => [path, identityOf(path)]))
@@ -183,10 +182,10 @@ function watchReplaced(paths: readonly string[], ended: (path: string) => void):
       const path = names.get(name ?? '')
       if (path !== undefined) look(path)
     })
-    // the folder itself is gone: so is what lay in it
+    // the folder itself was removed, with all paths in it
     watchers.push(watcher.on('error', () => inside.forEach(look)))
   }
-  // what was replaced before the watch began
+  // a path that was replaced before the watch began
   paths.forEach(look)
   return { [Symbol.dispose]: close }
 }

@@ -12,7 +12,7 @@ import { findProgram, packageOf, type Program, scriptOf, SYSTEM_FOLDERS } from '
 /** One process as the sandbox starts it. */
 export interface ShownProcess {
   readonly view: Omit<View, 'unset' | 'protection'>
-  /** The program with its arguments. */
+  /** The program and its arguments. */
   readonly program: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly isNode: boolean
@@ -21,12 +21,12 @@ export interface ShownProcess {
 
 const STANDARD = ['/usr/local/bin', '/usr/bin', '/bin']
 const TMP_BYTES = 268_435_456
-/** What the loader and the shell outside the sandbox would follow. */
+/** Variables that the loader and the shell outside the sandbox would obey. */
 const LOADER = /^(LD_|GLIBC_|MALLOC_|BASH_|ENV$|SHELLOPTS$|IFS$)/
-/** What starts Node for another program needs child processes. */
+/** Programs that start Node for another program: they need child processes. */
 const STARTERS = /(^|\/)(npx|npm)$/
 
-/** What is seen by a process, and how it is started. Throws SANDBOX_PATH, SANDBOX_COMMAND. */
+/** Decides which files a process sees, and how it is started. Throws SANDBOX_PATH, SANDBOX_COMMAND. */
 export async function showFor(request: ProcessRequest, home: string): Promise<ShownProcess> {
   const { command, args, limits } = request
   const asked = await pathsOf(request, home)
@@ -64,7 +64,7 @@ export async function showFor(request: ProcessRequest, home: string): Promise<Sh
   }
 }
 
-/** The folders that were asked for, with links followed. */
+/** Resolves the links of the requested folders. */
 async function pathsOf({ cwd, limits }: ProcessRequest, home: string): Promise<Shown & { readonly cwd?: string }> {
   const { allowedPaths, readPaths = [], filesystemReadonly } = limits
   const real = (paths: readonly string[], look = visible) => Promise.all(paths.map(path => look(path, home)))
@@ -78,23 +78,23 @@ async function pathsOf({ cwd, limits }: ProcessRequest, home: string): Promise<S
   return { ...paths, ...(work === undefined ? {} : { cwd: work }) }
 }
 
-type Place = readonly [named: string, real: string]
+type ResolvedPath = readonly [named: string, real: string]
 
-/** What ran before may have put a link in the place of a folder: what lies in one that is asked for as well must still lie there once its links are followed. */
-function stayIn(folders: readonly Place[], places: readonly Place[]): void {
+/** An earlier program can have replaced a folder by a link. A path within a requested folder must stay within it after its links are resolved. */
+function stayIn(folders: readonly ResolvedPath[], places: readonly ResolvedPath[]): void {
   for (const [path, real] of places)
     for (const [named, folder] of folders)
       if ((isWithin(path, named) || isWithin(path, folder)) && !isWithin(real, folder)) throw leadsOut(path)
 }
 
-/** A program that the sandbox may write says only of what the sandbox sees anyway that it belongs to it. */
-function keepIn({ read, write }: Shown, places: readonly Place[]): void {
+/** A program in a writable folder cannot add files to the view: its files must be visible already. */
+function keepIn({ read, write }: Shown, places: readonly ResolvedPath[]): void {
   const seen = [...read, ...write, ...SYSTEM_FOLDERS]
   for (const [path, real] of places)
     if (write.some(folder => isWithin(path, folder)) && !seen.some(folder => isWithin(real, folder))) throw leadsOut(path)
 }
 
-/** A package that holds somebody's home is somebody's home; and what the sandbox may write does not say what lies around it. */
+/** Returns the packages of a program. A package around a person's home is not shown, nor one that a writable folder claims to be in. */
 async function packagesOf(
   { node, isNode, path, read }: Program,
   script: string | undefined,
@@ -110,7 +110,7 @@ async function packagesOf(
 
 const isSystem = (path: string) => isWithin(path, '/usr')
 
-/** Links that do not lie in a folder that is shown anyway. */
+/** Links outside the shown folders. */
 const uncovered = ({ links }: Program, { read, write }: Shown) =>
   links.filter(([at]) => ![...read, ...write].some(folder => isWithin(at, folder)))
 
@@ -120,7 +120,7 @@ const defaults = ({ folders }: Program) => ({
   TMPDIR: '/tmp',
 })
 
-/** Variables that may stand before bubblewrap, and those that are set within. The first are not seen in a list of processes. */
+/** Splits variables into those of the process bubblewrap, which a list of processes does not show, and those that bubblewrap sets inside. */
 function split(all: Readonly<Record<string, string>>): {
   readonly env: Record<string, string>
   readonly set: Record<string, string>
@@ -143,10 +143,10 @@ async function fenceFor({ node, command, env }: ProcessRequest, program: Program
   return { flags: [], options: { NODE_OPTIONS: asOptions([...flags, ...more], env.NODE_OPTIONS) } }
 }
 
-/** What the system's own accounts have in the place of a home. */
+/** Home folders of the system's accounts. */
 const NONE = /^(\/|\/(usr|bin|sbin|dev|proc|nonexistent)(\/.*)?)$/
 
-/** The homes of this machine's people, as its list of accounts names them. */
+/** Returns the homes of the people in this machine's list of accounts. */
 async function homesOfPeople(): Promise<readonly string[]> {
   const listed = await readFile('/etc/passwd', 'utf8').catch(() => '')
   const homes = listed.split('\n').flatMap(line => line.split(':')[5] ?? [])
@@ -154,14 +154,14 @@ async function homesOfPeople(): Promise<readonly string[]> {
 }
 
 const run = promisify(execFile)
-/** The first with `--permission` that is stable, of each line. */
+/** The first minor version of each major with a stable `--permission`. */
 const SINCE: Readonly<Record<number, number>> = { 22: 13, 23: 5 }
 const ANSWER_MS = 10_000
 const SYSTEM = ['/usr', '/etc', '/proc', '/dev', '/tmp']
 
 const versions = new Map<string, Promise<boolean>>()
 
-/** Whether this Node has the permission model; asked once for each file. */
+/** Whether this Node has the permission model. Each file is asked once. */
 function hasPermissions(node: string): Promise<boolean> {
   if (node === process.execPath) return Promise.resolve(isNewEnough(process.version))
   const known = versions.get(node) ?? askVersion(node)
@@ -179,7 +179,10 @@ function isNewEnough(version: string): boolean {
   return major >= 24 || minor >= (SINCE[major] ?? Number.POSITIVE_INFINITY)
 }
 
-/** The flags of a second fence within the sandbox. It is none alone: no network, and node:sqlite writes anywhere, so that is switched off. */
+/**
+ * The flags of a second barrier within the sandbox. It is not enough alone: it does not restrict the network, and node:sqlite could write anywhere, so that is
+ * switched off.
+ */
 const fence = ({ read, write }: Shown): string[] => [
   '--permission',
   '--no-experimental-sqlite',
@@ -187,6 +190,6 @@ const fence = ({ read, write }: Shown): string[] => [
   ...['/tmp', ...write].map(path => `--allow-fs-write=${path}`),
 ]
 
-/** The same for `NODE_OPTIONS`, where the program starts Node itself. */
+/** The same for `NODE_OPTIONS`, for a program that starts Node. */
 const asOptions = (flags: readonly string[], own = ''): string =>
   [...flags.map(flag => (/[\s"\\]/.test(flag) ? `"${flag.replace(/["\\]/g, '\\$&')}"` : flag)), own].join(' ').trim()

@@ -108,6 +108,6 @@ withSandbox('programs in the process sandbox', () => {
     expect((await refusal(box.wrap('no-such-program'))).code).to.equal('SANDBOX_COMMAND')
     await chmod(await box.write('text', 'no program'), 0o644)
     const { code, message } = await refusal(box.wrap(box.at('text')))
-    expect([code, message]).to.deep.equal(['SANDBOX_COMMAND', `there is no program "${box.at('text')}" to be run`])
+    expect([code, message]).to.deep.equal(['SANDBOX_COMMAND', `the program "${box.at('text')}" was not found`])
   })
 })

@@ -195,8 +195,8 @@ withSandbox('what runs in the process sandbox', () => {
     ]
     for (const way of ways) {
       const { code, message, hint } = await refusal(box.wrap('true', [], way))
-      expect([code, hint], JSON.stringify(way)).to.deep.equal(['SANDBOX_PATH', 'name a folder apart from the svc home'])
-      expect(message).to.contain('keys and conversations lie')
+      expect([code, hint], JSON.stringify(way)).to.deep.equal(['SANDBOX_PATH', 'Use a folder outside the svc home'])
+      expect(message).to.contain('which holds keys and conversations')
     }
     expect((await refusal(box.wrap(program))).code).to.equal('SANDBOX_PATH')
     expect((await box.shell(`cat ${box.home('key')} 2>/dev/null; echo end`)).out).to.equal('end\n')
@@ -207,7 +207,7 @@ withSandbox('what runs in the process sandbox', () => {
     const { out, err } = await own.shell('ls -A /usr/share; (echo x > /usr/share/x) 2>/dev/null || echo end')
     expect([out, err]).to.deep.equal(['end\n', ''])
     await using missing = await openSandbox('/usr/share/no-such-home')
-    expect((await refusal(missing.wrap('true'))).message).to.contain('is not there yet')
+    expect((await refusal(missing.wrap('true'))).message).to.contain('does not exist yet')
   })
 
   it('refuses paths of the system, of everybody, and such as are not there, in words', async () => {
@@ -216,8 +216,8 @@ withSandbox('what runs in the process sandbox', () => {
       '/etc': /belongs to the system/,
       '/dev/shm': /belongs to the system/,
       '/tmp': /all programs/,
-      work: /no absolute path/,
-      [box.at('nowhere')]: /not there/,
+      work: /not an absolute path/,
+      [box.at('nowhere')]: /does not exist/,
     }
     for (const [path, words] of Object.entries(cases)) {
       const { code, message } = await refusal(box.wrap('true', [], { limits: { allowedPaths: [path] } }))

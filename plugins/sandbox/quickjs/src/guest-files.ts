@@ -15,17 +15,17 @@ import {
 import { refused } from './errors.ts'
 import { MOST_CHARACTERS } from './messages.ts'
 
-/** What guests may do with the files of their folders. */
+/** File access of guests, within their folders. */
 export interface GuestFiles {
   read(path: string, signal: AbortSignal): Promise<string>
-  /** Takes the place of a file that is there. */
+  /** Replaces an existing file. */
   write(path: string, content: string, signal: AbortSignal): Promise<null>
   list(path: string, signal: AbortSignal): Promise<readonly { readonly name: string; readonly type: string }[]>
 }
 
 const MOST_ENTRIES = 10_000
 
-/** Opens folders for guests. Throws CONFIG_INVALID for one that is none. */
+/** Opens folders for guests. Throws CONFIG_INVALID for a path that is not a folder. */
 export async function openGuestFiles(paths: readonly string[], protectedPaths?: ProtectedView): Promise<GuestFiles> {
   const roots = await openRoots(paths, 'allowed_paths', protectedPaths ? { protectedPaths } : {})
   return {

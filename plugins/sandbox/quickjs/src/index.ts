@@ -1,10 +1,9 @@
 import { definePlugin } from '@svc/core'
 import { ProtectedPaths, ScriptSandbox } from '@svc/core/contracts'
 import { createGuardedFetch } from '@svc/safe-fetch'
-import { createGuestFetch } from './guest-fetch.ts'
 import { createPool } from './pool.ts'
+import { createGuestFetch, createRequestHandlers } from './requests.ts'
 import { createSandbox } from './sandbox.ts'
-import { createServants } from './servant.ts'
 import { bytesOf, problemsOf, quickjsConfig } from './settings.ts'
 
 export default definePlugin({
@@ -18,7 +17,7 @@ export default definePlugin({
     const bounds = { timeoutMs: timeout * 1000, memoryBytes: bytesOf(memory) }
     const web = scope.use(createGuardedFetch({ allow }))
     const pool = scope.use(createPool(workers, bounds.memoryBytes))
-    return createSandbox({ pool, bounds, servantFor: createServants(createGuestFetch(web), protectedPaths) })
+    return createSandbox({ pool, bounds, handlerFor: createRequestHandlers(createGuestFetch(web), protectedPaths) })
   },
 })
 

@@ -1,16 +1,16 @@
-// What the service and its threads say to each other: plain data, texts of JSON.
+// Messages between the service and its threads: plain data, values as JSON text.
 
-/** What a guest may ask of the service. */
+/** The requests of a guest to the service. */
 export type AskName = 'fetch' | 'read' | 'write' | 'list'
 
 /** One run of code. */
 export interface Job {
-  /** No two tenants ever share an engine. */
+  /** Tenants never share an engine. */
   readonly tenant: string
   readonly memoryBytes: number
   readonly timeoutMs: number
   readonly code: string
-  /** A script; or a module of which all contributions are looked at, or one is called: `[slot, name, method]`. */
+  /** A script; a module to describe; or a method of a module to call: `[slot, name, method]`. */
   readonly what: 'script' | 'describe' | readonly string[]
   /** JSON: the script's `input`, the call's arguments. */
   readonly input: string
@@ -23,7 +23,7 @@ export interface GuestLine {
   readonly text: string
 }
 
-/** What went wrong in a guest, as it is told. */
+/** The failure of a guest, as the caller sees it. */
 export interface GuestFailure {
   readonly kind: 'timeout' | 'memory' | 'blocked' | 'failed'
   readonly message: string
@@ -42,15 +42,15 @@ export type ToThread =
 export type FromThread =
   | { readonly ready: true }
   | { readonly ask: number; readonly name: AskName; readonly json: string }
-  /** `tenants`: for whom it keeps an engine. */
+  /** `tenants`: those whose engines the thread keeps. */
   | { readonly done: Outcome; readonly tenants: readonly string[] }
 
-/** What a thread is started with. */
+/** The data that a thread starts with. */
 export interface ThreadData {
   readonly engine: WebAssembly.Module
-  /** The memory of engines that are made before somebody asks. */
+  /** The memory of engines that are made in advance. */
   readonly spareBytes: number
 }
 
-/** The most characters of a value, an input, a file or a page on their way in or out. */
+/** Maximum characters of a value, an input, a file or a page that goes in or out. */
 export const MOST_CHARACTERS = 1_048_576

@@ -2,41 +2,40 @@ import { asSvcError, codeOf, type RuntimeModule, type SvcError, type CallContext
 import type { Json, Script, ScriptLimits, ScriptResult, ScriptSandbox } from '@svc/core/contracts'
 import { contributionsOf, resultOf } from './contributions.ts'
 import { callTimedOut, guestFailed, inputTooLarge, limitInvalid } from './errors.ts'
-import type { Servant } from './guest-thread.ts'
 import { type Job, MOST_CHARACTERS, type Outcome } from './messages.ts'
-import type { Pool } from './pool.ts'
+import type { RequestHandler, Pool } from './pool.ts'
 import { LEAST_BYTES } from './settings.ts'
 
-/** What every run is held to, whatever is asked for. */
+/** Upper limits of every run. */
 interface SandboxBounds {
   readonly timeoutMs: number
   readonly memoryBytes: number
 }
 
-export interface SandboxParts {
+export interface SandboxOptions {
   readonly pool: Pool
   readonly bounds: SandboxBounds
-  readonly servantFor: (grants: Pick<ScriptLimits, 'network' | 'paths'>) => Servant
+  readonly handlerFor: (grants: Pick<ScriptLimits, 'network' | 'paths'>) => RequestHandler
 }
 
 type Work = Pick<Job, 'code' | 'what' | 'tenant'> & { readonly input: unknown; readonly limits: ScriptLimits }
 
-/** Makes the sandbox: scripts, and plugins' plain JavaScript. */
-export function createSandbox(parts: SandboxParts): ScriptSandbox {
+/** Creates the sandbox for scripts and for plugins of plain JavaScript. */
+export function createSandbox(options: SandboxOptions): ScriptSandbox {
   return {
     async run({ code, input = null, tenant, limits = {} }: Script, ctx): Promise<ScriptResult> {
       const owner = `tenant ${tenant ?? ctx.principal.id}`
-      const { json, lines } = await perform(parts, { code, what: 'script', tenant: owner, input, limits }, ctx)
+      const { json, lines } = await perform(options, { code, what: 'script', tenant: owner, input, limits }, ctx)
       return { value: JSON.parse(json) as Json, console: lines as ScriptResult['console'] }
     },
     async open(module, ctx) {
-      const { json } = await perform(parts, { ...workOf(module, ctx), what: 'describe', input: null }, ctx)
+      const { json } = await perform(options, { ...workOf(module, ctx), what: 'describe', input: null }, ctx)
       return contributionsOf(module, JSON.parse(json))
     },
     async call(module, { slot, name, method, args }, ctx) {
       const input = [...args, { config: module.config, requestId: ctx.requestId }]
       const work = { ...workOf(module, ctx), what: [slot, name, method], input }
-      const { json } = await perform(parts, work, ctx).catch((error: SvcError) => {
+      const { json } = await perform(options, work, ctx).catch((error: SvcError) => {
         throw error.code === 'SANDBOX_TIMEOUT' ? callTimedOut(error) : error
       })
       return resultOf(JSON.parse(json))
@@ -44,7 +43,7 @@ export function createSandbox(parts: SandboxParts): ScriptSandbox {
   }
 }
 
-// Who asks through a plugin shares no engine with others who do: the plugin could keep there what it was told.
+// principals do not share the engine of a plugin: the plugin could keep their data there
 const workOf = ({ plugin, code, permissions }: RuntimeModule, ctx: CallContext) => ({
   code,
   tenant: `plugin ${plugin} ${ctx.principal.id}`,
@@ -52,7 +51,7 @@ const workOf = ({ plugin, code, permissions }: RuntimeModule, ctx: CallContext) 
 })
 
 async function perform(
-  { pool, bounds, servantFor }: SandboxParts,
+  { pool, bounds, handlerFor }: SandboxOptions,
   work: Work,
   ctx: CallContext
 ): Promise<Outcome & { json: string }> {
@@ -67,7 +66,7 @@ async function perform(
     fetch: (limits.network ?? []).length > 0,
     files: (limits.paths ?? []).length > 0,
   }
-  const outcome = await pool.run(job, servantFor(limits), ctx).catch((error: unknown) => {
+  const outcome = await pool.run(job, handlerFor(limits), ctx).catch((error: unknown) => {
     throw codeOf(error) === undefined ? asSvcError(error, 'SANDBOX_FAILED') : error
   })
   if (outcome.failure) throw guestFailed(outcome.failure)

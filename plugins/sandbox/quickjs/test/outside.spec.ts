@@ -50,14 +50,14 @@ describe('fetch in the sandbox', () => {
     for (const name of ['Host', 'connection', 'Transfer-Encoding', 'Proxy-Authorization'])
       expect(await message(`fetch("http://127.0.0.1:9/", { headers: { "${name}": "x" } })`)).to.match(/is not allowed/)
     expect(await message('fetch("http://127.0.0.1:9/", { method: "CONNECT" })')).to.match(/method is not allowed/)
-    expect(await message('fetch("http://127.0.0.1:9/", { body: {} })')).to.match(/body must be a text/)
+    expect(await message('fetch("http://127.0.0.1:9/", { body: {} })')).to.match(/body must be a string/)
   })
 
   it('takes no page that is too large, and not more questions than so many at once', async () => {
     await using server = await site((_request, response) => response.end('x'.repeat(1_100_000)))
     expect(await message(`fetch("${server.url}")`)).to.match(/1048576|1\.0 MiB|larger|too large/i)
     expect(await message(`Promise.all(Array.from({ length: 40 }, () => fetch("${server.url}")))`)).to.match(
-      /more than 16 questions at once/
+      /more than 16 requests at once/
     )
   })
 
@@ -89,7 +89,7 @@ describe('fetch in the sandbox', () => {
   it('is there only where hosts are named', async () => {
     expect(await sandbox.value('typeof fetch + typeof files')).to.equal('undefinedundefined')
     expect(await message('fetch("http://127.0.0.1:9/")', { network: ['api.example', '*.wide.example'] })).to.match(
-      /may ask api\.example/
+      /may only reach api\.example/
     )
     for (const url of [
       'http://evil.example/',
@@ -97,7 +97,7 @@ describe('fetch in the sandbox', () => {
       'http://xwide.example/',
       'http://api.example@127.0.0.1/',
     ])
-      expect(await message(`fetch("${url}")`, { network: ['api.example', '*.wide.example'] }), url).to.match(/may ask/)
+      expect(await message(`fetch("${url}")`, { network: ['api.example', '*.wide.example'] }), url).to.match(/may only reach/)
   })
 })
 
@@ -149,8 +149,8 @@ describe('files in the sandbox', () => {
   })
 
   it('takes texts only, and no more than fits', async () => {
-    expect(await message('files.write("c.txt", 5)')).to.match(/content must be a text/)
-    expect(await message('files.read({ toString: 1 })')).to.match(/path must be a text/)
+    expect(await message('files.write("c.txt", 5)')).to.match(/content must be a string/)
+    expect(await message('files.read({ toString: 1 })')).to.match(/path must be a string/)
     expect(await message('files.write("c.txt", "x".repeat(3e6))')).to.match(/more than \d+ characters/)
     await writeFile(join(folder, 'open', 'large'), Buffer.alloc(1_100_000))
     expect(await message('files.read("large")')).to.match(/more than 1048576 bytes/)
@@ -160,7 +160,7 @@ describe('files in the sandbox', () => {
   it('are there only where folders are named, and folders must be there', async () => {
     expect((await sandbox.failure('files.read("a.txt")')).code).to.equal('SANDBOX_BLOCKED')
     const gone = await sandbox.failure('files.read("a.txt")', { limits: { paths: [join(folder, 'gone')] } })
-    expect(gone.message).to.match(/a folder of files is not there/)
+    expect(gone.message).to.match(/a folder of files does not exist/)
     expect(gone.message).to.not.contain(folder)
   })
 })

@@ -41,8 +41,8 @@ describe('a script in the sandbox', () => {
 
   it('says of a value that is no JSON what it is', async () => {
     const says = async (code: string) => (await sandbox.failure(code)).message
-    expect(await says('10n')).to.match(/no JSON: it is a bigint/)
-    expect(await says('({ a: { b() {} } })')).to.match(/no JSON: b is a function/)
+    expect(await says('10n')).to.match(/not JSON: it is a bigint/)
+    expect(await says('({ a: { b() {} } })')).to.match(/not JSON: b is a function/)
     expect(await says('Symbol("s")')).to.match(/it is a symbol/)
     expect(await says('const a = {}; a.a = a')).to.match(/circular/)
     expect(await says('"x".repeat(1100000)')).to.match(/more than 1048576 characters/)

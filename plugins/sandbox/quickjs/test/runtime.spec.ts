@@ -103,7 +103,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
         expect(await answer(of('probe'), { url: `${server.url}/here` })).to.deep.equal({ status: 200, text: '{"path":"/here"}' })
         expect(await answer(of('probe'), { url: `${server.url}/away` })).to.deep.include({ status: 302 })
         const { message } = await refusal(answer(of('probe'), { url: `http://localhost:${server.port}/` }))
-        expect(message).to.match(/fetch may ask 127\.0\.0\.1 only/)
+        expect(message).to.match(/fetch may only reach 127\.0\.0\.1/)
       },
       { svc: { permissions: { network: ['127.0.0.1'], env: ['HOME'] } } }
     )
@@ -141,7 +141,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
     expect((await startOf('throw new Error("at its top")')).message).to.match(/at its top \(line 1\)/)
     expect((await startOf('export const tools =')).message).to.match(/SyntaxError/)
     expect((await startOf('export const routes = { a: { path: "/a" } }')).message).to.match(
-      /exports "routes"; the runtime quickjs knows tools only/
+      /exports "routes"; the runtime quickjs supports only tools/
     )
     expect((await startOf('export const tools = { a: { description: "x" } }')).message).to.match(
       /"tools\.a", which has no function "call"/
@@ -186,7 +186,7 @@ describe('a plugin with "runtime": "quickjs"', () => {
       '{ ...one, methods: "call" }',
       '{ ...one, data: [] }',
     ])
-      expect((await startOf(lying(item))).message, item).to.match(/what its module exports cannot be read/)
+      expect((await startOf(lying(item))).message, item).to.match(/the exports of its module cannot be read/)
     for (const more of ['category: {}', 'title: 5', 'asks: "no"', 'timeoutMs: -5', 'timeoutMs: 1.5'])
       expect((await startOf(tool('', `${more},`))).message, more).to.match(new RegExp(`whose "${more.split(':')[0]}"`))
     await withPlugin(tool('return 1', 'run: {}, other: 1,'), async of => expect(of('probe')).to.not.have.any.keys('run', 'other'))

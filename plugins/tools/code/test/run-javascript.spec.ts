@@ -34,7 +34,7 @@ describe('run_javascript, by the tool kit', () => {
     bad: [
       { args: { code: 'throw new Error("mine")' }, message: /mine \(line 1\)/ },
       { args: { code: '10n' }, message: /bigint/ },
-      { args: { code: 'require("fs")' }, message: /require is not there/ },
+      { args: { code: 'require("fs")' }, message: /require does not exist/ },
       { args: { code: '' } },
       { args: { input: 1 } },
       { args: { code: 'x'.repeat(200_001) } },

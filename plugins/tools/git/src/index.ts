@@ -1,4 +1,4 @@
-import { createFairSemaphore } from '@svc/worker-pool'
+import { createSemaphore } from '@svc/plugin-kit'
 import { definePlugin, systemContext } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/safe-fs'
@@ -17,7 +17,7 @@ export default definePlugin({
   async setup(scope, { protectedPaths, workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
     const semaphore = scope.use(
-      createFairSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms })
+      createSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms })
     )
     const gitContext = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, semaphore }
     scope.add(Tools, 'git_status', createGitStatus(gitContext))

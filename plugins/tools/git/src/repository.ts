@@ -2,7 +2,7 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf, type CallContext } from '@svc/core'
 import { type Folder, openFolder, type ResolvedPath, realOf, type Roots } from '@svc/safe-fs'
-import type { FairSemaphore } from '@svc/worker-pool'
+import type { Semaphore } from '@svc/plugin-kit'
 import { environment, type GitAnswer, runGit, type Setting, withoutFilter } from './run-git.ts'
 import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
 import type { GitConfig } from './settings.ts'
@@ -12,7 +12,7 @@ export interface GitContext {
   readonly roots: Roots
   readonly config: GitConfig
   /** Limits concurrent git processes. */
-  readonly semaphore: FairSemaphore
+  readonly semaphore: Semaphore
 }
 
 /** Options of a git command. */
@@ -62,7 +62,7 @@ export async function openRepository(
       const { most = config.max_bytes, input, anyCode } = options
       const env = environment(ceilings, settings, trusted)
       const limits = { signal: ctx.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
-      using _seat = await semaphore.take(ctx)
+      using _place = await semaphore.take(ctx.principal.id, ctx.signal)
       const answer = await runGit(['--no-pager', ...args], { cwd: cwdOf(folder), env, ...limits })
       if (answer.code !== 0 && !answer.truncated && !anyCode) throw gitFailed(answer.stderr)
       return answer

@@ -18,7 +18,7 @@ withSandbox('run_command, by the tool kit', () => {
       },
       { args: { command: ['/bin/sh', '-c', 'true'] }, message: /not an allowed program/ },
       { args: { command: ['echo', 'a\0b'] }, message: /zero byte/ },
-      { args: { command: ['no-such-program'] }, message: /no program "no-such-program"/ },
+      { args: { command: ['no-such-program'] }, message: /the program "no-such-program" was not found/ },
       { args: { command: ['ls'], cwd: 'nowhere' }, message: /does not exist/ },
       { args: { command: ['sleep', '1000'], timeout: 0.1 }, message: /exceeded its time limit of 0.1 s/ },
       { args: { command: [] } },

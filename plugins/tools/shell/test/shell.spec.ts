@@ -126,6 +126,6 @@ withSandbox('run_command in its sandbox', () => {
       (error: Error & { code?: string }) => error
     )
     expect(code).to.equal('SANDBOX_PATH')
-    expect(message).to.contain('the svc home would be seen')
+    expect(message).to.contain('it would show the svc home')
   })
 })

@@ -13,37 +13,37 @@ import { PRELUDE } from './prelude.ts'
 /** An engine with a memory of its own, for one tenant. */
 export interface Engine {
   readonly memoryBytes: number
-  /** Bytes that it has taken so far: WebAssembly gives none back. */
+  /** Bytes allocated so far: WebAssembly never frees memory. */
   taken(): number
-  /** A world in which nothing has run yet; it may have been made before. */
+  /** Returns a fresh world, prepared in advance or made now. */
   world(): World
-  /** Makes the next world before it is asked for. */
+  /** Makes the next world in advance. */
   prepare(): void
 }
 
-/** One global object and all that hangs on it. */
+/** One global object with its runtime. */
 export interface World extends Disposable {
   readonly context: QuickJSContext
-  /** The prelude: to be called with the host's functions. */
+  /** The prelude: a function to call with the host's functions. */
   readonly prelude: QuickJSHandle
-  /** Milliseconds of `performance.now()` after which nothing runs any more. */
+  /** The deadline, in milliseconds of `performance.now()`. */
   until: number
 }
 
 const PAGE = 65_536
-/** The engine is built to begin with 16 MiB. */
+/** The engine is built to start with 16 MiB. */
 const INITIAL_PAGES = 256
-/** Bytes of the guest's stack: less than what V8 gives the thread for it, which nobody could catch. */
+/** Bytes of the guest's stack. It is smaller than V8's stack of the thread: an overflow of V8's stack could not be caught. */
 const STACK = 262_144
 
-// Its types are those of CommonJS, where the default is one level deeper.
+// its types are those of CommonJS, where the default export is one level deeper
 const variant = packed as unknown as QuickJSSyncVariant
-// What it would write as it dies is told by its end.
+// the outcome of the run reports what the engine would print when it aborts
 const SILENT: object = { print() {}, printErr() {} }
 
 export async function createEngine(module: WebAssembly.Module, memoryBytes: number): Promise<Engine> {
   const wasmMemory = new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum: Math.floor(memoryBytes / PAGE) })
-  // The engine's own limit counts a part of what is taken: the memory is the limit.
+  // the engine's own limit counts only a part of its allocations, so the size of the memory is the limit
   const quickjs = await newQuickJSWASMModuleFromVariant(
     newVariant(variant, { wasmModule: module, wasmMemory, emscriptenModule: SILENT })
   )

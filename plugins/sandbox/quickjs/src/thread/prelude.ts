@@ -1,7 +1,7 @@
-// What runs in the engine around the guest's code. The engine reads some 6 kB a millisecond, and each run has a world of its own: so the part that every
-// world needs is short, and the rest is read where it is needed. None of it guards anything: what leaves the engine is looked at outside.
+// Code that runs in the engine around the guest's code. The engine parses about 6 kB a millisecond, and each run has its own world. So the part that every world
+// needs is short, and the rest is parsed on demand. This code is not a barrier: the thread checks all that leaves the engine.
 
-/** Lines and characters of a console that are kept, and its levels. */
+/** Limits of the console: kept lines, characters of a line, and levels. */
 export const CONSOLE: { readonly lines: number; readonly characters: number; readonly levels: readonly string[] } = {
   lines: 100,
   characters: 2000,
@@ -9,17 +9,17 @@ export const CONSOLE: { readonly lines: number; readonly characters: number; rea
 }
 
 /**
- * A function of the host's log, which also is the getter of the console, and of the input; it answers how a value becomes JSON. What it uses is taken
- * before a guest could change it.
+ * A function of the host's `log`, which is also the getter of the console, and of the input. It returns functions that convert values to and from JSON. It
+ * takes the built-ins that it uses before a guest can change them.
  */
 export const PRELUDE = `(function(log,text){'use strict'
 const{stringify,parse}=JSON,E=TypeError,plain=(k,v)=>{const t=typeof v
-if(t==='function'||t==='bigint'||t==='symbol')throw new E('the value is no JSON: '+(k||'it')+' is a '+t)
+if(t==='function'||t==='bigint'||t==='symbol')throw new E('the value is not JSON: '+(k||'it')+' is a '+t)
 return v},pack=v=>stringify(v,plain)??'null'
 Object.defineProperty(globalThis,'console',{configurable:true,get:log})
 return{pack,parse,input:parse(text),script:async v=>pack(await(await v).value)}})`
 
-/** A console: a function of the host's log. */
+/** Creates the console, from the host's `log`. */
 export const CONSOLE_MADE = `(function (log) {
   const cut = text => text.slice(0, ${CONSOLE.characters})
   const shown = value => {
@@ -28,7 +28,7 @@ export const CONSOLE_MADE = `(function (log) {
       if (value instanceof Error) return value.name + ': ' + value.message
       return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value)
     } catch {
-      return '(what cannot be shown)'
+      return '(a value that cannot be shown)'
     }
   }
   const write = level => (...values) => {
@@ -41,7 +41,7 @@ export const CONSOLE_MADE = `(function (log) {
   return console
 })`
 
-/** fetch and files: functions of what the prelude answered and of the host ask. */
+/** Define `fetch` and `files`, from the result of the prelude and the host's `ask`. */
 export const GRANTS = {
   fetch: `(function ({ pack, parse }, ask) {
   globalThis.fetch = async (url, { method, headers, body } = {}) => {
@@ -59,7 +59,7 @@ export const GRANTS = {
 })`,
 } as const
 
-/** What is done with a module: functions of the prelude's answer, the module and words. */
+/** Describe a module, or call a method of it, from the result of the prelude, the module and names. */
 export const MODULE = {
   describe: `(async function ({ pack }, exported) {
   const all = []
@@ -78,8 +78,8 @@ export const MODULE = {
 })`,
 } as const
 
-/** What was thrown, as JSON. */
-export const TELL = `(function ({ pack }, error) {
+/** Serializes a thrown value as JSON. */
+export const READ_THROWN = `(function ({ pack }, error) {
   const cut = (text, most) => String(text).slice(0, most)
   if (typeof error !== 'object' || error === null) return pack({ message: cut(error, 2000) })
   const { name = '', message = pack(error), stack = '' } = error

@@ -1,19 +1,19 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread, Job, ThreadData, ToThread } from '../messages.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { type Play, play } from './play.ts'
+import { type Run, startRun } from './run.ts'
 
-// A thread of guests: one at a time, an engine for each tenant of late, and one that nobody has used.
+// A thread for guests. It runs one at a time, and keeps the engines of recent tenants and one unused engine.
 
-/** Tenants whose engine is kept. */
-const KEPT = 4
+/** Number of tenants whose engines are kept. */
+const KEPT_ENGINES = 4
 
 const { engine: module, spareBytes } = workerData as ThreadData
 const port = parentPort!
-const tell = (message: FromThread) => port.postMessage(message)
+const send = (message: FromThread) => port.postMessage(message)
 const engines = new Map<string, Engine>()
 let spare: Engine | undefined
-let playing: Play | undefined
+let running: Run | undefined
 let asks = 0
 
 async function engineFor({ tenant, memoryBytes }: Job): Promise<Engine> {
@@ -28,15 +28,15 @@ async function engineFor({ tenant, memoryBytes }: Job): Promise<Engine> {
 async function take(job: Job): Promise<void> {
   const known = engines.get(job.tenant)
   const engine = await engineFor(job)
-  playing = play(engine, job, (name, json) => {
-    tell({ ask: ++asks, name, json })
+  running = startRun(engine, job, (name, json) => {
+    send({ ask: ++asks, name, json })
     return asks
   })
-  const { outcome, sound } = await playing.end
-  playing = undefined
+  const { outcome, sound } = await running.end
+  running = undefined
   if (sound) keep(job.tenant, engine)
-  tell({ done: outcome, tenants: [...engines.keys()] })
-  // What the next one needs is made while nobody waits: for a tenant that came again, and for one that never came.
+  send({ done: outcome, tenants: [...engines.keys()] })
+  // prepare the next run between runs: a world for a returning tenant, and an engine for a new one
   if (sound && known === engine) prepare(job.tenant, engine)
   await makeSpare()
 }
@@ -44,10 +44,10 @@ async function take(job: Job): Promise<void> {
 function keep(tenant: string, engine: Engine): void {
   engines.set(tenant, engine)
   const [oldest] = engines.keys()
-  if (engines.size > KEPT) engines.delete(oldest!)
+  if (engines.size > KEPT_ENGINES) engines.delete(oldest!)
 }
 
-/** An engine that has no room for a next world is not kept: its tenant shall not end the thread for others. */
+/** Drops an engine without memory for the next world, so that its tenant cannot end the thread for others. */
 function prepare(tenant: string, engine: Engine): void {
   try {
     engine.prepare()
@@ -63,7 +63,7 @@ async function makeSpare(): Promise<void> {
 
 port.on('message', (message: ToThread) => {
   if ('job' in message) void take(message.job)
-  else playing?.answer(message)
+  else running?.answer(message)
 })
 await makeSpare()
-tell({ ready: true })
+send({ ready: true })

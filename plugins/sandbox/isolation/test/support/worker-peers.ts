@@ -7,7 +7,7 @@ interface Worker {
 }
 
 /** Workers of one server, as far as plugins see them: gives each host that is one its service `Peers`. */
-export function openCrew(): (generation: number) => PluginEntry {
+export function openWorkerPeers(): (generation: number) => PluginEntry {
   const all: Worker[] = []
   const plugin = (generation: number) =>
     definePlugin({
