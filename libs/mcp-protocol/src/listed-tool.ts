@@ -4,11 +4,11 @@ import { headersOf, type ParamHeader } from './param-headers.ts'
 import { hashOf } from './pin.ts'
 import type { McpToolSchema } from './tool-schema.ts'
 
-/** A tool as its server describes it, but for hidden characters. */
+/** A tool as its server describes it, without hidden characters. */
 export interface ListedTool extends McpToolSchema {
-  /** SHA-256 of it as it stands here. */
+  /** SHA-256 of this description. */
   readonly hash: string
-  /** What was taken out, by place: `description U+200B × 3`. */
+  /** The characters that were removed, by place: `description U+200B × 3`. */
   readonly stripped: readonly string[]
   /** Arguments that a stateless HTTP request repeats in its headers. */
   readonly paramHeaders: readonly ParamHeader[]
@@ -19,46 +19,46 @@ export interface ToolBounds {
   readonly toolBytes: number
 }
 
-type Fact = { readonly [key: string]: Json | undefined }
+type JsonRecord = { readonly [key: string]: Json | undefined }
 const NAME_LENGTH = 128
 
-/** Reads a tool that a server lists; text where it is none, or breaks a bound. */
+/** Reads a tool from the list of a server. Returns a message if the tool is invalid or exceeds a limit. */
 export function readTool(raw: unknown, bounds: ToolBounds): ListedTool | string {
-  if (!isObject(raw) || typeof raw['name'] !== 'string' || raw['name'] === '') return 'a tool without a name'
+  if (!isObject(raw) || typeof raw['name'] !== 'string' || raw['name'] === '') return 'a tool has no name'
   const name = stripWords(raw['name'])
-  const called = `tool ${JSON.stringify(name.text.slice(0, NAME_LENGTH))}`
-  if (raw['name'].length > NAME_LENGTH) return `${called}: its name is longer than ${NAME_LENGTH} characters`
-  if (name.found.length > 0) return `${called}: its name has hidden characters (${name.found.join(', ')})`
-  const fault = faultOf(raw, bounds)
-  return fault === undefined ? listed(raw['name'], raw) : `${called}: ${fault}`
+  const label = `tool ${JSON.stringify(name.text.slice(0, NAME_LENGTH))}`
+  if (raw['name'].length > NAME_LENGTH) return `${label}: its name is longer than ${NAME_LENGTH} characters`
+  if (name.found.length > 0) return `${label}: its name contains hidden characters (${name.found.join(', ')})`
+  const problem = problemOf(raw, bounds)
+  return problem === undefined ? listed(raw['name'], raw) : `${label}: ${problem}`
 }
 
-function faultOf(raw: Fact, { schemaDepth, toolBytes }: ToolBounds): string | undefined {
+function problemOf(raw: JsonRecord, { schemaDepth, toolBytes }: ToolBounds): string | undefined {
   if (!isObject(raw['inputSchema'])) return 'it has no input schema'
   for (const key of ['outputSchema', 'annotations'])
-    if (raw[key] !== undefined && !isObject(raw[key])) return `its ${key} is no object`
+    if (raw[key] !== undefined && !isObject(raw[key])) return `its ${key} is not an object`
   for (const key of ['title', 'description'])
-    if (raw[key] !== undefined && typeof raw[key] !== 'string') return `its ${key} is no text`
-  // before anything that calls itself for what lies within
+    if (raw[key] !== undefined && typeof raw[key] !== 'string') return `its ${key} is not a string`
+  // first: the functions below are recursive
   if (deeper(raw, schemaDepth)) return `its schemas are deeper than ${schemaDepth} levels`
   if (JSON.stringify(raw).length > toolBytes) return `it is larger than ${toolBytes} bytes`
   const headers = headersOf(raw['inputSchema'])
   return typeof headers === 'string' ? headers : undefined
 }
 
-function listed(name: string, raw: Fact): ListedTool {
+function listed(name: string, raw: JsonRecord): ListedTool {
   const stripped: string[] = []
-  const tell = (place: string, { text, found }: Stripped) => {
+  const note = (place: string, { text, found }: Stripped) => {
     if (found.length > 0) stripped.push(`${place} ${found.join(', ')}`)
     return text
   }
   const schema = {
     name,
-    ...(raw['title'] !== undefined && { title: tell('title', stripWords(raw['title'] as string)) }),
-    description: tell('description', stripWords((raw['description'] as string | undefined) ?? '')),
-    inputSchema: cleaned(raw['inputSchema'], 'inputSchema', tell) as Fact,
-    ...(raw['outputSchema'] !== undefined && { outputSchema: cleaned(raw['outputSchema'], 'outputSchema', tell) as Fact }),
-    ...(raw['annotations'] !== undefined && { annotations: cleaned(raw['annotations'], 'annotations', tell) as Fact }),
+    ...(raw['title'] !== undefined && { title: note('title', stripWords(raw['title'] as string)) }),
+    description: note('description', stripWords((raw['description'] as string | undefined) ?? '')),
+    inputSchema: cleaned(raw['inputSchema'], 'inputSchema', note) as JsonRecord,
+    ...(raw['outputSchema'] !== undefined && { outputSchema: cleaned(raw['outputSchema'], 'outputSchema', note) as JsonRecord }),
+    ...(raw['annotations'] !== undefined && { annotations: cleaned(raw['annotations'], 'annotations', note) as JsonRecord }),
   } satisfies McpToolSchema
   const headers = headersOf(schema.inputSchema)
   return { ...schema, hash: hashOf(schema), stripped, paramHeaders: typeof headers === 'string' ? [] : headers }
@@ -66,20 +66,20 @@ function listed(name: string, raw: Fact): ListedTool {
 
 const WORDS = new Set(['title', 'description', '$comment'])
 
-/** The same value; strings of it without hidden characters, keys too. */
-function cleaned(value: Json | undefined, place: string, tell: (place: string, stripped: Stripped) => string): Json | undefined {
+/** Removes hidden characters from the strings and keys of a value. */
+function cleaned(value: Json | undefined, place: string, note: (place: string, stripped: Stripped) => string): Json | undefined {
   if (typeof value === 'string')
-    return tell(place, WORDS.has(place.slice(place.lastIndexOf('.') + 1)) ? stripWords(value) : stripData(value))
-  if (Array.isArray(value)) return value.map((one, at) => cleaned(one, `${place}[${at}]`, tell) ?? null)
+    return note(place, WORDS.has(place.slice(place.lastIndexOf('.') + 1)) ? stripWords(value) : stripData(value))
+  if (Array.isArray(value)) return value.map((one, at) => cleaned(one, `${place}[${at}]`, note) ?? null)
   if (!isObject(value)) return value
   const entries = Object.entries(value).map(([key, one]) => {
-    const clean = tell(place, stripData(key))
-    return [clean, cleaned(one, `${place}.${clean}`, tell)] as const
+    const clean = note(place, stripData(key))
+    return [clean, cleaned(one, `${place}.${clean}`, note)] as const
   })
   return Object.fromEntries(entries)
 }
 
-/** Whether a value has more levels than this; takes no more stack than so many levels do. */
+/** Whether a value is nested more than `most` levels deep. Recursion stops at that depth. */
 export function deeper(value: unknown, most: number): boolean {
   if (!isNested(value)) return false
   if (most < 0) return true
@@ -88,4 +88,4 @@ export function deeper(value: unknown, most: number): boolean {
 }
 
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
-const isObject = (value: unknown): value is Fact => isNested(value) && !Array.isArray(value)
+const isObject = (value: unknown): value is JsonRecord => isNested(value) && !Array.isArray(value)

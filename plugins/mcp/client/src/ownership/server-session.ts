@@ -319,7 +319,7 @@ const REFUSALS = {
 
 /** The error class of a call that has ended. */
 function errorClassOf(end: StepsEnd): McpErrorClass | undefined {
-  if (end === 'mute' || end === 'left') return undefined
+  if (end === 'incomplete' || end === 'abandoned') return undefined
   if ('thrown' in end) return failureOf(end.thrown).class
   return end.last.type === 'result' && end.last.result.isError ? 'tool_error' : undefined
 }
