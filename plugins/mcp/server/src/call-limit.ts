@@ -1,12 +1,12 @@
 import type { CallContext } from '@svc/core'
 import { callsWaiting } from './errors.ts'
 
-/** How many calls run at once. */
+/** Limits for concurrent calls. */
 export interface RunningLimits {
   readonly atOnce: number
-  /** Of one tool. */
+  /** Concurrent calls of one tool. */
   readonly perTool: number
-  /** So many more wait for a place; further ones are refused. */
+  /** Maximum length of the queue. Further calls are rejected. */
   readonly waiting: number
 }
 
@@ -15,7 +15,7 @@ interface Waiting {
   readonly go: () => void
 }
 
-/** The places of running calls. Who finds none waits, first come first served among those whose tool has room. */
+/** Limits concurrent calls, in all and per tool. The queue is first in, first out among the calls whose tool is below its limit. */
 export class CallLimit {
   readonly #limits: RunningLimits
   readonly #taken = new Map<string, number>()
@@ -26,9 +26,9 @@ export class CallLimit {
     this.#limits = limits
   }
 
-  /** Takes a place; a promise where one must be waited for. Throws RATE_LIMITED, and what the signal aborted with. */
+  /** Takes a slot. Returns a promise if the call must wait. Throws RATE_LIMITED and the reason of an aborted signal. */
   take(name: string, { signal }: Pick<CallContext, 'signal'>): void | Promise<void> {
-    if (this.#hasRoom(name)) return this.#sit(name)
+    if (this.#isFree(name)) return this.#occupy(name)
     const { waiting } = this.#limits
     if (this.#waiting.size >= waiting) throw callsWaiting(waiting)
     return new Promise((resolve, reject) => {
@@ -37,7 +37,7 @@ export class CallLimit {
         go: () => {
           signal.removeEventListener('abort', leave)
           this.#waiting.delete(one)
-          this.#sit(name)
+          this.#occupy(name)
           resolve()
         },
       }
@@ -55,14 +55,14 @@ export class CallLimit {
     const left = this.#taken.get(name)! - 1
     if (left > 0) this.#taken.set(name, left)
     else this.#taken.delete(name)
-    for (const one of this.#waiting) if (this.#hasRoom(one.name)) return one.go()
+    for (const one of this.#waiting) if (this.#isFree(one.name)) return one.go()
   }
 
-  #hasRoom(name: string): boolean {
+  #isFree(name: string): boolean {
     return this.#all < this.#limits.atOnce && (this.#taken.get(name) ?? 0) < this.#limits.perTool
   }
 
-  #sit(name: string): void {
+  #occupy(name: string): void {
     this.#all++
     this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1)
   }

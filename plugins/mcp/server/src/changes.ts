@@ -1,19 +1,19 @@
 import type { Log, SlotView, CallContext } from '@svc/core'
 import type { Resource } from '@svc/core/contracts'
 
-/** Something that clients may want to hear of, in the SDK's words. */
+/** A change that clients can subscribe to, in the SDK's form. */
 type Change =
   | { readonly kind: 'tools_list_changed' | 'prompts_list_changed' | 'resources_list_changed' }
   | { readonly kind: 'resource_updated'; readonly uri: string }
 
-/** Tells of changes to those who listen. */
+/** Publishes changes to subscribers. */
 export interface Changes {
-  /** `watching`: what lies in resources counts as well as the lists. Returns the end of it. */
-  subscribe(listener: (change: Change) => void, watching: boolean): () => void
+  /** Returns a function that unsubscribes. With `wantsResources` the listener also gets changes of resource contents. */
+  subscribe(listener: (change: Change) => void, wantsResources: boolean): () => void
   publish(change: Change): void
 }
 
-/** Changes of the lists come by `publish`; resources are watched while somebody wants to know. */
+/** `publish` reports changes of the lists. Resources are watched while they have a subscriber. */
 export function createChanges(resources: SlotView<Resource> | undefined, own: CallContext, log: Log): Changes {
   const listeners = new Set<(change: Change) => void>()
   const publish = (change: Change) => {
@@ -37,18 +37,19 @@ export function createChanges(resources: SlotView<Resource> | undefined, own: Ca
   }
 }
 
-function createWatch(resources: SlotView<Resource> | undefined, tell: (uri: string) => void, own: CallContext, log: Log) {
+function createWatch(resources: SlotView<Resource> | undefined, onChange: (uri: string) => void, own: CallContext, log: Log) {
   const running = new Map<Resource, AbortController>()
   const follow = async (name: string, resource: Resource, ending: AbortController) => {
     const signal = AbortSignal.any([own.signal, ending.signal])
     try {
-      for await (const uri of resource.changes!({ ...own, signal })) if (!signal.aborted) tell(uri)
+      for await (const uri of resource.changes!({ ...own, signal })) if (!signal.aborted) onChange(uri)
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, resource: name }, 'the changes of a resource can no longer be told')
+      if (!signal.aborted)
+        log.warn({ err: error, resource: name }, 'failed to watch a resource; clients get no further changes of it')
     }
   }
   return {
-    /** Watches all that can be watched now, or nothing. */
+    /** Watches all resources that support it, or none. */
     renew(on: boolean) {
       const wanted = on && !own.signal.aborted ? (resources?.entries() ?? []).filter(([, one]) => one.changes !== undefined) : []
       const kept = new Set(wanted.map(([, one]) => one))

@@ -1,35 +1,34 @@
-import { isTree, type CallContext } from '@svc/core'
+import { type CallContext, isTree } from '@svc/core'
 import { deeper, isModern, META } from '@svc/mcp-protocol'
-import { notJson, notRpc, sessionUnknown, tooDeep } from './faults.ts'
-import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
+import { type HttpAnswer, type HttpMessage, idOf, notJson, notRpc, sessionUnknown, tooDeep } from './messages.ts'
 import type { Modern } from './modern.ts'
 import type { Sessions } from './sessions.ts'
 import type { Workers } from './workers.ts'
 
-/** Levels of a message: whoever walks it must not run out of stack. */
+/** Maximum nesting of a message. Recursive functions must not exceed the stack. */
 export const DEEPEST = 100
 
-export interface EndpointParts {
+interface EndpointOptions {
   readonly path: string
   readonly modern: Modern
   readonly sessions: Sessions
   readonly workers: Workers
 }
 
-/** One address of the protocol: both eras of it. */
+/** One path of the protocol, for both eras. */
 export interface Endpoint {
   answer(message: HttpMessage, ctx: CallContext): Promise<HttpAnswer>
-  /** The same for a session of this worker: another one asks. */
+  /** Answers a request that another worker forwards to a session of this worker. */
   answerHere(message: HttpMessage, ctx: CallContext): Promise<HttpAnswer>
 }
 
-export function createEndpoint({ path, modern, sessions, workers }: EndpointParts): Endpoint {
+export function createEndpoint({ path, modern, sessions, workers }: EndpointOptions): Endpoint {
   const here = (message: HttpMessage, body: unknown, ctx: CallContext) =>
     sessions.answer(message, body, message.headers['mcp-session-id'], ctx)
   return {
     async answer(message, ctx) {
-      const refused = refusalOf(message)
-      if (refused) return refused
+      const rejection = rejectionOf(message)
+      if (rejection) return rejection
       const body = bodyOf(message)
       if (deeper(body, DEEPEST)) return tooDeep(DEEPEST, idOf(body))
       if (message.method === 'POST' && body !== undefined && !isRpc(body)) return notRpc()
@@ -45,14 +44,14 @@ export function createEndpoint({ path, modern, sessions, workers }: EndpointPart
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 
-function refusalOf({ method, headers }: HttpMessage): HttpAnswer | undefined {
+function rejectionOf({ method, headers }: HttpMessage): HttpAnswer | undefined {
   if (method !== 'POST') return undefined
   const coding = headers['content-encoding'] ?? 'identity'
   const isJson = JSON_TYPE.test(headers['content-type'] ?? '') && coding.toLowerCase() === 'identity'
   return isJson ? undefined : notJson()
 }
 
-/** The body as JSON; `undefined` where it is none. */
+/** Parses the body. Returns `undefined` if it is not valid JSON. */
 function bodyOf({ method, text }: HttpMessage): unknown {
   if (method !== 'POST') return undefined
   try {
@@ -64,7 +63,7 @@ function bodyOf({ method, text }: HttpMessage): unknown {
 
 const isRpc = (body: unknown) => Array.isArray(body) || (isTree(body) && body.jsonrpc === '2.0')
 
-/** Whether a request is of the era without sessions: its header says so, or its envelope. All faults of that era are told by its part. */
+/** Whether a request belongs to the stateless era, by its header or its `_meta`. The handler of that era reports its errors. */
 function isStateless({ method, headers }: HttpMessage, body: unknown): boolean {
   if (method !== 'POST' || body === undefined) return false
   if (Array.isArray(body)) return body.some(hasEnvelope)

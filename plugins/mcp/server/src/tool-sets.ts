@@ -1,17 +1,16 @@
 import { nearest, type SvcError } from '@svc/core'
-import { type LostName, toolsUnknown } from './problems.ts'
+import { type UnknownName, toolsUnknown } from './errors.ts'
 import type { McpServerConfig } from './settings.ts'
 
 type Choice = Pick<McpServerConfig, 'tools' | 'sets'>
 
-/** Tools that are published together. */
+/** A set of tools that is published at one path. */
 export interface ToolSet {
-  /** Where clients of the protocol find it. */
   readonly path: string
   readonly isPublished: (name: string) => boolean
 }
 
-/** All that is published, and each set: a choice among that. */
+/** Returns the set of all published tools, followed by the configured sets, which are subsets of it. */
 export function toolSets({ tools, sets }: Choice): readonly [ToolSet, ...ToolSet[]] {
   const isPublished = matcher(tools)
   const chosen = Object.entries(sets).map(([name, patterns]): ToolSet => {
@@ -21,27 +20,27 @@ export function toolSets({ tools, sets }: Choice): readonly [ToolSet, ...ToolSet
   return [{ path: '/mcp', isPublished }, ...chosen]
 }
 
-/** Tools of connected servers are named `<server>__<tool>`; they come and go with their server. */
+/** Tools of connected servers are named `<server>__<tool>`. They can be absent while their server is down. */
 const isBridged = (name: string) => name.includes('__')
 
-/** What is wrong with the names: each that is no pattern must be that of a tool, those of connected servers aside. */
-export function lostNames({ tools, sets }: Choice, known: readonly string[]): SvcError | undefined {
+/** Returns an error for names that match no tool. Patterns and names of bridged tools are not checked. */
+export function findUnknownNames({ tools, sets }: Choice, known: readonly string[]): SvcError | undefined {
   const isPublished = matcher(tools)
-  const lost = (key: string, names: readonly string[]) =>
-    names.filter(isExact).flatMap((name): LostName[] => {
-      if (known.includes(name)) return isPublished(name) ? [] : [{ key, name, isLeftOut: true }]
-      return isBridged(name) ? [] : [{ key, name, near: nearest(name, known), isLeftOut: false }]
+  const unknown = (key: string, names: readonly string[]) =>
+    names.filter(isExact).flatMap((name): UnknownName[] => {
+      if (known.includes(name)) return isPublished(name) ? [] : [{ key, name, isExcluded: true }]
+      return isBridged(name) ? [] : [{ key, name, near: nearest(name, known), isExcluded: false }]
     })
   const all = [
-    ...lost('mcp.server.tools', tools ?? []),
-    ...Object.entries(sets).flatMap(([set, names]) => lost(`mcp.server.sets.${set}`, names)),
+    ...unknown('mcp.server.tools', tools ?? []),
+    ...Object.entries(sets).flatMap(([set, names]) => unknown(`mcp.server.sets.${set}`, names)),
   ]
   return all.length > 0 ? toolsUnknown(all) : undefined
 }
 
 const isExact = (name: string) => !name.includes('*')
 
-/** Whether a name is one of these (absent: any), where `*` stands for any number of characters. */
+/** Returns a function that matches a name against patterns with `*`. Without patterns every name matches. */
 function matcher(patterns: readonly string[] | undefined): (name: string) => boolean {
   if (patterns === undefined) return () => true
   const exact = new Set(patterns)
@@ -49,7 +48,7 @@ function matcher(patterns: readonly string[] | undefined): (name: string) => boo
   return name => exact.has(name) || wild.some(parts => fits(name, parts))
 }
 
-/** By hand: a pattern of many stars must not take a regular expression's time. */
+/** Does not use a regular expression, which would be slow for a pattern with many stars. */
 function fits(name: string, parts: readonly string[]): boolean {
   const [first = '', ...rest] = parts
   const last = rest.pop() ?? ''

@@ -1,30 +1,28 @@
-import { codeOf, isTree, type CallContext } from '@svc/core'
+import { type CallContext, codeOf, isTree } from '@svc/core'
 import type { Json, PeerAnswer, Peers } from '@svc/core/contracts'
-import { sessionUnknown } from './faults.ts'
-import type { HttpAnswer, HttpMessage } from './message.ts'
+import { type HttpAnswer, type HttpMessage, sessionUnknown } from './messages.ts'
 
-/** Under which the workers of a server ask each other. */
+/** Topic of requests between workers. */
 const TOPIC = 'mcp-server.session'
 
-/** A request on its way to the worker that has its session. */
+/** A request that is forwarded to the worker of its session. */
 export interface Forwarded {
-  /** The address it came to. */
   readonly path: string
   readonly message: HttpMessage
 }
 
-/** The workers of this server as far as sessions care: the name of a session begins with that of its worker. */
+/** Finds the worker of a session. The id of a session begins with the id of its worker. */
 export interface Workers {
-  /** A new session's name. */
-  name(ctx: CallContext): Promise<string>
-  /** Which other worker has a session, by its name; `undefined` where this one would have it. */
+  /** Creates the id of a new session. */
+  newSessionId(ctx: CallContext): Promise<string>
+  /** Returns the worker of a session, `undefined` if it is this worker. */
   elsewhere(session: string | undefined, ctx: CallContext): string | undefined | Promise<string | undefined>
-  /** What that worker answers; `undefined` where it has ended. */
+  /** Returns the answer of another worker, `undefined` if that worker has ended. */
   ask(worker: string, forwarded: Forwarded, ctx: CallContext): Promise<HttpAnswer | undefined>
 }
 
 export function createWorkers(peers: Peers | undefined): Workers {
-  // what its sessions' names begin with, once this worker knows its own
+  // prefix of session ids, once this worker knows its own id
   let prefix: string | undefined
   const ownPrefix = async (ctx: CallContext) =>
     (prefix ??= peers ? `${Buffer.from(await peers.self(ctx)).toString('base64url')}.` : '')
@@ -33,7 +31,7 @@ export function createWorkers(peers: Peers | undefined): Workers {
     return dot === -1 || session.startsWith(own) ? undefined : Buffer.from(session.slice(0, dot), 'base64url').toString()
   }
   return {
-    name: async ctx => (await ownPrefix(ctx)) + crypto.randomUUID(),
+    newSessionId: async ctx => (await ownPrefix(ctx)) + crypto.randomUUID(),
     elsewhere(session, ctx) {
       if (!peers || session === undefined) return undefined
       return prefix === undefined ? ownPrefix(ctx).then(own => other(session, own)) : other(session, prefix)
@@ -53,7 +51,7 @@ export function createWorkers(peers: Peers | undefined): Workers {
 
 const isGone = (error: unknown) => ['PEER_GONE', 'PEER_SILENT'].includes(codeOf(error) ?? '')
 
-/** What goes before the items of an answer's body, or with the whole of it. */
+/** Status, headers and complete body, or status and headers before the chunks of a streamed body. */
 interface Head {
   readonly status: number
   readonly headers: HttpAnswer['headers']
@@ -66,7 +64,7 @@ const answerFrom = ({ status, headers, body }: Head, items: AsyncIterator<Json>)
   body: body ?? textsOf(items),
 })
 
-/** A stream whose worker ends, ends. */
+/** The stream ends when its worker ends. */
 async function* textsOf(items: AsyncIterator<Json>): AsyncGenerator<string> {
   try {
     for (let next = await items.next(); !next.done; next = await items.next()) yield next.value as string
@@ -77,7 +75,7 @@ async function* textsOf(items: AsyncIterator<Json>): AsyncGenerator<string> {
   }
 }
 
-/** Answers what other workers ask about sessions of this one. */
+/** Answers requests that other workers forward to sessions of this worker. */
 export const createPeerAnswer = (
   answer: (forwarded: Forwarded, ctx: CallContext) => Promise<HttpAnswer> | undefined
 ): PeerAnswer => ({
