@@ -1,14 +1,12 @@
 import type { CallContext, Log, SlotChange, SlotView } from '@svc/core'
 import type { McpClients, Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
 import type { Calls } from './call.ts'
-import { type Catalogue, createCatalogue } from './catalogue.ts'
+import { type Catalogue, createCatalogue, type ToolSet } from './catalogue.ts'
 import { type Changes, createChanges } from './changes.ts'
-import { createEndpoint, type Endpoint } from './endpoint.ts'
-import { createMcpMount, createOpenStreams } from './mcp-mount.ts'
+import { createEndpoint, createMcpMount, createOpenStreams, type Endpoint } from './http-endpoint.ts'
 import { createModern } from './modern.ts'
 import { createFindWithheld, type Published, type ServerInfo } from './published.ts'
-import { createSessions, type SessionLimits, type WorkerSessions, type Sessions } from './sessions.ts'
-import type { ToolSet } from './tool-sets.ts'
+import { createSessions, type SessionLimits, type Sessions, type WorkerSessions } from './sessions.ts'
 import { createPeerAnswer, createWorkers } from './workers.ts'
 
 interface McpOptions {

@@ -2,9 +2,8 @@ import type { CallContext, Log, SlotView } from '@svc/core'
 import type { McpClients, Prompt, Resource } from '@svc/core/contracts'
 import { bridgedName } from '@svc/mcp-protocol'
 import type { Calls } from './call.ts'
-import type { Catalogue } from './catalogue.ts'
+import type { Catalogue, ToolSet } from './catalogue.ts'
 import type { Changes } from './changes.ts'
-import type { ToolSet } from './tool-sets.ts'
 
 /** Name and version of this server. */
 export interface ServerInfo {

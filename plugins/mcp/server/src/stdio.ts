@@ -1,7 +1,7 @@
 import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { type CallContext, isTree } from '@svc/core'
 import { deeper, readLines } from '@svc/mcp-protocol'
-import { DEEPEST } from './endpoint.ts'
+import { DEEPEST } from './http-endpoint.ts'
 import { type HttpAnswer, notRpc, overLong, tooDeep, unreadable } from './messages.ts'
 import { createProtocolServer, follow } from './protocol-server.ts'
 import type { Published } from './published.ts'

@@ -17,12 +17,12 @@ import {
 } from '@svc/core/contracts'
 import { PROTOCOL_VERSIONS } from '@svc/mcp-protocol'
 import { CALL_LIMITS, createCalls } from './call.ts'
+import { findUnknownNames, toolSets } from './catalogue.ts'
 import { createMcp, type Mcp } from './mcp.ts'
 import type { Published } from './published.ts'
 import { createServerKey } from './server-key.ts'
 import type { McpServerConfig } from './settings.ts'
 import { createToolRoutes } from './tool-routes.ts'
-import { findUnknownNames, toolSets } from './tool-sets.ts'
 
 interface ToolServerOptions {
   readonly config: McpServerConfig

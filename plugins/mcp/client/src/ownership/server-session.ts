@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Log, type CallContext } from '@svc/core'
+import { type CallContext, codeOf, type Log } from '@svc/core'
 import type { Fence, Json, McpCallOptions, McpErrorClass, McpFailure, McpState, McpTool, ToolStep } from '@svc/core/contracts'
 import { callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
 import type { McpClientOptions } from '../connection/options.ts'
 import { STATES } from '../connection/states.ts'
 import type { Server } from '../registry/configured-servers.ts'
-import type { ServerMetrics } from '../registry/metrics.ts'
 import type { CatalogueRecord, ReportedStatus, StateRecord } from '../registry/records.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
+import type { ServerMetrics } from '../registry/server-status.ts'
 import { ToolListing } from './tool-listing.ts'
 
 /** Receives the events of connections; seconds are the time to connect, or the age of the connection. */
