@@ -102,3 +102,81 @@ function readingOf(open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) =>
 }
 
 const isLast = ({ type }: ToolStep) => type === 'result' || type === 'input'
+
+/** Limits of concurrent calls. */
+export interface ToolCallLimits {
+  readonly atOnce: number
+  /** Concurrent calls of one tool. */
+  readonly perTool: number
+  /** Maximum length of the queue. Further calls are rejected. */
+  readonly waiting: number
+}
+
+/** Limits concurrent calls, in all and per tool. The queue is first in, first out among the calls whose tool is below its limit. */
+export class ToolCallLimit {
+  readonly #limits: ToolCallLimits
+  readonly #queueFull: (waiting: number) => Error
+  readonly #perTool = new Map<string, number>()
+  readonly #waiting = new Set<{ readonly tool: string; enter(): void }>()
+  #running = 0
+
+  /** `queueFull` creates the error for a call that exceeds the queue. */
+  constructor(limits: ToolCallLimits, queueFull: (waiting: number) => Error) {
+    this.#limits = limits
+    this.#queueFull = queueFull
+  }
+
+  /**
+   * Starts a call. Returns a function that ends the call, to be called once, or a promise of it if the call must wait. Throws the error of a full queue and the
+   * reason of an aborted signal.
+   */
+  enter(tool: string, signal: AbortSignal): (() => void) | Promise<() => void> {
+    signal.throwIfAborted()
+    if (this.#isFree(tool)) return this.#start(tool)
+    if (this.#waiting.size >= this.#limits.waiting) throw this.#queueFull(this.#limits.waiting)
+    return this.#wait(tool, signal)
+  }
+
+  #isFree(tool: string): boolean {
+    return this.#running < this.#limits.atOnce && (this.#perTool.get(tool) ?? 0) < this.#limits.perTool
+  }
+
+  #start(tool: string): () => void {
+    this.#running++
+    this.#perTool.set(tool, (this.#perTool.get(tool) ?? 0) + 1)
+    return () => this.#end(tool)
+  }
+
+  #end(tool: string): void {
+    this.#running--
+    const left = this.#perTool.get(tool)! - 1
+    if (left === 0) this.#perTool.delete(tool)
+    else this.#perTool.set(tool, left)
+    for (const waiter of this.#waiting) {
+      if (this.#running === this.#limits.atOnce) return
+      if (this.#isFree(waiter.tool)) waiter.enter()
+    }
+  }
+
+  #wait(tool: string, signal: AbortSignal): Promise<() => void> {
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>()
+    const leaveQueue = () => {
+      this.#waiting.delete(waiter)
+      signal.removeEventListener('abort', onAbort)
+    }
+    const onAbort = () => {
+      leaveQueue()
+      reject(signal.reason as Error)
+    }
+    const waiter = {
+      tool,
+      enter: () => {
+        leaveQueue()
+        resolve(this.#start(tool))
+      },
+    }
+    this.#waiting.add(waiter)
+    signal.addEventListener('abort', onAbort, { once: true })
+    return promise
+  }
+}

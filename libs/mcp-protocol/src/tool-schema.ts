@@ -54,3 +54,24 @@ export function bridgedName(server: string, tool: string): string {
   const hash = createHash('sha256').update(`${server}\0${tool}`).digest('hex').slice(0, HASH_LENGTH)
   return `${clean.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`
 }
+
+/** Returns a function that matches the name of a tool against patterns in which `*` stands for any characters. */
+export function toolMatcher(patterns: readonly string[]): (name: string) => boolean {
+  const exact = new Set(patterns)
+  const wild = patterns.filter(pattern => pattern.includes('*')).map(pattern => pattern.split(/\*+/))
+  return name => exact.has(name) || wild.some(parts => matchesParts(name, parts))
+}
+
+/** Finds the parts from left to right. A regular expression would be slow for a pattern with many stars. */
+function matchesParts(name: string, [first = '', ...rest]: readonly string[]): boolean {
+  const last = rest.pop() ?? ''
+  const end = name.length - last.length
+  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false
+  let at = first.length
+  for (const part of rest) {
+    const found = name.indexOf(part, at)
+    if (found < 0 || found + part.length > end) return false
+    at = found + part.length
+  }
+  return true
+}

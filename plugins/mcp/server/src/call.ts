@@ -11,16 +11,15 @@ import {
   type ToolResult,
   type ToolStep,
 } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp-protocol'
+import { failureOf, ToolCallLimit, type ToolCallLimits } from '@svc/mcp-protocol'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { CallLimit, type RunningLimits } from './call-limit.ts'
 import type { PublishedTool } from './catalogue.ts'
-import { argumentsInvalid, callLate, toolBroken } from './errors.ts'
+import { argumentsInvalid, callLate, callsWaiting, toolBroken } from './errors.ts'
 import { encodeResult, failure, errorTextOf } from './result.ts'
 
 export type Arguments = { readonly [name: string]: Json | undefined }
 
-export interface CallLimits extends RunningLimits {
+export interface CallLimits extends ToolCallLimits {
   /** Default timeout of a call in milliseconds, including the time in the queue. Caller and tool can override it. */
   readonly timeoutMs: number
   /** Maximum size of a result as JSON, in bytes. */
@@ -63,19 +62,21 @@ export interface Calls {
 }
 
 export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
-  const slots = new CallLimit(limits)
+  const limit = new ToolCallLimit(limits, callsWaiting)
   const checks = new WeakMap<PublishedTool, ToolSchema>()
   return {
     async call(published, args, ctx, options = {}) {
       const { name, tool } = published
       const reportEnd = reportCall(events, published, ctx)
-      let hasSlot = false
+      let leaveLimit = () => {}
       // the services that a tool calls get the timeout of the caller, not the default of the tool
       const timed = options.timeoutMs === undefined ? ctx : { ...ctx, deadline: Date.now() + options.timeoutMs }
       const work = async (signal: AbortSignal) => {
-        const waiting = slots.take(name, { signal })
-        if (waiting) await waiting
-        hasSlot = true
+        const entered = limit.enter(name, signal)
+        const leave = entered instanceof Promise ? await entered : entered
+        if (signal.aborted) leave()
+        signal.throwIfAborted()
+        leaveLimit = leave
         return runBounded({ published, args, ctx: timed, options, log }, limits.resultBytes, signal)
       }
       try {
@@ -91,7 +92,7 @@ export function createCalls(limits: CallLimits, events: Events, log: Log): Calls
         throw error
       } finally {
         // a tool that ignores its signal must not block other calls
-        if (hasSlot) slots.leave(name)
+        leaveLimit()
       }
     },
   }

@@ -1,6 +1,6 @@
 import { type JsonSchema, type Log, nearest, type SlotView, type SvcError } from '@svc/core'
 import type { Effect, Tool } from '@svc/core/contracts'
-import { headersOf, type ParamHeader } from '@svc/mcp-protocol'
+import { headersOf, type ParamHeader, toolMatcher } from '@svc/mcp-protocol'
 import { toolsUnknown, type UnknownName } from './errors.ts'
 import type { McpServerConfig } from './settings.ts'
 
@@ -191,24 +191,5 @@ export function findUnknownNames({ tools, sets }: Choice, known: readonly string
 
 const isExact = (name: string) => !name.includes('*')
 
-/** Returns a function that matches a name against patterns with `*`. Without patterns every name matches. */
-function matcher(patterns: readonly string[] | undefined): (name: string) => boolean {
-  if (patterns === undefined) return () => true
-  const exact = new Set(patterns)
-  const wild = patterns.filter(one => one.includes('*')).map(one => one.split(/\*+/))
-  return name => exact.has(name) || wild.some(parts => fits(name, parts))
-}
-
-/** Does not use a regular expression, which would be slow for a pattern with many stars. */
-function fits(name: string, parts: readonly string[]): boolean {
-  const [first = '', ...rest] = parts
-  const last = rest.pop() ?? ''
-  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false
-  let at = first.length
-  for (const part of rest) {
-    const found = name.indexOf(part, at)
-    if (found === -1 || found + part.length > name.length - last.length) return false
-    at = found + part.length
-  }
-  return true
-}
+/** Without patterns, every name matches. */
+const matcher = (patterns: readonly string[] | undefined) => (patterns === undefined ? () => true : toolMatcher(patterns))

@@ -21,8 +21,7 @@ import {
 import type { Modern } from './modern.ts'
 import type { ServerInfo } from './published.ts'
 import { isEvents } from './sdk.ts'
-import type { Sessions } from './sessions.ts'
-import type { Workers } from './workers.ts'
+import type { Sessions, Workers } from './sessions.ts'
 
 /** Maximum size of a body. */
 const BODY_BYTES = 4 * 1_048_576

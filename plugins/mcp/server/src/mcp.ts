@@ -2,12 +2,17 @@ import type { CallContext, Log, SlotChange, SlotView } from '@svc/core'
 import type { McpClients, Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
 import type { Calls } from './call.ts'
 import { type Catalogue, createCatalogue, type ToolSet } from './catalogue.ts'
-import { type Changes, createChanges } from './changes.ts'
 import { createEndpoint, createMcpMount, createOpenStreams, type Endpoint } from './http-endpoint.ts'
 import { createModern } from './modern.ts'
-import { createFindWithheld, type Published, type ServerInfo } from './published.ts'
-import { createSessions, type SessionLimits, type Sessions, type WorkerSessions } from './sessions.ts'
-import { createPeerAnswer, createWorkers } from './workers.ts'
+import { type Changes, createChanges, createFindWithheld, type Published, type ServerInfo } from './published.ts'
+import {
+  createPeerAnswer,
+  createSessions,
+  createWorkers,
+  type SessionLimits,
+  type Sessions,
+  type WorkerSessions,
+} from './sessions.ts'
 
 interface McpOptions {
   readonly info: ServerInfo

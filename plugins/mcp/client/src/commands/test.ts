@@ -60,14 +60,14 @@ function argsOf(text: string): { readonly [name: string]: Json | undefined } {
 }
 
 /** One step of the test: its result, and its time in milliseconds. */
-export interface Step {
+interface Step {
   readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
   readonly ms: number
   readonly found?: string
   readonly error?: McpFailure
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly server: Server
   /** Makes the client. Throws MCP_CALL_FAILED. */
   readonly open: () => Promise<McpClient>
@@ -79,7 +79,7 @@ export interface CheckOptions {
 const STEP_MS = 10_000
 
 /** Tests a server step by step; ends with the first failed step. */
-export async function* checkSteps(parts: CheckOptions): AsyncGenerator<Step> {
+async function* checkSteps(parts: CheckOptions): AsyncGenerator<Step> {
   const steps = [
     ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
     ...serverSteps(parts),

@@ -177,7 +177,7 @@ interface ToolCollection {
 const MAX_FAULTS = 100
 
 /** Lists all tools, page by page. Leaves out a tool or a page that breaks a limit, and reports it. Throws MCP_CALL_FAILED. */
-export async function listAll(options: ResolvedOptions, connection: Connection, signal: AbortSignal): Promise<ToolList> {
+async function listAll(options: ResolvedOptions, connection: Connection, signal: AbortSignal): Promise<ToolList> {
   const { limits } = options
   const all: ToolCollection = { tools: new Map(), faults: [], bytes: 0 }
   const seen = new Set<string>()

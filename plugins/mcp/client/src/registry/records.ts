@@ -56,7 +56,7 @@ export interface CatalogueRecord {
 }
 
 /** The result of a login: secret. */
-export interface LoginRecord {
+interface LoginRecord {
   readonly login: Json
   /** Unix milliseconds of a login by a person; 0 for tokens that came without one. */
   readonly at: number
@@ -88,7 +88,7 @@ export async function readRecord(store: RecordStore, key: string, ctx: CallConte
 }
 
 /** Writes the result of `change`, and retries on a concurrent change; `undefined` writes nothing. Returns the current record. */
-export async function changeRecord(
+async function changeRecord(
   store: RecordStore,
   key: string,
   change: (value: Json | undefined, version: number) => Json | undefined,
