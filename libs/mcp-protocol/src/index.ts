@@ -1,9 +1,15 @@
-export { callFailed, type FailureFacts, failureOf } from './failures.ts'
+export {
+  callFailed,
+  type FailureFacts,
+  failureOf,
+  type StepsEnd,
+  ToolCallLimit,
+  type ToolCallLimits,
+  watchedSteps,
+} from './call.ts'
 export { type LineReader, readLines } from './lines.ts'
 export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
-export { bridgedName } from './names.ts'
 export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
-export { canonical, differenceOf, hashOf, pinnedOf } from './pin.ts'
-export { fromMcpSchema, type McpToolSchema, toMcpSchema, type ToolSchema } from './tool-schema.ts'
+export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
+export { bridgedName, fromMcpSchema, type McpToolSchema, toMcpSchema, toolMatcher, type ToolSchema } from './tool-schema.ts'
 export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './versions.ts'
-export { type StepsEnd, watchedSteps } from './watched-steps.ts'

@@ -1,68 +1,68 @@
 import type { Readable } from 'node:stream'
 
-/** What is read from a stream of lines. */
+/** Receives the lines of a stream. */
 export interface LineReader {
   line(text: string): void
-  /** A line was longer than it may be, and is left out: how it began and ended. */
+  /** A line exceeds the limit and is dropped. Reports its first and last characters. */
   tooLong(begin: string, end: string): void
-  /** A line does not end, however much of it is thrown away. */
+  /** A line is many times longer than the limit and has not ended. */
   endless(): void
 }
 
-/** How much of a line that is too long is kept of its begin and its end: there stands whose answer it is. */
-const KEPT = 512
-/** So many times the longest line is thrown away before it is given up. */
-const PATIENCE = 16
+/** Characters to keep from each end of a line that is too long. They contain the id of the request. */
+const EXCERPT = 512
+/** A line that is this many times longer than the limit is endless. */
+const ENDLESS_FACTOR = 16
 const NEWLINE = 10
 
-/** Reads lines of at most `most` bytes; never keeps more than that. */
+/** Reads lines of at most `most` bytes, and never buffers more than that. */
 export function readLines(stream: Readable, most: number, reader: LineReader): void {
-  const held = createHeld(most, reader)
+  const partial = createPartialLine(most, reader)
   stream.on('data', (chunk: Buffer) => {
     const last = chunk.lastIndexOf(NEWLINE)
-    if (last < 0) return held.add(chunk)
+    if (last < 0) return partial.add(chunk)
     let from = 0
-    if (held.isOpen()) {
+    if (partial.isOpen()) {
       from = chunk.indexOf(NEWLINE) + 1
-      held.add(chunk.subarray(0, from - 1))
-      held.finish()
+      partial.add(chunk.subarray(0, from - 1))
+      partial.finish()
     }
     if (from <= last) for (const line of chunk.toString('utf8', from, last).split('\n')) whole(line, most, reader)
-    if (last + 1 < chunk.length) held.add(chunk.subarray(last + 1))
+    if (last + 1 < chunk.length) partial.add(chunk.subarray(last + 1))
   })
 }
 
 function whole(line: string, most: number, reader: LineReader): void {
-  if (line.length > most) reader.tooLong(line.slice(0, KEPT), line.slice(-KEPT))
+  if (line.length > most) reader.tooLong(line.slice(0, EXCERPT), line.slice(-EXCERPT))
   else if (line !== '') reader.line(line)
 }
 
-/** A line of which only a part has come. */
-function createHeld(most: number, reader: LineReader) {
-  /** In one piece of memory: a part may be a single byte, and a million of those take hundreds of times their length. */
+/** Buffers a line until its end arrives. */
+function createPartialLine(most: number, reader: LineReader) {
+  /** One buffer for all chunks: a million chunks of one byte would take hundreds of times their length. */
   let memory = Buffer.alloc(0)
-  let kept = 0
+  let length = 0
   let size = 0
   let begin: string | undefined
   let end = Buffer.alloc(0)
 
   function keep(chunk: Buffer): void {
-    if (kept + chunk.length > memory.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(kept + chunk.length, memory.length * 2))
-      memory.copy(larger, 0, 0, kept)
+    if (length + chunk.length > memory.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(length + chunk.length, memory.length * 2))
+      memory.copy(larger, 0, 0, length)
       memory = larger
     }
-    kept += chunk.copy(memory, kept)
+    length += chunk.copy(memory, length)
   }
   function skip(chunk: Buffer): void {
-    begin ??= memory.toString('latin1', 0, Math.min(kept, KEPT))
-    end = Buffer.concat([end, memory.subarray(Math.max(0, kept - KEPT), kept), chunk]).subarray(-KEPT)
+    begin ??= memory.toString('latin1', 0, Math.min(length, EXCERPT))
+    end = Buffer.concat([end, memory.subarray(Math.max(0, length - EXCERPT), length), chunk]).subarray(-EXCERPT)
     clear()
-    if (size > most * PATIENCE) reader.endless()
+    if (size > most * ENDLESS_FACTOR) reader.endless()
   }
   function clear(): void {
     memory = Buffer.alloc(0)
-    kept = 0
+    length = 0
   }
   return {
     isOpen: () => size > 0,
@@ -73,7 +73,7 @@ function createHeld(most: number, reader: LineReader) {
     },
     finish(): void {
       if (begin !== undefined) reader.tooLong(begin, end.toString('latin1'))
-      else reader.line(memory.toString('utf8', 0, kept))
+      else reader.line(memory.toString('utf8', 0, length))
       clear()
       size = 0
       begin = undefined

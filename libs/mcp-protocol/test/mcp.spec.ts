@@ -159,8 +159,8 @@ describe('hidden characters', () => {
 describe('a tool that a server lists', () => {
   const deep = JSON.parse(`${'{"items":'.repeat(9_999)}{}${'}'.repeat(9_999)}`) as object
   for (const [what, raw, says] of [
-    ['is no object', 'add', /without a name/],
-    ['has no name', { inputSchema: {} }, /without a name/],
+    ['is no object', 'add', /has no name/],
+    ['has no name', { inputSchema: {} }, /has no name/],
     ['has a name that hides something', { ...TOOL, name: 'add\u200b' }, /"add".*hidden.*U\+200B/],
     ['has a name without end', { ...TOOL, name: 'x'.repeat(200) }, /longer than 128/],
     ['has no schema', { name: 'add' }, /no input schema/],

@@ -49,7 +49,7 @@ describe('the steps of a call that somebody watches', () => {
     await left.reader.next()
     await left.reader.return?.()
     await left.reader.return?.()
-    expect([mute.ends, failing.ends, left.ends]).to.deep.equal([['mute'], [{ thrown: broken }], ['left']])
+    expect([mute.ends, failing.ends, left.ends]).to.deep.equal([['incomplete'], [{ thrown: broken }], ['abandoned']])
   })
 
   it('end by what hinders their begin, and begin no more where their reader has left meanwhile', async () => {
@@ -68,7 +68,7 @@ describe('the steps of a call that somebody watches', () => {
       })()
     )
     expect([(await first).done, begun]).to.deep.equal([true, false])
-    expect([hindered.ends, late.ends]).to.deep.equal([[{ thrown: refused }], ['left']])
+    expect([hindered.ends, late.ends]).to.deep.equal([[{ thrown: refused }], ['abandoned']])
   })
 
   it('that nobody has read have not begun, and so do not end', async () => {

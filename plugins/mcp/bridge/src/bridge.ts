@@ -3,101 +3,102 @@ import type { McpClients, McpServerInfo, McpTool, Tool } from '@svc/core/contrac
 import { bridgedName } from '@svc/mcp-protocol'
 import { createBridgedTool } from './bridged-tool.ts'
 import { nameClash } from './errors.ts'
-import type { Ledger } from './ledger.ts'
+import type { CallReporter } from './call-reporter.ts'
 
-export interface BridgeParts {
+interface ToolBridgeOptions {
   readonly clients: McpClients
-  readonly ledger: Ledger
-  /** Adds a tool to the service; answers its removal. Throws where the name is taken. */
+  readonly reporter: CallReporter
+  /** Adds a tool to the service and returns a function that removes it. Throws if the name is taken. */
   readonly add: (name: string, tool: Tool) => () => void
   readonly log: Log
-  /** Circumstances of work that no request asked for. */
+  /** Call context of work that no request started. */
   readonly ctx: CallContext
 }
 
-/** Keeps the tools of this service like those of the connected servers. */
+/** Publishes the tools of the connected servers as tools of this service. */
 export interface Bridge {
-  /** Every server, each for itself: one that is slow or down holds up nobody. Answers when all have been looked at. */
+  /** Updates the tools of all servers in parallel, so that a slow server does not delay the others. */
   syncAll(): Promise<void>
-  /** One server, after it has changed. What comes while it is being looked at is looked at afterwards. */
+  /** Updates the tools of a server that has changed. A change during an update starts another update afterwards. */
   sync(server: string): Promise<void>
 }
 
-/** A tool in the slot, and the words it was made from. */
-interface Held {
-  readonly print: string
+/** A tool in the slot. `fingerprint` identifies the description that it was made from. */
+interface AddedTool {
+  readonly fingerprint: string
   readonly remove: () => void
 }
 
-export function createBridge(parts: BridgeParts): Bridge {
-  const held = new Map<string, Map<string, Held>>()
+export function createBridge(options: ToolBridgeOptions): Bridge {
+  const added = new Map<string, Map<string, AddedTool>>()
   const running = new Map<string, { again: boolean; readonly done: Promise<void> }>()
 
-  const look = async (server: string, state: { again: boolean }) => {
+  const update = async (server: string, state: { again: boolean }) => {
     do {
       state.again = false
-      await syncOne(parts, server, held).catch(error => told(parts, server, error))
-    } while (state.again && !parts.ctx.signal.aborted)
+      await syncOne(options, server, added).catch(error => logFailure(options, server, error))
+    } while (state.again && !options.ctx.signal.aborted)
     running.delete(server)
   }
   const sync = (server: string): Promise<void> => {
-    const under = running.get(server)
-    if (under) under.again = true
-    if (under) return under.done
+    const current = running.get(server)
+    if (current) current.again = true
+    if (current) return current.done
     const state = { again: false }
-    const done = look(server, state)
+    const done = update(server, state)
     running.set(server, Object.assign(state, { done }))
     return done
   }
   return {
     sync,
     async syncAll() {
-      const servers = await parts.clients.list(parts.ctx)
+      const servers = await options.clients.list(options.ctx)
       await Promise.all(servers.map(({ name }) => sync(name)))
     },
   }
 }
 
-/** What cannot be read now stays as it is: the next change looks again. */
-function told({ log, ctx }: BridgeParts, server: string, error: unknown) {
-  if (!ctx.signal.aborted) log.warn({ err: error, server }, 'the tools of a server could not be read')
+/** The tools of the server stay as they are. The next change reads them again. */
+function logFailure({ log, ctx }: ToolBridgeOptions, server: string, error: unknown) {
+  if (!ctx.signal.aborted) log.warn({ err: error, server }, 'failed to read the tools of an MCP server')
 }
 
-async function syncOne(parts: BridgeParts, server: string, all: Map<string, Map<string, Held>>): Promise<void> {
-  const { clients, ctx } = parts
+async function syncOne(options: ToolBridgeOptions, server: string, all: Map<string, Map<string, AddedTool>>): Promise<void> {
+  const { clients, ctx } = options
   const info = (await clients.list(ctx)).find(({ name }) => name === server)
   const offered = info && info.tools.length > 0 ? await clients.tools(server, ctx) : []
   if (ctx.signal.aborted) return
   const tools = offered.filter(({ name, standing }) => standing === 'good' && info?.tools.includes(name))
-  const there = all.get(server) ?? new Map<string, Held>()
-  all.set(server, there)
-  const wanted = new Map(info ? tools.map(tool => [bridgedName(server, tool.name), printed(info, tool)]) : [])
-  for (const [name, { print, remove }] of there) {
-    if (wanted.get(name)?.print === print) continue
+  const added = all.get(server) ?? new Map<string, AddedTool>()
+  all.set(server, added)
+  const wanted = new Map(info ? tools.map(tool => [bridgedName(server, tool.name), withFingerprint(info, tool)]) : [])
+  for (const [name, { fingerprint, remove }] of added) {
+    if (wanted.get(name)?.fingerprint === fingerprint) continue
     remove()
-    there.delete(name)
+    added.delete(name)
   }
-  for (const [name, { tool, print }] of wanted) if (info && !there.has(name)) addOne(parts, info, tool, { name, print }, there)
+  for (const [name, { tool, fingerprint }] of wanted)
+    if (info && !added.has(name)) addOne(options, info, tool, { name, fingerprint }, added)
 }
 
-/** Everything of it that callers see. */
-const printed = ({ effects, callLimitMs }: McpServerInfo, tool: McpTool) => ({
+/** The fingerprint contains everything that callers see. */
+const withFingerprint = ({ effects, callLimitMs }: McpServerInfo, tool: McpTool) => ({
   tool,
-  print: JSON.stringify([tool, effects, callLimitMs]),
+  fingerprint: JSON.stringify([tool, effects, callLimitMs]),
 })
 
 function addOne(
-  parts: BridgeParts,
+  options: ToolBridgeOptions,
   server: McpServerInfo,
   tool: McpTool,
-  as: { name: string; print: string },
-  there: Map<string, Held>
+  as: { name: string; fingerprint: string },
+  added: Map<string, AddedTool>
 ) {
-  const { clients, ledger, add, log } = parts
+  const { clients, reporter, add, log } = options
   try {
-    const remove = add(as.name, createBridgedTool({ name: as.name, server, tool, clients, ledger }))
-    there.set(as.name, { print: as.print, remove })
+    const remove = add(as.name, createBridgedTool({ name: as.name, server, tool, clients, reporter }))
+    added.set(as.name, { fingerprint: as.fingerprint, remove })
   } catch (error) {
-    log.error({ err: nameClash(as.name, server.name, error), server: server.name }, 'a tool of a server stays out of use')
+    log.error({ err: nameClash(as.name, server.name, error), server: server.name }, 'failed to add a tool of an MCP server')
   }
 }

@@ -1,33 +1,32 @@
 import { isTree, type JsonSchema, type SvcError, type CallContext } from '@svc/core'
 import type { InputRequest, Json, McpClients, McpServerInfo, McpTool, Tool, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
-import { nobodyToAsk, noResult } from './errors.ts'
-import type { Ledger } from './ledger.ts'
+import { callerCannotAnswer, noResult } from './errors.ts'
+import type { CallReporter } from './call-reporter.ts'
 
-/** What a bridged tool is made of. */
-export interface BridgedParts {
-  /** Its name in this service. */
+interface BridgedToolOptions {
+  /** Name in this service. */
   readonly name: string
   readonly server: McpServerInfo
   readonly tool: McpTool
   readonly clients: McpClients
-  readonly ledger: Ledger
+  readonly reporter: CallReporter
 }
 
 type Arguments = { readonly [name: string]: Json | undefined }
 
-/** Who calls through `call` cannot be asked. */
-const NOBODY: ToolDialog = { can: [] }
+/** A caller of `call` cannot answer questions. */
+const NO_DIALOG: ToolDialog = { can: [] }
 
-/** What the caller gives the call wins over the time that its server is given. */
-const timeOf = ({ deadline }: CallContext) => (deadline === undefined ? {} : { timeoutMs: Math.max(1, deadline - Date.now()) })
+/** The deadline of the caller overrides the call timeout of the server. */
+const timeoutOf = ({ deadline }: CallContext) => (deadline === undefined ? {} : { timeoutMs: Math.max(1, deadline - Date.now()) })
 
-/** A tool of another server as one of this service: its own words and schemas, the operator's word on what it does. */
-export function createBridgedTool({ name, server, tool, clients, ledger }: BridgedParts): Tool {
+/** Creates a tool of this service from a tool of another server. Text and schemas come from that server, `effects` from the configuration. */
+export function createBridgedTool({ name, server, tool, clients, reporter }: BridgedToolOptions): Tool {
   const run = (args: Arguments, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep> =>
-    ledger.keep(
+    reporter.report(
       { server: server.name, tool: name },
-      asking(server.name, clients.call(server.name, tool.name, args, { dialog, ...timeOf(ctx) }, ctx)),
+      withLabelledQuestions(server.name, clients.call(server.name, tool.name, args, { dialog, ...timeoutOf(ctx) }, ctx)),
       ctx
     )
   return {
@@ -39,10 +38,10 @@ export function createBridgedTool({ name, server, tool, clients, ledger }: Bridg
     ...(tool.outputSchema === undefined ? {} : { result: tool.outputSchema as JsonSchema }),
     timeoutMs: server.callLimitMs,
     async call(args, ctx) {
-      for await (const step of run(args, NOBODY, ctx)) {
+      for await (const step of run(args, NO_DIALOG, ctx)) {
         if (step.type === 'result') return step.result
         if (step.type === 'input')
-          throw nobodyToAsk(
+          throw callerCannotAnswer(
             name,
             Object.values(step.requests).map(({ method }) => method)
           )
@@ -53,8 +52,8 @@ export function createBridgedTool({ name, server, tool, clients, ledger }: Bridg
   }
 }
 
-/** The same steps, with questions as a person may see them. By hand: a generator would be one more that each step goes through. */
-const asking = (server: string, steps: AsyncIterable<ToolStep>): AsyncIterable<ToolStep> => ({
+/** Returns the same steps with questions that are safe to show. A hand-written iterator, because each nested generator slows down every step. */
+const withLabelledQuestions = (server: string, steps: AsyncIterable<ToolStep>): AsyncIterable<ToolStep> => ({
   [Symbol.asyncIterator]() {
     const source = steps[Symbol.asyncIterator]()
     const leave = () => source.return?.() ?? Promise.resolve({ done: true as const, value: undefined })
@@ -82,26 +81,26 @@ type Params = NonNullable<InputRequest['params']>
  * for a form that asks for a credential, which the protocol forbids, and for a page that is not https.
  */
 function questionOf(server: string, step: Input): Input {
-  const requests = Object.entries(step.requests).map(([key, one]) => [key, shown(server, one)] as const)
+  const requests = Object.entries(step.requests).map(([key, one]) => [key, labelled(server, one)] as const)
   return { ...step, requests: Object.fromEntries(requests) }
 }
 
-function shown(server: string, { method, params = {} }: InputRequest): InputRequest {
+function labelled(server: string, { method, params = {} }: InputRequest): InputRequest {
   if (method !== 'elicitation/create') return { method, ...(Object.keys(params).length > 0 && { params }) }
   if (params['mode'] === 'url') checkPage(server, params['url'])
   else checkForm(server, params)
-  const said = typeof params['message'] === 'string' ? params['message'].slice(0, LONGEST) : ''
-  return { method, params: { ...params, message: `The tool server "${server}" asks: ${said}` } }
+  const message = typeof params['message'] === 'string' ? params['message'].slice(0, MAX_MESSAGE) : ''
+  return { method, params: { ...params, message: `The tool server "${server}" asks: ${message}` } }
 }
 
-const LONGEST = 2_000
+const MAX_MESSAGE = 2_000
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 function checkPage(server: string, written: Json | undefined): void {
   const url = typeof written === 'string' ? URL.parse(written) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname))
   if (url === null || !isSafe || url.username !== '' || url.password !== '')
-    throw refused(server, 'it sends a person to a page that is not https')
+    throw refused(server, 'it asks the user to open a page that does not use https')
 }
 
 /** Field names that ask for a credential. */
@@ -116,7 +115,7 @@ function checkForm(server: string, params: Params): void {
     const words = [name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replaceAll('_', ' '), typeof title === 'string' ? title : '']
     const isText = type === undefined || type === 'string' || type === 'number' || type === 'integer'
     if (isText && (format === 'password' || words.some(one => CREDENTIAL.test(one))))
-      throw refused(server, `it asks a person for a credential ("${name.slice(0, 100)}") in a form, which the protocol forbids`)
+      throw refused(server, `it asks the user for a credential ("${name.slice(0, 100)}") in a form, which the protocol forbids`)
   }
 }
 

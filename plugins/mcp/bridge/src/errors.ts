@@ -1,26 +1,24 @@
 import { type SvcError, svcError } from '@svc/core'
 import { callFailed } from '@svc/mcp-protocol'
 
-const words = (names: readonly string[]) => names.map(name => `"${name}"`).join(', ')
+const quoted = (names: readonly string[]) => names.map(name => `"${name}"`).join(', ')
 
-/** The tool asks for something, and this caller cannot be asked. */
-export const nobodyToAsk = (tool: string, asked: readonly string[]): SvcError =>
-  svcError('TOOL_NEEDS_ANSWER', `the tool "${tool}" asks for something before it goes on (${words(asked)})`, {
-    details: { tool, asked },
-    hint: 'call it from a client of the tool protocol that can be asked',
-  })
+export const callerCannotAnswer = (tool: string, asked: readonly string[]): SvcError =>
+  svcError(
+    'TOOL_NEEDS_ANSWER',
+    `the tool "${tool}" needs an answer before it can continue (${quoted(asked)}), and this caller cannot answer`,
+    {
+      details: { tool, asked },
+      hint: 'Call the tool from an MCP client that can answer requests',
+    }
+  )
 
 export const noResult = (tool: string, server: string): SvcError =>
   callFailed(server, 'protocol_error', `the call of "${tool}" ended without a result`)
 
-/** Two tools would have one name. */
 export const nameClash = (name: string, server: string, cause: unknown): SvcError =>
-  svcError(
-    'MCP_NAME_CLASH',
-    `a tool of the server "${server}" would be called "${name}", and there is one of that name already`,
-    {
-      details: { name, server },
-      hint: `it stays out of use; give the server another name, or leave the tool out: deny: [...] in its entry of mcp.clients`,
-      cause,
-    }
-  )
+  svcError('MCP_NAME_CLASH', `cannot add the tool "${name}" of the MCP server "${server}": another tool has this name`, {
+    details: { name, server },
+    hint: 'Rename the server, or add the tool to "deny" in its entry of mcp.clients',
+    cause,
+  })

@@ -5,7 +5,7 @@ import { setTimeout as breath } from 'node:timers/promises'
 import { bridged, FISH, INFO, names, OWN, Sea } from './support/sea.ts'
 
 describe('the bridge', () => {
-  it("makes tools of what servers offer, with their very words and schemas and the operator's effects", async () => {
+  it("makes tools of what servers offer, with their text and schemas and the operator's effects", async () => {
     await using host = await bridged(new Sea())
     await names(host, 'sea__fish')
     const { description, category, effects, parameters, result, timeoutMs } = host.slot(Tools).get('sea__fish')!
@@ -44,15 +44,15 @@ describe('the bridge', () => {
     const before = host.slot(Tools).get('sea__fish')
     sea.tools.sea = [FISH, { ...FISH, name: 'sail' }, { ...FISH, name: 'dive', standing: 'changed' }, { ...FISH, name: 'sink' }]
     sea.servers = [{ ...INFO, tools: ['fish', 'sail', 'dive'] }]
-    await sea.tell()
+    await sea.notify()
     await names(host, 'sea__fish', 'sea__sail')
     expect(host.slot(Tools).get('sea__fish')).to.equal(before)
     sea.servers = [{ ...INFO, tools: ['sail'], effects: ['execute'] }]
-    await sea.tell()
+    await sea.notify()
     await names(host, 'sea__sail')
     while (host.slot(Tools).get('sea__sail')?.effects[0] !== 'execute') await breath(5)
     sea.servers = []
-    await sea.tell()
+    await sea.notify()
     await names(host)
   })
 
@@ -64,7 +64,7 @@ describe('the bridge', () => {
     expect(host.slot(Tools).get('sea__fish')!.description).to.equal('Mine, and it stays so')
   })
 
-  it('passes on progress and questions to callers that take steps, and tells others that nobody can be asked', async () => {
+  it('passes progress and questions to callers that take steps, and rejects questions for other callers', async () => {
     const sea = new Sea()
     const ask: ToolStep = {
       type: 'input',

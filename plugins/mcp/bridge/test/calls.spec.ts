@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { bridged, failing, heard, names, Sea } from './support/sea.ts'
 
 describe('calls over the bridge', () => {
-  it('tells each call on the bus: called, and exactly one end', async () => {
+  it('reports each call on the bus: called, and exactly one end', async () => {
     const sea = new Sea()
     await using host = await bridged(sea)
     await names(host, 'sea__fish')
@@ -19,7 +19,7 @@ describe('calls over the bridge', () => {
     await bus.end()
   })
 
-  it('gives a call the time that its caller has, and no time of its own where the caller says none', async () => {
+  it('passes the deadline of the caller to the call, and sets none without it', async () => {
     const sea = new Sea()
     await using host = await bridged(sea)
     await names(host, 'sea__fish')
@@ -34,7 +34,7 @@ describe('calls over the bridge', () => {
 
   for (const [title, steps, outcome] of [
     [
-      'a tool that says that it failed',
+      'a tool that reports a failure',
       () => [{ type: 'result', result: { content: [], isError: true } }] as ToolStep[],
       'tool_error',
     ],

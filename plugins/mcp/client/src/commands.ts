@@ -1,12 +1,9 @@
-import { McpAdd } from './commands/add.ts'
-import { McpApprove } from './commands/approve.ts'
-import { McpDisable, McpEnable } from './commands/enable.ts'
+import { McpAdd, McpRemove } from './commands/add-remove.ts'
+import { McpDisable, McpEnable, McpLogin } from './commands/enable-login.ts'
 import { McpImport } from './commands/import.ts'
 import { McpList } from './commands/list.ts'
-import { McpLogin } from './commands/login.ts'
-import { McpRemove } from './commands/remove.ts'
 import { McpTest } from './commands/test.ts'
-import { McpTools } from './commands/tools.ts'
+import { McpApprove, McpTools } from './commands/tools.ts'
 
 export const COMMANDS = {
   'mcp:list': McpList,

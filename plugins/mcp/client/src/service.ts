@@ -1,4 +1,4 @@
-import { type Events, type Log, systemContext, type CallContext, withTimeout } from '@svc/core'
+import { type CallContext, type Events, type Log, systemContext, withTimeout } from '@svc/core'
 import {
   type Check,
   type Fence,
@@ -13,17 +13,14 @@ import {
   type Store,
 } from '@svc/core/contracts'
 import { createAnswer, createClients, currentInfo } from './ownership/mcp-clients.ts'
-import { PeerWorkers } from './ownership/peer-workers.ts'
-import { ServerLease } from './ownership/server-lease.ts'
+import { PeerWorkers, ServerLease } from './ownership/peer-workers.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { type ConnectionListener, ServerSession } from './ownership/server-session.ts'
 import { clientOptions } from './registry/client-options.ts'
 import type { Server } from './registry/configured-servers.ts'
-import { loginStorage } from './registry/login-storage.ts'
-import { ServerMetrics } from './registry/metrics.ts'
-import { loginKey, stateKey } from './registry/records.ts'
-import { createHealth, publicUrl } from './registry/server-info.ts'
+import { loginKey, loginStorage, stateKey } from './registry/records.ts'
 import { ServerRegistry } from './registry/server-registry.ts'
+import { createHealth, publicUrl, ServerMetrics } from './registry/server-status.ts'
 
 export { TOPIC } from './ownership/peer-workers.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { importServers } from '../src/commands/foreign-config.ts'
+import { importServers } from '../src/commands/import.ts'
 
 describe('what other clients keep', () => {
   it('is taken over: commands, addresses, variables', () => {

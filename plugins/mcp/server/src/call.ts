@@ -1,4 +1,4 @@
-import { codeOf, type Events, type SchemaProblem, isTree, type Log, messageOf, type CallContext, withTimeout } from '@svc/core'
+import { type CallContext, codeOf, type Events, isTree, type Log, messageOf, type SchemaProblem, withTimeout } from '@svc/core'
 import {
   type Json,
   type McpErrorClass,
@@ -11,88 +11,88 @@ import {
   type ToolResult,
   type ToolStep,
 } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp-protocol'
+import { failureOf, ToolCallLimit, type ToolCallLimits } from '@svc/mcp-protocol'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { CallLimit, type RunningLimits } from './call-limit.ts'
 import type { PublishedTool } from './catalogue.ts'
-import { argumentsInvalid, callLate, toolBroken } from './errors.ts'
-import { encodeResult, failure } from './result.ts'
-import { wordsOf } from './words.ts'
+import { argumentsInvalid, callLate, callsWaiting, toolBroken } from './errors.ts'
+import { encodeResult, failure, errorTextOf } from './result.ts'
 
 export type Arguments = { readonly [name: string]: Json | undefined }
 
-export interface CallLimits extends RunningLimits {
-  /** Milliseconds that a call has, its wait for a place included, where neither caller nor tool say otherwise. */
+export interface CallLimits extends ToolCallLimits {
+  /** Default timeout of a call in milliseconds, including the time in the queue. Caller and tool can override it. */
   readonly timeoutMs: number
-  /** Bytes of a result as JSON. */
+  /** Maximum size of a result as JSON, in bytes. */
   readonly resultBytes: number
 }
 
-/** 64 calls at once, 8 a tool, 10 MiB, 60 s: decisions.md section 2. */
+/** From `decisions.md` section 2. */
 export const CALL_LIMITS: CallLimits = { atOnce: 64, perTool: 8, waiting: 1_024, timeoutMs: 60_000, resultBytes: 10 * 1_048_576 }
 
-/** What a tool tells on its way. */
-export type Told = Extract<ToolStep, { readonly type: 'progress' | 'log' }>
+/** A step that a tool sends before its result. */
+export type ToolNotification = Extract<ToolStep, { readonly type: 'progress' | 'log' }>
 
 interface CallOptions {
   readonly timeoutMs?: number
-  /** What the caller can be asked for, and its answers; absent: nobody can be asked. */
+  /** The questions that the caller supports, and its answers. Without a dialog the tool cannot ask. */
   readonly dialog?: ToolDialog
-  /** Takes what the tool tells on its way; absent: it goes nowhere. */
-  readonly tell?: (told: Told) => void
+  /** Receives progress and log messages of the tool. */
+  readonly notify?: (notification: ToolNotification) => void
 }
 
-/** What came of a call. */
+/** The outcome of a call that did not throw. */
 export type CallEnd =
   | {
       readonly type: 'result'
       readonly result: ToolResult
-      /** The result as the protocol writes it: JSON of `{content, structuredContent?, isError?, _meta?}`. */
+      /** The result in the form of the protocol: JSON of `{content, structuredContent?, isError?, _meta?}`. */
       readonly json: string
-      /** What the tool threw; then the result has its words. */
+      /** The error that the tool threw. The result contains its text. */
       readonly thrown?: unknown
     }
   | Extract<ToolStep, { readonly type: 'input' }>
 
-/** Calls of published tools, within the limits that all share. */
+/** Calls published tools within the shared limits. */
 export interface Calls {
   /**
-   * One call. Throws INVALID_VALUE (the arguments break the schema), TIMEOUT, RATE_LIMITED, TOOL_EXECUTION_FAILED (the tool's own schema is none), and what the
-   * signal aborted with. What the tool throws is a result.
+   * Calls a tool. Throws INVALID_VALUE (the arguments do not match the schema), TIMEOUT, RATE_LIMITED, TOOL_EXECUTION_FAILED (the schema of the tool is
+   * invalid) and the reason of an aborted signal. An error of the tool becomes a result.
    */
   call(published: PublishedTool, args: Arguments, ctx: CallContext, options?: CallOptions): Promise<CallEnd>
 }
 
 export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
-  const seats = new CallLimit(limits)
+  const limit = new ToolCallLimit(limits, callsWaiting)
   const checks = new WeakMap<PublishedTool, ToolSchema>()
   return {
     async call(published, args, ctx, options = {}) {
       const { name, tool } = published
-      const ended = tellCall(events, published, ctx)
-      let isSeated = false
-      // what a tool asks of others has the time that the caller gives, not what it has of itself
+      const reportEnd = reportCall(events, published, ctx)
+      let leaveLimit = () => {}
+      // the services that a tool calls get the timeout of the caller, not the default of the tool
       const timed = options.timeoutMs === undefined ? ctx : { ...ctx, deadline: Date.now() + options.timeoutMs }
       const work = async (signal: AbortSignal) => {
-        const seat = seats.take(name, { signal })
-        if (seat) await seat
-        isSeated = true
+        const entered = limit.enter(name, signal)
+        const leave = entered instanceof Promise ? await entered : entered
+        if (signal.aborted) leave()
+        signal.throwIfAborted()
+        leaveLimit = leave
         return runBounded({ published, args, ctx: timed, options, log }, limits.resultBytes, signal)
       }
       try {
         const check = checks.get(published) ?? (await checkOf(published))
         checks.set(published, check)
-        mustFit(published, check, args)
+        checkArguments(published, check, args)
         const limitMs = options.timeoutMs ?? tool.timeoutMs ?? limits.timeoutMs
         const end = await withTimeout(limitMs, work, { signal: ctx.signal, late: () => callLate(name, limitMs) })
-        ended({ end })
+        reportEnd({ end })
         return end
       } catch (error) {
-        ended({ thrown: error })
+        reportEnd({ thrown: error })
         throw error
       } finally {
-        // a tool that hears of no end keeps nobody else from working
-        if (isSeated) seats.leave(name)
+        // a tool that ignores its signal must not block other calls
+        leaveLimit()
       }
     },
   }
@@ -112,7 +112,7 @@ async function runBounded({ published, args, ctx, options, log }: Call, limit: n
   } catch (error) {
     signal.throwIfAborted()
     log.debug({ err: error, tool: published.name, request_id: ctx.requestId }, 'a tool failed')
-    return failedWith(error)
+    return errorResult(error)
   }
 }
 
@@ -124,17 +124,22 @@ async function checkOf({ name, tool }: PublishedTool): Promise<ToolSchema> {
   }
 }
 
+/** Arguments up to this length are checked for all problems, longer ones for the first. */
 const SMALL = 10_000
-const TOLD = 10
+const MAX_PROBLEMS = 10
 
-function mustFit(published: PublishedTool, schema: ToolSchema, args: Arguments): void {
-  // the check fills in defaults, and what a tool is given is what its caller wrote
-  const faults = (how: 'all' | 'first') => schema.check(published.hasDefaults ? structuredClone(args) : args, how)
+function checkArguments(published: PublishedTool, schema: ToolSchema, args: Arguments): void {
+  // the check writes defaults into its input, but the tool must get the arguments of the caller
+  const problems = (how: 'all' | 'first') => schema.check(published.hasDefaults ? structuredClone(args) : args, how)
   try {
-    const [first] = faults('first')
+    const [first] = problems('first')
     if (first === undefined) return
-    const all = JSON.stringify(args).length < SMALL ? faults('all') : [first]
-    throw argumentsInvalid(`The arguments do not fit: ${all.slice(0, TOLD).map(words).join('; ')}`, placeOf(first), first.message)
+    const all = JSON.stringify(args).length < SMALL ? problems('all') : [first]
+    throw argumentsInvalid(
+      `The arguments do not match the schema: ${all.slice(0, MAX_PROBLEMS).map(describeProblem).join('; ')}`,
+      fieldOf(first),
+      first.message
+    )
   } catch (error) {
     if (codeOf(error) === 'ARGUMENTS_TOO_LONG') throw argumentsInvalid(messageOf(error), 'arguments', 'too long')
     if (error instanceof RangeError)
@@ -143,33 +148,38 @@ function mustFit(published: PublishedTool, schema: ToolSchema, args: Arguments):
   }
 }
 
-const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
-const placeOf = ({ path }: SchemaProblem) => (path === '' ? 'arguments' : `arguments.${path.slice(0, 200)}`)
+const describeProblem = ({ path, message }: SchemaProblem) => `${(path || 'arguments').slice(0, 200)} ${message.slice(0, 500)}`
+const fieldOf = ({ path }: SchemaProblem) => (path === '' ? 'arguments' : `arguments.${path.slice(0, 200)}`)
 
 type Answer = ToolResult | Extract<ToolStep, { readonly type: 'input' }>
 
-const NOBODY: ToolDialog = { can: [] }
+const NO_DIALOG: ToolDialog = { can: [] }
 
 function run(published: PublishedTool, args: Arguments, ctx: CallContext, options: CallOptions): Answer | Promise<Answer> {
   const { tool } = published
-  if (!tool.asks) return lastWord(tool, args, ctx, options)
-  const { dialog = NOBODY, tell } = options
+  if (!tool.asks) return finalStep(tool, args, ctx, options)
+  const { dialog = NO_DIALOG, notify } = options
   const consent = consentTo(published, dialog)
   if ('instead' in consent) return consent.instead
-  const answer = lastWord(tool, args, ctx, { dialog: consent.dialog, ...(tell && { tell }) })
+  const answer = finalStep(tool, args, ctx, { dialog: consent.dialog, ...(notify && { notify }) })
   return answer.then(one => (isInput(one) ? consented(one) : one))
 }
 
-async function lastWord(tool: Tool, args: Arguments, ctx: CallContext, { dialog = NOBODY, tell }: CallOptions): Promise<Answer> {
+async function finalStep(
+  tool: Tool,
+  args: Arguments,
+  ctx: CallContext,
+  { dialog = NO_DIALOG, notify }: CallOptions
+): Promise<Answer> {
   if (!tool.run) return tool.call(args, ctx)
   for await (const step of tool.run(args, dialog, ctx)) {
     if (ctx.signal.aborted) break
     if (step.type === 'result') return step.result
     if (step.type === 'input') return step
-    tell?.(step)
+    notify?.(step)
   }
   ctx.signal.throwIfAborted()
-  throw new TypeError('the tool did not say what came of it')
+  throw new TypeError('the tool ended without a result')
 }
 
 const isInput = (answer: Answer): answer is Extract<ToolStep, { readonly type: 'input' }> =>
@@ -179,30 +189,28 @@ function bounded(answer: Answer, limit: number): CallEnd {
   return isInput(answer) ? answer : { type: 'result', ...encodeResult(answer, limit) }
 }
 
-/** What was thrown, as a result that says so. */
-const failedWith = (thrown: unknown): CallEnd => ({
+/** Converts an error to a result. */
+const errorResult = (thrown: unknown): CallEnd => ({
   type: 'result',
-  ...encodeResult(failure(wordsOf(thrown, SPEECHLESS).slice(0, LONGEST)), Number.POSITIVE_INFINITY),
+  ...encodeResult(failure(errorTextOf(thrown, NO_REASON).slice(0, MAX_ERROR_TEXT)), Number.POSITIVE_INFINITY),
   thrown,
 })
 
-/** Characters of what went wrong. */
-const LONGEST = 100_000
-const SPEECHLESS = 'The tool failed and did not say why.'
+const MAX_ERROR_TEXT = 100_000
+const NO_REASON = 'The tool failed without an error message.'
 
-/** The same, for callers that are told in words what a call could not do: it throws only what the signal aborted with. */
-export async function callOrTell(...[calls, published, args, ctx, options]: CallParts): Promise<CallEnd> {
+/** Calls a tool and converts every error to a result. Throws only the reason of an aborted signal. */
+export async function callForResult(...[calls, published, args, ctx, options]: CallParts): Promise<CallEnd> {
   try {
     return await calls.call(published, args, ctx, options)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    return failedWith(error)
+    return errorResult(error)
   }
 }
 
 type CallParts = [calls: Calls, ...Parameters<Calls['call']>]
 
-/** How a call ended: with an end, or with what was thrown. */
 type CallOutcome = { readonly end: CallEnd } | { readonly thrown: unknown }
 
 interface Failure {
@@ -210,9 +218,9 @@ interface Failure {
   readonly error: string
 }
 
-/** Tells the bus that a call begins, and answers what tells its end. Neither arguments nor results are told, so none of the tool's own words. */
-function tellCall(events: Events, { name, set }: PublishedTool, ctx: CallContext): (outcome: CallOutcome) => void {
-  const begun = performance.now()
+/** Publishes the begin of a call and returns a function that publishes its end. Events contain no arguments, results or texts of the tool. */
+function reportCall(events: Events, { name, set }: PublishedTool, ctx: CallContext): (outcome: CallOutcome) => void {
+  const startedAt = performance.now()
   const call_id = crypto.randomUUID()
   const data = (duration: number): McpToolEvent => ({
     source: 'mcp',
@@ -226,9 +234,9 @@ function tellCall(events: Events, { name, set }: PublishedTool, ctx: CallContext
   void events.publish(McpToolCalled, data(0), ctx)
   return outcome => {
     const failure = failureIn(outcome, ctx)
-    const told = data((performance.now() - begun) / 1000)
-    if (failure) void events.publish(McpToolError, { ...told, ...failure }, ctx)
-    else void events.publish(McpToolCompleted, told, ctx)
+    const event = data((performance.now() - startedAt) / 1000)
+    if (failure) void events.publish(McpToolError, { ...event, ...failure }, ctx)
+    else void events.publish(McpToolCompleted, event, ctx)
   }
 }
 
@@ -236,10 +244,10 @@ const failedAs = (error: string, error_class: McpErrorClass = 'tool_error'): Fai
 
 function failureIn(outcome: CallOutcome, { signal }: CallContext): Failure | undefined {
   if ('thrown' in outcome)
-    return signal.aborted ? failedAs('its caller left, or cancelled it', 'cancelled') : failureOfThrown(outcome.thrown)
+    return signal.aborted ? failedAs('the caller cancelled the call', 'cancelled') : failureOfThrown(outcome.thrown)
   const { end } = outcome
   if (end.type === 'input' || end.result.isError !== true) return undefined
-  return end.thrown === undefined ? failedAs('the tool says that it failed') : failureOfThrown(end.thrown)
+  return end.thrown === undefined ? failedAs('the tool reported a failure') : failureOfThrown(end.thrown)
 }
 
 function failureOfThrown(thrown: unknown): Failure {
@@ -248,33 +256,35 @@ function failureOfThrown(thrown: unknown): Failure {
     const { class: error_class, message } = failureOf(thrown)
     return failedAs(message, error_class)
   }
-  if (code === 'TIMEOUT') return failedAs('it took too long', 'timeout')
-  if (code === 'INVALID_VALUE') return failedAs('the arguments break its schema')
-  return failedAs(code === 'RATE_LIMITED' ? 'too many calls wait already' : 'the tool failed')
+  if (code === 'TIMEOUT') return failedAs('the call timed out', 'timeout')
+  if (code === 'INVALID_VALUE') return failedAs('the arguments do not match the schema')
+  return failedAs(code === 'RATE_LIMITED' ? 'too many calls are waiting' : 'the tool failed')
 }
 
 type Input = Extract<ToolStep, { readonly type: 'input' }>
 
-/** Whether a person has allowed a call: then how the tool may go on asking; else what the caller is told instead. */
+/** The consent of the user: the dialog for the tool if the user agreed, otherwise the result for the caller. */
 type Consent = { readonly dialog: ToolDialog } | { readonly instead: ToolResult | Input }
 
 const KEY = 'svc_consent'
-/** Before the tool's own state, once the person has said yes. A caller that forges it could have forged the answer: the person is the caller's. */
+/** Prefix of the tool's state after consent. A caller that forges it could also have forged the answer, because the user is the caller's. */
 const GIVEN = 'svc_consent;'
 
-/** Asks for a tool that wants a person asked, through the caller. */
+/** Asks the user for consent, through the caller, if the tool requires it. */
 function consentTo({ name, tool }: PublishedTool, dialog: ToolDialog): Consent {
   const { can, answers, state } = dialog
   if (!tool.asks) return { dialog }
   if (!can.includes('elicitation/create'))
-    return { instead: failure('Not allowed: a person has to be asked first, and this caller can ask nobody.') }
+    return {
+      instead: failure('Not allowed: the tool requires consent of the user, and this client does not support elicitation.'),
+    }
   if (state?.startsWith(GIVEN)) return { dialog: { can, ...(answers && { answers }), ...stateOf(state.slice(GIVEN.length)) } }
   const answer = answers?.[KEY]
   if (answer === undefined) return { instead: question(name) }
-  return isYes(answer) ? { dialog: { can } } : { instead: failure('Not allowed: the person who was asked said no.') }
+  return isYes(answer) ? { dialog: { can } } : { instead: failure('Not allowed: the user declined.') }
 }
 
-/** What the tool asks for, so that the consent comes back with the answer. */
+/** Marks the state of a question, so that the consent returns with the answer. */
 const consented = (asked: Input): Input => ({ ...asked, state: GIVEN + (asked.state ?? '') })
 
 const stateOf = (state: string) => (state === '' ? {} : { state })
@@ -292,7 +302,7 @@ const question = (name: string): Input => ({
         message: `May the tool "${name}" run?`,
         requestedSchema: {
           type: 'object',
-          properties: { allow: { type: 'boolean', title: 'Let it run', default: false } },
+          properties: { allow: { type: 'boolean', title: 'Allow', default: false } },
           required: ['allow'],
         },
       },

@@ -1,9 +1,10 @@
-import type { JsonSchema, Log, SlotView } from '@svc/core'
+import { type JsonSchema, type Log, nearest, type SlotView, type SvcError } from '@svc/core'
 import type { Effect, Tool } from '@svc/core/contracts'
-import { headersOf, type ParamHeader } from '@svc/mcp-protocol'
-import type { ToolSet } from './tool-sets.ts'
+import { headersOf, type ParamHeader, toolMatcher } from '@svc/mcp-protocol'
+import { toolsUnknown, type UnknownName } from './errors.ts'
+import type { McpServerConfig } from './settings.ts'
 
-/** What a client may expect of a tool, from its declared effects. */
+/** Annotations of a tool, derived from its declared effects. */
 interface ToolHints {
   readonly readOnlyHint: boolean
   readonly destructiveHint: boolean
@@ -11,7 +12,7 @@ interface ToolHints {
   readonly openWorldHint: boolean
 }
 
-/** A tool as clients of the tool protocol see it. */
+/** A tool as MCP clients see it. */
 interface ToolRecord {
   readonly name: string
   readonly title: string
@@ -21,44 +22,44 @@ interface ToolRecord {
   readonly annotations: ToolHints
 }
 
-/** A tool of this set, with what is made once for it. */
+/** A tool of a set, with values that are computed once. */
 export interface PublishedTool {
   readonly name: string
-  /** The set that it is of, by the address where clients find it: `mcp`, `mcp/files`. */
+  /** The path of its set without the slash: `mcp`, `mcp/files`. */
   readonly set: string
   readonly tool: Tool
   readonly record: ToolRecord
-  /** Arguments that headers of a request repeat. */
+  /** Arguments that requests repeat in headers. */
   readonly headers: readonly ParamHeader[]
-  /** The schema gives defaults, which its check writes into what it checks. */
+  /** Whether the schema has defaults. The validation writes them into its input. */
   readonly hasDefaults: boolean
 }
 
-/** The eras of the protocol: stateless requests (2026-07-28), and sessions (before). */
+/** The era of the protocol: `modern` has stateless requests (since 2026-07-28), `legacy` has sessions. */
 export type Era = 'modern' | 'legacy'
 
-/** A part of the list of tools, as it goes on the wire. */
+/** A page of the list of tools, serialized. */
 interface ToolPage {
-  /** The records as JSON, with the brackets of their list. */
+  /** JSON array of the records. */
   readonly json: string
-  /** Leads to the next part. */
+  /** Cursor of the next page. */
   readonly next?: string
 }
 
-/** The tools of a set as they are now, in the order of their names. */
+/** The current tools of a set, sorted by name. */
 export interface Catalogue {
   readonly tools: readonly PublishedTool[]
   get(name: string): PublishedTool | undefined
-  /** The part of the list behind a cursor; `undefined` where it leads nowhere. */
+  /** Returns the page after a cursor, `undefined` if the cursor is invalid. */
   page(era: Era, cursor: string | undefined): ToolPage | undefined
 }
 
-/** So many tools go out at once. */
+/** Tools per page. */
 const PAGE = 1_000
 
 /**
- * The tools of the slot that are published, as clients see them; made again when the slot has changed. What is for turns of some modes is not; a tool whose
- * schema is no JSON is left out, and the log says so.
+ * Returns the published tools of the slot, and rebuilds them after a change of the slot. Tools that are limited to some modes are not published. A tool with a
+ * schema that is not valid JSON is skipped with an error in the log.
  */
 export function createCatalogue(tools: SlotView<Tool>, { path, isPublished }: ToolSet, log: Log): () => Catalogue {
   const set = path.slice(1)
@@ -90,12 +91,12 @@ function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool
       hasDefaults: json.includes('"default"'),
     }
   } catch (error) {
-    log.error({ err: error, tool: name }, 'a tool whose schema is no JSON is not published')
+    log.error({ err: error, tool: name }, 'cannot publish a tool: its schema is not valid JSON')
     return undefined
   }
 }
 
-/** Declarations that the protocol does not allow make nothing a header must repeat. */
+/** Ignores declarations that the protocol does not allow. */
 function headersFor({ inputSchema }: ToolRecord): readonly ParamHeader[] {
   const found = headersOf(inputSchema as Parameters<typeof headersOf>[0])
   return typeof found === 'string' ? [] : found
@@ -110,7 +111,7 @@ const recordOf = (name: string, tool: Tool): ToolRecord => ({
   annotations: hintsOf(tool.effects),
 })
 
-/** A tool that only reads may be called again, and spoils nothing. */
+/** A tool that only reads is idempotent and not destructive. */
 function hintsOf(effects: readonly Effect[]): ToolHints {
   const isReading = !effects.includes('write') && !effects.includes('execute')
   return {
@@ -121,7 +122,7 @@ function hintsOf(effects: readonly Effect[]): ToolHints {
   }
 }
 
-/** A cursor is the name of the last tool that is known: it leads on though tools come and go. */
+/** A cursor is the name of the last tool of a page, so it stays valid when tools are added or removed. */
 const CURSOR = /^[A-Za-z0-9_.-]{1,128}$/
 
 function catalogueOf(tools: readonly PublishedTool[]): Catalogue {
@@ -146,8 +147,49 @@ function pageOf(tools: readonly PublishedTool[], era: Era, after: string): ToolP
   return part.length < rest.length ? { json, next: part.at(-1)!.name } : { json }
 }
 
-/** Before 2026-07-28, structured content is an object, and so is its schema. */
+/** Before 2026-07-28, the type of structured content must be an object. */
 function recordFor(era: Era, record: ToolRecord): ToolRecord {
   const { outputSchema, ...rest } = record
   return era === 'modern' || (outputSchema as { type?: unknown } | undefined)?.type === 'object' ? record : rest
 }
+
+type Choice = Pick<McpServerConfig, 'tools' | 'sets'>
+
+/** A set of tools that is published at one path. */
+export interface ToolSet {
+  readonly path: string
+  readonly isPublished: (name: string) => boolean
+}
+
+/** Returns the set of all published tools, followed by the configured sets, which are subsets of it. */
+export function toolSets({ tools, sets }: Choice): readonly [ToolSet, ...ToolSet[]] {
+  const isPublished = matcher(tools)
+  const chosen = Object.entries(sets).map(([name, patterns]): ToolSet => {
+    const isChosen = matcher(patterns)
+    return { path: `/mcp/${name}`, isPublished: tool => isPublished(tool) && isChosen(tool) }
+  })
+  return [{ path: '/mcp', isPublished }, ...chosen]
+}
+
+/** Tools of connected servers are named `<server>__<tool>`. They can be absent while their server is down. */
+const isBridged = (name: string) => name.includes('__')
+
+/** Returns an error for names that match no tool. Patterns and names of bridged tools are not checked. */
+export function findUnknownNames({ tools, sets }: Choice, known: readonly string[]): SvcError | undefined {
+  const isPublished = matcher(tools)
+  const unknown = (key: string, names: readonly string[]) =>
+    names.filter(isExact).flatMap((name): UnknownName[] => {
+      if (known.includes(name)) return isPublished(name) ? [] : [{ key, name, isExcluded: true }]
+      return isBridged(name) ? [] : [{ key, name, near: nearest(name, known), isExcluded: false }]
+    })
+  const all = [
+    ...unknown('mcp.server.tools', tools ?? []),
+    ...Object.entries(sets).flatMap(([set, names]) => unknown(`mcp.server.sets.${set}`, names)),
+  ]
+  return all.length > 0 ? toolsUnknown(all) : undefined
+}
+
+const isExact = (name: string) => !name.includes('*')
+
+/** Without patterns, every name matches. */
+const matcher = (patterns: readonly string[] | undefined) => (patterns === undefined ? () => true : toolMatcher(patterns))

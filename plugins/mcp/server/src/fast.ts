@@ -1,35 +1,34 @@
-// What is answered without the SDK: `tools/list` and `tools/call`, whose wiring per request costs it ten times what the answer does. Only requests that are surely
-// well-formed are taken; all others, and what follows on a question to the caller, are the SDK's. test/fast.spec.ts holds that both give the same answers.
-import { isTree, type CallContext } from '@svc/core'
+// Answers `tools/list` and `tools/call` without the SDK, whose setup per request takes ten times as long as the answer. Only requests that are certainly valid are
+// answered here. The SDK answers all others, and continues calls that ask a question. test/fast.spec.ts checks that both give the same answers.
+import { type CallContext, isTree } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { LEGACY_VERSIONS, META, MODERN_VERSION } from '@svc/mcp-protocol'
-import { type Arguments, type CallEnd, callOrTell } from './call.ts'
+import { type Arguments, type CallEnd, callForResult } from './call.ts'
 import type { Era } from './catalogue.ts'
-import { askable } from './dialog.ts'
-import { type HttpAnswer, jsonAnswer, type RpcId } from './message.ts'
-import type { Headers } from './parameter-headers.ts'
+import { type HttpAnswer, jsonAnswer, type RpcId, type MessageHeaders } from './messages.ts'
 import type { Published } from './published.ts'
 import { wireResult } from './result.ts'
-import { forEra, isStateFault } from './tool-handlers.ts'
+import { askable } from './sdk.ts'
+import { forEra, isStateError } from './tool-handlers.ts'
 
-/** A request that is surely well-formed, and of the kind that is answered without the SDK. */
-export type Plain = (
+/** A valid request that can be answered without the SDK. */
+export type PlainRequest = (
   | { readonly method: 'tools/list'; readonly cursor: string | undefined }
   | {
       readonly method: 'tools/call'
       readonly name: string
       readonly args: Arguments
-      /** The caller takes what the tool tells on its way. */
-      readonly follows: boolean
-      /** What the caller can be asked for; where a session knows, absent. */
+      /** Whether the caller wants progress or log messages. */
+      readonly wantsNotifications: boolean
+      /** The questions that the caller supports. Absent in a session, which knows them. */
       readonly can?: readonly InputRequest['method'][]
     }
 ) & { readonly id: RpcId }
 
 type Params = { readonly [key: string]: unknown }
 
-/** A stateless request; `undefined` where the SDK is to look at it. What the protocol demands of headers and envelope is checked here. */
-export function plainModern(headers: Headers, body: unknown): Plain | undefined {
+/** Reads a stateless request and checks its headers and `_meta`. Returns `undefined` if the SDK must handle it. */
+export function plainModern(headers: MessageHeaders, body: unknown): PlainRequest | undefined {
   const message = requestOf(body)
   if (!message || headers['mcp-protocol-version'] !== MODERN_VERSION || headers['mcp-method'] !== message.method) return undefined
   const { params } = message
@@ -43,8 +42,8 @@ export function plainModern(headers: Headers, body: unknown): Plain | undefined 
   return headers['mcp-name'] === plain.name && plain.name !== '' ? { ...plain, can: askable(capabilities) } : undefined
 }
 
-/** A request of a session; whose session it is, is looked at elsewhere. */
-export function plainLegacy(headers: Headers, body: unknown): Plain | undefined {
+/** Reads a request of a session. The caller has checked the owner of the session. */
+export function plainLegacy(headers: MessageHeaders, body: unknown): PlainRequest | undefined {
   const message = requestOf(body)
   const version = headers['mcp-protocol-version']
   const accept = headers.accept ?? ''
@@ -70,61 +69,61 @@ function requestOf(body: unknown): Request | undefined {
   return { id: id as RpcId, method, params: params as Params }
 }
 
-/** Who it says it is: two texts. With more, the SDK looks at it. */
+/** Whether the client info has only strings. The SDK checks anything else. */
 function isClient(info: unknown): boolean {
   if (info === undefined) return true
   if (!isTree(info) || typeof info.name !== 'string' || typeof info.version !== 'string') return false
   return Object.values(info).every(one => typeof one === 'string')
 }
 
-function plainOf({ id, method, params }: Request, logs: boolean): Plain | undefined {
+function plainOf({ id, method, params }: Request, logs: boolean): PlainRequest | undefined {
   const { name, arguments: args, cursor } = params
   if (method === 'tools/list') return cursor === undefined || typeof cursor === 'string' ? { id, method, cursor } : undefined
   if (method !== 'tools/call' || typeof name !== 'string' || params.task !== undefined) return undefined
   if (args !== undefined && !isTree(args)) return undefined
-  const follows = logs || (params._meta as Params | undefined)?.progressToken !== undefined
-  return { id, method, name, args: (args ?? {}) as Arguments, follows }
+  const wantsNotifications = logs || (params._meta as Params | undefined)?.progressToken !== undefined
+  return { id, method, name, args: (args ?? {}) as Arguments, wantsNotifications }
 }
 
-/** Where the SDK has to go on, and what came of the call so far. */
-export interface Begun {
+/** A call that the SDK must continue, with its outcome so far. */
+export interface StartedCall {
   readonly begun: CallEnd
 }
 
-/** What the era writes around a result. */
-export interface Frame {
+/** Members that an era adds to results. */
+export interface ResultFrame {
   readonly era: Era
-  /** Members of every result, with the comma before them. */
+  /** Members of every result, with a leading comma. */
   readonly result: string
-  /** Members of every list. */
+  /** Members of every list, with a leading comma. */
   readonly list: string
 }
 
-export const LEGACY_FRAME: Frame = { era: 'legacy', result: '', list: '' }
+export const LEGACY_FRAME: ResultFrame = { era: 'legacy', result: '', list: '' }
 
-/** Since 2026-07-28, a result says that it is whole and who gives it, a list how long it holds. */
-export function modernFrame(info: object): Frame {
+/** Since 2026-07-28, a result contains its type and the server, and a list contains its time to live. */
+export function modernFrame(info: object): ResultFrame {
   const result = `,"resultType":"complete","_meta":${JSON.stringify({ 'io.modelcontextprotocol/serverInfo': info })}`
   return { era: 'modern', result, list: `,"ttlMs":0,"cacheScope":"private"${result}` }
 }
 
-interface Asker {
+interface Caller {
   readonly ctx: CallContext
   readonly can: readonly InputRequest['method'][]
-  /** The caller takes what a tool logs. */
+  /** Whether the caller wants log messages of the tool. */
   readonly logs?: boolean
 }
 
 /**
- * Answers a plain request without building a server for it. `undefined` where that cannot be done; `Begun` where it has begun and needs more than one answer:
- * the SDK then goes on.
+ * Answers a plain request without the SDK's server. Returns `undefined` if that is not possible, and `StartedCall` if the call needs more than one answer: then
+ * the SDK continues.
  */
 export async function answerPlain(
-  plain: Plain,
-  frame: Frame,
+  plain: PlainRequest,
+  frame: ResultFrame,
   { catalogue, calls }: Published,
-  { ctx, can, logs = false }: Asker
-): Promise<HttpAnswer | Begun | undefined> {
+  { ctx, can, logs = false }: Caller
+): Promise<HttpAnswer | StartedCall | undefined> {
   const { id } = plain
   if (plain.method === 'tools/list') {
     const page = catalogue().page(frame.era, plain.cursor)
@@ -132,9 +131,9 @@ export async function answerPlain(
     return page && jsonAnswer(resultText(id, `{"tools":${page.json}${next}${frame.list}}`))
   }
   const tool = catalogue().get(plain.name)
-  if (!tool || (tool.tool.run && (plain.follows || logs))) return undefined
-  const end = await callOrTell(calls, tool, plain.args, ctx, { dialog: { can } })
-  if (end.type === 'input' || isStateFault(end)) return { begun: end }
+  if (!tool || (tool.tool.run && (plain.wantsNotifications || logs))) return undefined
+  const end = await callForResult(calls, tool, plain.args, ctx, { dialog: { can } })
+  if (end.type === 'input' || isStateError(end)) return { begun: end }
   const { result } = end
   const json = forEra(result, frame.era) === result ? end.json : JSON.stringify(wireResult(forEra(result, frame.era)))
   return jsonAnswer(resultText(id, `${json.slice(0, -1)}${frame.result}}`))

@@ -2,28 +2,28 @@ import { definePlugin, Events, Host, type SlotToken, systemContext } from '@svc/
 import { McpClients, Peers, Prompts, Resources, Routes, Tools } from '@svc/core/contracts'
 import { mcpServerConfig } from './settings.ts'
 
-/** Before the http plugin waits for its connections. */
-const FIRST = -1_000
+/** Runs before the http plugin waits for its connections. */
+const FIRST_STAGE = -1_000
 
-/** Publishes tools over the tool protocol (MCP) and plain HTTP. */
+/** Publishes tools over the Model Context Protocol (MCP) and plain HTTP. */
 export default definePlugin({
   section: 'mcp.server',
   config: mcpServerConfig,
   requires: { host: Host, events: Events, tools: Tools, resources: Resources, prompts: Prompts, routes: Routes },
   optional: { peers: Peers, clients: McpClients },
-  async setup(scope, { host, routes, ...given }) {
+  async setup(scope, { host, routes, ...services }) {
     const { config, log } = scope
     if (!config.enabled) return
     const { createToolServer } = await import('./tool-server.ts')
     const own = systemContext(scope.signal, 'mcp-server')
     const { version } = await host.report(own)
-    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, ...given })
+    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, ...services })
     const add = <T>(slot: SlotToken<T>, name: string, item: T) => void scope.add(slot, name, item)
     server.contribute(add)
     scope.tap(Tools.changed, change => mcp.toolsChanged(change))
     scope.tap(Resources.changed, () => mcp.resourcesChanged())
     scope.tap(Prompts.changed, () => mcp.promptsChanged())
-    scope.tap(Host.hooks.closing, () => mcp.leave(), { stage: FIRST })
+    scope.tap(Host.hooks.closing, () => mcp.drain(), { stage: FIRST_STAGE })
     scope.tap(Host.hooks.ready, () => {
       server.complete(add, host, routes)
       return undefined

@@ -1,21 +1,20 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
-import { isTree, messageOf, type CallContext } from '@svc/core'
+import { type CallContext, isTree, messageOf } from '@svc/core'
+import type { ParamHeader } from '@svc/mcp-protocol'
+import { parameterMismatch } from './errors.ts'
 import { answerPlain, modernFrame, plainModern } from './fast.ts'
-import { headerMismatch, resourceUnknown } from './faults.ts'
-import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
-import { checkParameterHeaders } from './parameter-headers.ts'
+import { headerMismatch, type HttpAnswer, type HttpMessage, idOf, resourceUnknown, type MessageHeaders } from './messages.ts'
 import { createProtocolServer } from './protocol-server.ts'
 import type { Published } from './published.ts'
 import { mayFollow } from './resource-handlers.ts'
-import { carry, loadSdk } from './sdk.ts'
-import { answerOf, webRequest } from './web.ts'
+import { answerOf, attachContext, loadSdk, webRequest } from './sdk.ts'
 
-/** The stateless era: each request says all about itself. */
+/** Answers requests of the stateless era. */
 export interface Modern {
   answer(message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer>
 }
 
-/** Requests of the plain kind are answered here, all others by the SDK. `subscriptions`: how many of them a worker has open. */
+/** Answers plain requests itself and passes all others to the SDK. `subscriptions` limits the open subscriptions of a worker. */
 export function createModern(published: Published, subscriptions: number): Modern {
   const frame = modernFrame(published.info)
   let handler: Promise<McpHttpHandler> | undefined
@@ -29,7 +28,7 @@ export function createModern(published: Published, subscriptions: number): Moder
       const fast = plain && (await answerPlain(plain, frame, published, { ctx, can }))
       if (fast && !('begun' in fast)) return fast
       handler ??= open(published, subscriptions)
-      const authInfo = carry({ ctx, begun: fast?.begun })
+      const authInfo = attachContext({ ctx, begun: fast?.begun })
       const response = await (await handler).fetch(webRequest(message, ctx.signal), { parsedBody: body, authInfo })
       return answerOf(response, ctx.signal)
     },
@@ -42,12 +41,12 @@ async function open(published: Published, maxSubscriptions: number): Promise<Mcp
   return sdk.createMcpHandler(() => createProtocolServer(sdk, published), {
     legacy: 'reject',
     maxSubscriptions,
-    onerror: err => log.debug({ err }, 'a request of the tool protocol was refused'),
+    onerror: err => log.debug({ err }, 'rejected an MCP request'),
     bus: { publish: () => {}, subscribe: listener => changes.subscribe(listener, true) },
   })
 }
 
-/** The SDK looks at headers that repeat arguments only where it has the tools itself. */
+/** The SDK checks `Mcp-Param-*` headers only for tools that are registered with it. */
 function mismatchOf({ headers }: HttpMessage, body: unknown, { catalogue }: Published): HttpAnswer | undefined {
   if (!isTree(body) || body.method !== 'tools/call' || !isTree(body.params)) return undefined
   const { name, arguments: args } = body.params
@@ -61,10 +60,10 @@ function mismatchOf({ headers }: HttpMessage, body: unknown, { catalogue }: Publ
   }
 }
 
-/** Resources that one subscription may follow: each is read to see whether it may. */
+/** Maximum number of resources in a subscription. svc reads each resource to check access. */
 const MOST_FOLLOWED = 100
 
-/** Whether each resource that a subscription is to follow is one that its caller may read. */
+/** Whether the caller can read every resource of a subscription. */
 async function mayListen(body: unknown, published: Published, ctx: CallContext): Promise<boolean> {
   if (!isTree(body) || body.method !== 'subscriptions/listen' || !isTree(body.params)) return true
   const { notifications } = body.params
@@ -74,4 +73,40 @@ async function mayListen(body: unknown, published: Published, ctx: CallContext):
   const sdk = await loadSdk()
   for (const uri of uris) if (typeof uri === 'string' && !(await mayFollow(sdk, published, uri, ctx))) return false
   return true
+}
+
+/** Throws MCP_HEADER_MISMATCH for a header that is missing or differs from its argument. An absent argument needs no header. */
+function checkParameterHeaders(declared: readonly ParamHeader[], args: unknown, headers: MessageHeaders): void {
+  for (const { path, name } of declared) {
+    const expected = textOf(path.reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), args))
+    if (expected === undefined) continue
+    const header = `Mcp-Param-${name}`
+    const given = headers[header.toLowerCase()]
+    if (given === undefined) throw parameterMismatch(header, path, 'is missing')
+    const decoded = decodeHeader(given)
+    if (decoded === undefined) throw parameterMismatch(header, path, 'is not Base64 of UTF-8 text')
+    if (decoded !== expected && !isSameNumber(decoded, expected)) throw parameterMismatch(header, path, 'has a different value')
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string' || typeof value === 'boolean') return String(value)
+  return typeof value === 'number' && (!Number.isInteger(value) || Number.isSafeInteger(value)) ? String(value) : undefined
+}
+
+const NUMBER = /^-?\d+(\.\d+)?$/
+const isSameNumber = (a: string, b: string) => NUMBER.test(a) && NUMBER.test(b) && Number(a) === Number(b)
+
+const ENCODED = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/
+
+/** Decodes a header that can be encoded as `=?base64?…?=`. Returns `undefined` if the encoding is invalid. */
+function decodeHeader(value: string): string | undefined {
+  if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value
+  const match = ENCODED.exec(value)
+  if (!match) return undefined
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(match[1]!, 'base64'))
+  } catch {
+    return undefined
+  }
 }

@@ -1,13 +1,13 @@
 import type { ListResourcesResult, ListResourceTemplatesResult, ReadResourceResult } from '@modelcontextprotocol/server'
-import { codeOf, type SlotView, type CallContext } from '@svc/core'
+import { type CallContext, codeOf, type SlotView } from '@svc/core'
 import type { Resource } from '@svc/core/contracts'
 import { CALL_LIMITS } from './call.ts'
 import type { Published } from './published.ts'
-import { exchangeOf, type Sdk, type Server } from './sdk.ts'
-import { wordsOf } from './words.ts'
+import { errorTextOf } from './result.ts'
+import { handlerContextOf, type Sdk, type Server } from './sdk.ts'
 
-/** `resources/list`, `resources/templates/list` and `resources/read`. */
-export function reading(
+/** Handles `resources/list`, `resources/templates/list` and `resources/read`. */
+export function handleResources(
   server: Server,
   sdk: Sdk,
   resources: SlotView<Resource>,
@@ -35,21 +35,21 @@ export function reading(
   server.setRequestHandler('resources/read', async ({ params: { uri } }, context): Promise<ReadResourceResult> => {
     const resource = resourceAt(sdk, resources, uri)
     if (!resource) throw unknown(uri)
-    const ctx = { ...exchangeOf(context, own).ctx, signal: context.mcpReq.signal }
+    const ctx = { ...handlerContextOf(context, own).ctx, signal: context.mcpReq.signal }
     try {
       const contents = [...(await resource.read(uri, ctx))]
       if (JSON.stringify(contents).length <= CALL_LIMITS.resultBytes) return { contents }
     } catch (error) {
       ctx.signal.throwIfAborted()
       if (codeOf(error) === 'RESOURCE_UNKNOWN') throw unknown(uri)
-      log.debug({ err: error, uri, request_id: ctx.requestId }, 'a resource could not be read')
-      throw new ProtocolError(ProtocolErrorCode.InternalError, wordsOf(error, 'The resource could not be read.'))
+      log.debug({ err: error, uri, request_id: ctx.requestId }, 'failed to read a resource')
+      throw new ProtocolError(ProtocolErrorCode.InternalError, errorTextOf(error, 'Reading the resource failed.'))
     }
     throw new ProtocolError(ProtocolErrorCode.InternalError, `the resource is larger than ${CALL_LIMITS.resultBytes} characters`)
   })
 }
 
-/** Whether a caller may follow the changes of a resource: one who cannot read it does not learn when it changes. */
+/** Whether a caller can follow the changes of a resource. Only a caller that can read a resource learns when it changes. */
 export async function mayFollow(sdk: Sdk, { resources, log }: Published, uri: string, ctx: CallContext): Promise<boolean> {
   const resource = resources && resourceAt(sdk, resources, uri)
   if (!resource) return false
@@ -58,7 +58,7 @@ export async function mayFollow(sdk: Sdk, { resources, log }: Published, uri: st
     return true
   } catch (error) {
     ctx.signal.throwIfAborted()
-    log.debug({ err: error, uri, request_id: ctx.requestId }, 'a resource cannot be followed: it cannot be read')
+    log.debug({ err: error, uri, request_id: ctx.requestId }, 'rejected a subscription: the caller cannot read the resource')
     return false
   }
 }
@@ -72,10 +72,13 @@ const factsOf = ({ title, description, mimeType, size }: Omit<Resource, 'uri' | 
   ...(size === undefined ? {} : { size }),
 })
 
-/** The resource with this address, else the first whose template leads there. */
+/** Returns the resource with this URI, otherwise the first resource with a template that matches it. */
 function resourceAt(sdk: Sdk, resources: SlotView<Resource>, uri: string): Resource | undefined {
   const all = listed(resources).map(([, resource]) => resource)
-  return all.find(one => one.uri === uri) ?? all.find(one => one.uriTemplate !== undefined && leadsTo(sdk, one.uriTemplate, uri))
+  return (
+    all.find(one => one.uri === uri) ??
+    all.find(one => one.uriTemplate !== undefined && matchesTemplate(sdk, one.uriTemplate, uri))
+  )
 }
 
-const leadsTo = (sdk: Sdk, template: string, uri: string) => new sdk.UriTemplate(template).match(uri) !== null
+const matchesTemplate = (sdk: Sdk, template: string, uri: string) => new sdk.UriTemplate(template).match(uri) !== null

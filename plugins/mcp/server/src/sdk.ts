@@ -1,7 +1,10 @@
-// The SDK and zod take a fifth of a second to load: only who needs them pays.
+// The only file that imports the SDK. SDK and zod take 200 ms to load, so the first request that needs them imports them.
 import type { AuthInfo, Server, ServerContext } from '@modelcontextprotocol/server'
-import type { CallContext } from '@svc/core'
+import { type CallContext, isTree } from '@svc/core'
+import type { InputRequest, Json, ToolDialog } from '@svc/core/contracts'
+import { META } from '@svc/mcp-protocol'
 import type { CallEnd } from './call.ts'
+import type { HttpAnswer, HttpMessage } from './messages.ts'
 
 export type Sdk = typeof import('@modelcontextprotocol/server')
 export type { Server, ServerContext }
@@ -10,28 +13,96 @@ let loading: Promise<Sdk> | undefined
 
 export const loadSdk = (): Promise<Sdk> => (loading ??= import('@modelcontextprotocol/server'))
 
-/** What the handlers of a request need to know of it. */
-export interface Exchange {
+/** The context that svc attaches to a request for its handlers. */
+export interface HandlerContext {
   readonly ctx: CallContext
-  /** What came of the call before the SDK was asked, for its first round. */
+  /** The outcome of a call that began without the SDK. */
   begun?: CallEnd | undefined
 }
 
-const carried = new WeakMap<AuthInfo, Exchange>()
+const attached = new WeakMap<AuthInfo, HandlerContext>()
 
-/** Takes an exchange through the SDK to its handlers: they see this very object. */
-export function carry(exchange: Exchange): AuthInfo {
-  const { id, scopes } = exchange.ctx.principal
+/** Attaches a context to a request. The SDK passes the returned object to the handlers. */
+export function attachContext(context: HandlerContext): AuthInfo {
+  const { id, scopes } = context.ctx.principal
   const info: AuthInfo = { token: '', clientId: id, scopes: [...scopes] }
-  carried.set(info, exchange)
+  attached.set(info, context)
   return info
 }
 
-/** The circumstances of the request that a handler answers: its signal is the protocol's own. `own` where nothing was carried: one client has the whole server. */
-export function exchangeOf(context: ServerContext, own: CallContext | undefined): Exchange {
+/** Returns the context of the request that a handler answers. `own` is the context for transports without one, such as stdio. */
+export function handlerContextOf(context: ServerContext, own: CallContext | undefined): HandlerContext {
   const info = context.http?.authInfo
-  const exchange = info && carried.get(info)
-  if (exchange) return exchange
+  const found = info && attached.get(info)
+  if (found) return found
   if (own) return { ctx: own }
-  throw new TypeError('a request without its circumstances')
+  throw new TypeError('the request has no call context')
+}
+
+// Conversion between HttpMessage, HttpAnswer and the Request and Response of the SDK.
+/** The SDK requires a complete URL and does not use it. */
+const ADDRESS = 'http://localhost/mcp'
+
+/** Creates a request for the SDK, which gets the parsed body separately. The signal aborts when the client disconnects. */
+export function webRequest({ method, headers }: HttpMessage, signal?: AbortSignal): Request {
+  const given = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, value]]
+  )
+  return new Request(ADDRESS, { method, headers: given, ...(signal && { signal }) })
+}
+
+const EVENTS = 'text/event-stream'
+
+/** Converts the response of the SDK. Events are streamed until the signal aborts; any other body is read completely. */
+export async function answerOf(response: Response, signal: AbortSignal): Promise<HttpAnswer> {
+  const { status } = response
+  // the HTTP server sets these headers
+  const headers = Object.fromEntries([...response.headers].filter(([name]) => name !== 'connection' && name !== 'content-length'))
+  const { body } = response
+  if (body === null || !isEvents(headers)) return { status, headers, body: await response.text() }
+  return { status, headers, body: textsOf(body, signal) }
+}
+
+export const isEvents = (headers: HttpAnswer['headers']) => headers['content-type']?.startsWith(EVENTS) === true
+
+async function* textsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  const leave = () => void reader.cancel().catch(() => {})
+  if (signal.aborted) leave()
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield decoder.decode(value, { stream: true })
+    }
+  } finally {
+    signal.removeEventListener('abort', leave)
+    leave()
+  }
+}
+
+const ASKABLE = [
+  ['elicitation', 'elicitation/create'],
+  ['sampling', 'sampling/createMessage'],
+  ['roots', 'roots/list'],
+] as const
+
+/** Returns the questions that a client with these capabilities supports. */
+export function askable(capabilities: unknown): InputRequest['method'][] {
+  const can = isTree(capabilities) ? capabilities : {}
+  return ASKABLE.flatMap(([capability, method]) => (can[capability] === undefined ? [] : [method]))
+}
+
+/** Returns the questions that the caller of a request supports, and its answers. */
+export function dialogOf(server: Server, { mcpReq }: ServerContext): ToolDialog {
+  const envelope: { readonly [key: string]: unknown } | undefined = mcpReq.envelope
+  const capabilities = envelope === undefined ? server.getClientCapabilities() : envelope[META.capabilities]
+  const state = mcpReq.requestState<unknown>()
+  return {
+    can: askable(capabilities),
+    ...(mcpReq.inputResponses === undefined ? {} : { answers: mcpReq.inputResponses as { readonly [key: string]: Json } }),
+    ...(typeof state === 'string' ? { state } : {}),
+  }
 }

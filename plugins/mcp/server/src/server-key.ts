@@ -1,56 +1,55 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Log } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { keyMissing, keyUnusable, shortKey, twoCredentials } from './problems.ts'
+import { keyMissing, keyUnusable, shortKey, twoCredentials } from './errors.ts'
 import type { McpServerConfig } from './settings.ts'
 
-/** Where the key stands: the name of a variable and the environment that has it. */
-export interface ServerKeyParts {
+interface ServerKeyOptions {
   readonly auth: McpServerConfig['auth']
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Hears of a key that can be guessed. */
+  /** Receives a warning about a key that can be guessed. */
   readonly log: Pick<Log, 'warn'>
 }
 
 const HOLDER = Object.freeze({ id: 'mcp-key', scopes: Object.freeze(['tools']) })
 
-/** No key is longer, so that what is longer need not be hashed to be told apart. */
-const LONGEST = 4096
-/** Whoever may ask ten times a minute finds a shorter one sooner or later. */
-const SHORT = 16
-/** What a header carries unchanged. */
-const FIT = /^[\x21-\x7e]+$/
+/** Maximum length of a key. Longer credentials are rejected without hashing. */
+const MAX_LENGTH = 4096
+/** An attacker with ten attempts per minute can guess a shorter key. */
+const MIN_SAFE_LENGTH = 16
+/** Characters that a header transports unchanged. */
+const HEADER_SAFE = /^[\x21-\x7e]+$/
 
 /**
- * Knows the holder of the tool server's key, in `Authorization: Bearer` and in `X-API-Key`. Of any other credential it says nothing: it may be good for the
- * whole server. Kept and compared are digests: equal in length, in constant time.
+ * Authenticates the key of the MCP server in `Authorization: Bearer` and in `X-API-Key`. It ignores other credentials, which other schemes check. It compares
+ * digests, because they have the same length, in constant time.
  */
-export function createServerKey({ auth, env, log }: ServerKeyParts): AuthScheme {
+export function createServerKey({ auth, env, log }: ServerKeyOptions): AuthScheme {
   const { required, api_key_env: variable } = auth
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
-  const doubt = key !== '' && key.length < SHORT ? shortKey(variable, SHORT) : undefined
-  const isKey = (given: string) => key !== '' && given.length <= LONGEST && timingSafeEqual(digestOf(given), digest)
+  const warning = key !== '' && key.length < MIN_SAFE_LENGTH ? shortKey(variable, MIN_SAFE_LENGTH) : undefined
+  const isKey = (given: string) => key !== '' && given.length <= MAX_LENGTH && timingSafeEqual(digestOf(given), digest)
   return {
     guards: 'tools',
-    ...(doubt ? { doubt } : {}),
+    ...(warning ? { doubt: warning } : {}),
     always: required,
     headers: ['authorization', 'x-api-key'],
     challenge: 'Bearer realm="svc"',
-    shown: { type: 'http', scheme: 'bearer', description: 'The key of the tool server; X-API-Key may carry it as well.' },
+    shown: { type: 'http', scheme: 'bearer', description: 'The key of the MCP server. You can also send it in X-API-Key.' },
     async prepare() {
       if (key === '' && !required) return
       if (key === '') throw keyMissing(variable)
-      if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
-      if (doubt) log.warn({ variable }, `${doubt.message}: ${doubt.hint}`)
+      if (!HEADER_SAFE.test(key) || key.length > MAX_LENGTH) throw keyUnusable(variable, MAX_LENGTH)
+      if (warning) log.warn({ variable }, `${warning.message}: ${warning.hint}`)
     },
     async authenticate({ headers }, { signal }) {
       const { 'x-api-key': plain, authorization } = headers
-      const given = [plain, authorization === undefined ? undefined : (BEARER.exec(authorization)?.[1] ?? '')]
-      const fits = given.filter(one => one !== undefined).map(isKey)
+      const credentials = [plain, authorization === undefined ? undefined : (BEARER.exec(authorization)?.[1] ?? '')]
+      const matches = credentials.filter(one => one !== undefined).map(isKey)
       signal.throwIfAborted()
-      if (!fits.includes(true)) return undefined
-      if (fits.includes(false)) throw twoCredentials()
+      if (!matches.includes(true)) return undefined
+      if (matches.includes(false)) throw twoCredentials()
       return { id: HOLDER.id, scopes: [...HOLDER.scopes] }
     },
   }

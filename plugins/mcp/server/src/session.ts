@@ -1,36 +1,32 @@
-import { isTree, type CallContext } from '@svc/core'
-import { askable } from './dialog.ts'
-import { answerPlain, type Begun, LEGACY_FRAME, plainLegacy } from './fast.ts'
-import { idTaken } from './faults.ts'
-import { type HttpAnswer, type HttpMessage, idOf, jsonAnswer, type RpcId } from './message.ts'
-import { follow } from './notices.ts'
-import { createProtocolServer } from './protocol-server.ts'
+import { type CallContext, isTree } from '@svc/core'
+import { answerPlain, type StartedCall, LEGACY_FRAME, plainLegacy } from './fast.ts'
+import { type HttpAnswer, type HttpMessage, idOf, idTaken, jsonAnswer, type RpcId } from './messages.ts'
+import { createProtocolServer, follow } from './protocol-server.ts'
 import type { Published } from './published.ts'
-import { carry, loadSdk, type Server } from './sdk.ts'
-import { answerOf, webRequest } from './web.ts'
+import { answerOf, askable, attachContext, loadSdk, type Server, webRequest } from './sdk.ts'
 
-/** One client between its `initialize` and its end. */
+/** A session of the legacy era, from `initialize` to its end. */
 export interface Session {
   readonly id: string
-  /** `performance.now()` of its last request's end. */
+  /** `performance.now()` at the end of its last request. */
   readonly touched: number
-  /** Something of it runs, or a stream is open. */
+  /** Whether a request is running or a stream is open. */
   readonly busy: boolean
   answer(message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer>
   close(): Promise<void>
 }
 
-export interface SessionParts {
+interface SessionOptions {
   readonly id: string
   readonly published: Published
-  /** Its work outlives the requests that begin it: a client may leave the line and still want it done. */
+  /** Context of its calls. They continue when the client closes the connection of the request. */
   readonly own: CallContext
-  /** The session came to its end: by its client, or by `close`. */
+  /** Called when the client or `close` ends the session. */
   readonly onclose: () => void
 }
 
-/** Makes a session; its first request must be `initialize`. */
-export async function openSession({ id, published, own, onclose }: SessionParts): Promise<Session> {
+/** Creates a session. Its first request must be `initialize`. */
+export async function openSession({ id, published, own, onclose }: SessionOptions): Promise<Session> {
   const sdk = await loadSdk()
   const ending = new AbortController()
   const transport = new sdk.WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id })
@@ -48,10 +44,10 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
   const work = async (message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer> => {
     const answer = await fast(message, body, ctx)
     if (answer && !('begun' in answer)) return answer
-    const authInfo = carry({ ctx: { ...ctx, signal: lasting }, begun: answer?.begun })
+    const authInfo = attachContext({ ctx: { ...ctx, signal: lasting }, begun: answer?.begun })
     const parsed = message.method === 'POST' ? { parsedBody: body } : {}
     const response = await transport.handleRequest(webRequest(message), { ...parsed, authInfo })
-    // the SDK answers nothing to what was cancelled, and would keep its line open for ever
+    // the SDK does not answer a cancelled request, and would never close its stream
     const cancelled = cancelledBy(body)
     if (cancelled !== undefined) transport.closeSSEStream(cancelled)
     return answerOf(response, ctx.signal)
@@ -65,12 +61,12 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
       return open.count > 0
     },
     async answer(message, body, ctx) {
-      const asked = idOf(body)
-      if (asked !== null && open.ids.has(asked)) return idTaken(asked)
-      const done = open.begin(asked)
+      const requestId = idOf(body)
+      if (requestId !== null && open.ids.has(requestId)) return idTaken(requestId)
+      const done = open.begin(requestId)
       try {
         const answer = await work(message, body, ctx)
-        if (typeof answer.body !== 'string') return { ...answer, body: passing(answer.body, done) }
+        if (typeof answer.body !== 'string') return { ...answer, body: withEnd(answer.body, done) }
         done()
         return answer
       } catch (error) {
@@ -82,11 +78,11 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
   }
 }
 
-/** How much of a session is under way, under which ids, and since when nothing is. */
+/** Counts the running requests of a session. `touched` is the end of the last one. */
 function createOpen() {
   const open = { count: 0, ids: new Set<RpcId>(), touched: performance.now() }
   return Object.assign(open, {
-    /** Answers what ends it. */
+    /** Returns a function that ends the request. */
     begin(id: RpcId | null): () => void {
       open.count++
       if (id !== null) open.ids.add(id)
@@ -99,7 +95,7 @@ function createOpen() {
   })
 }
 
-async function* passing(items: AsyncIterable<string>, done: () => void): AsyncGenerator<string> {
+async function* withEnd(items: AsyncIterable<string>, done: () => void): AsyncGenerator<string> {
   try {
     yield* items
   } finally {
@@ -107,32 +103,32 @@ async function* passing(items: AsyncIterable<string>, done: () => void): AsyncGe
   }
 }
 
-/** Answers calls and lists without the SDK, and what cancels such a call. */
+/** Answers plain requests without the SDK, and handles their cancellation. */
 function createFast(server: Server, published: Published, ended: AbortSignal) {
   const running = new Map<RpcId, AbortController>()
-  const known = lastOf(askable)
+  const askableOnce = memoizeLast(askable)
   let logs = false
   ended.addEventListener('abort', () => {
     for (const one of running.values()) one.abort(ended.reason)
   })
-  return async (message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer | Begun | undefined> => {
-    const said = cancelledBy(body)
-    const cancelled = said === undefined ? undefined : running.get(said)
+  return async (message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer | StartedCall | undefined> => {
+    const cancelledId = cancelledBy(body)
+    const cancelled = cancelledId === undefined ? undefined : running.get(cancelledId)
     if (cancelled) {
-      cancelled.abort(new Error('the caller cancelled it'))
+      cancelled.abort(new Error('the caller cancelled the call'))
       return ACCEPTED
     }
-    // who sets a level wants to read what is logged
+    // a client that sets a level wants log messages
     if (isTree(body) && body.method === 'logging/setLevel') logs = true
     const plain = plainLegacy(message.headers, body)
     if (!plain || running.has(plain.id) || message.method !== 'POST') return undefined
     const ending = new AbortController()
     running.set(plain.id, ending)
     try {
-      const can = known(server.getClientCapabilities())
+      const can = askableOnce(server.getClientCapabilities())
       return await answerPlain(plain, LEGACY_FRAME, published, { ctx: { ...ctx, signal: ending.signal }, can, logs })
     } catch (error) {
-      // whoever cancelled it wants no answer, and its line has to end
+      // a cancelled request gets no result, but the HTTP response must end
       if (ending.signal.aborted) return ACCEPTED
       throw error
     } finally {
@@ -141,15 +137,15 @@ function createFast(server: Server, published: Published, ended: AbortSignal) {
   }
 }
 
-/** What was made of the last thing, for as long as it is the same. */
-function lastOf<K, V>(make: (key: K) => V): (key: K) => V {
+/** Caches the result for the last argument. */
+function memoizeLast<K, V>(make: (key: K) => V): (key: K) => V {
   let last: { readonly key: K; readonly value: V } | undefined
   return key => (last?.key === key ? last : (last = { key, value: make(key) })).value
 }
 
 const ACCEPTED: HttpAnswer = { ...jsonAnswer('', {}), status: 202 }
 
-/** The id of the request that a message cancels. */
+/** Returns the id of the request that a message cancels. */
 function cancelledBy(body: unknown): RpcId | undefined {
   if (!isTree(body) || body.method !== 'notifications/cancelled' || !isTree(body.params)) return undefined
   const { requestId } = body.params

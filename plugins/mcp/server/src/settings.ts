@@ -1,14 +1,14 @@
 import { schema } from '@svc/core'
 
-/** The section `mcp.server`. Names as in the configuration file. */
+/** The section `mcp.server`, with the names of the configuration file. */
 export interface McpServerConfig {
   enabled: boolean
-  /** For `svc mcp serve`, whose port is its own; elsewhere the tools are served where the API is. */
+  /** Address for `svc mcp serve`. Beside the API, `server.host` and `server.port` apply. */
   host: string
   port: number
-  /** Names and patterns (`github__*`); absent: all tools. */
+  /** Names and patterns (`github__*`). Default: all tools. */
   tools?: string[]
-  /** Names and patterns by set; each is served at `/mcp/<name>`. */
+  /** Names and patterns by set. Each set is served at `/mcp/<name>`. */
   sets: Record<string, string[]>
   auth: { required: boolean; api_key_env: string }
   sessions: { max_per_principal: number; max: number; idle_timeout_ms: number }
@@ -32,7 +32,7 @@ export const mcpServerConfig = schema<McpServerConfig>({
     enabled: {
       type: 'boolean',
       default: false,
-      description: 'Whether tools are published over the tool protocol (MCP): /mcp and /tools.',
+      description: 'Publish tools over the Model Context Protocol (MCP) at /mcp and over HTTP at /tools.',
     },
     host: { type: 'string', minLength: 1, default: '127.0.0.1', description: 'Address that `svc mcp serve` listens on.' },
     port: {
@@ -40,15 +40,15 @@ export const mcpServerConfig = schema<McpServerConfig>({
       minimum: 0,
       maximum: 65535,
       default: 8081,
-      description: 'Port that `svc mcp serve` listens on; 0 takes a free one.',
+      description: 'Port that `svc mcp serve` listens on. 0 selects a free port.',
     },
-    tools: { ...patterns, description: 'Tools that are published, by name or pattern (github__*). Default: all.' },
+    tools: { ...patterns, description: 'Names or patterns (github__*) of the published tools. Default: all tools.' },
     sets: {
       type: 'object',
       default: {},
       propertyNames: { pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$' },
       additionalProperties: patterns,
-      description: 'Sets of tools by name, each served at /mcp/<name>: names and patterns.',
+      description: 'Sets of tools. Each set has names and patterns, and is served at /mcp/<name>.',
     },
     auth: {
       type: 'object',
@@ -58,7 +58,7 @@ export const mcpServerConfig = schema<McpServerConfig>({
         required: {
           type: 'boolean',
           default: false,
-          description: 'Whether the paths of the tool server ask for a key although server.auth.enabled is false.',
+          description: 'Require the key on the paths of the MCP server even if server.auth.enabled is false.',
         },
         api_key_env: {
           type: 'string',
@@ -75,12 +75,12 @@ export const mcpServerConfig = schema<McpServerConfig>({
       properties: {
         max_per_principal: atLeastOne(
           64,
-          'Sessions that one principal has with a worker (without a name: one address); the one idle for longest gives way.'
+          'Maximum sessions per worker of one principal, or of one address without authentication. A new session replaces the one that was idle for longest.'
         ),
-        max: atLeastOne(1_000, 'Sessions that all have with a worker.'),
+        max: atLeastOne(1_000, 'Maximum sessions per worker.'),
         idle_timeout_ms: atLeastOne(
           1_800_000,
-          'Milliseconds without a request, and without an open stream, after which a session ends.'
+          'Milliseconds without a request and without an open stream after which a session ends.'
         ),
       },
     },

@@ -1,4 +1,4 @@
-import type { Events, Host, HostReport, JsonSchema, Log, SlotToken, SlotView, CallContext } from '@svc/core'
+import type { CallContext, Events, Host, HostReport, JsonSchema, Log, SlotToken, SlotView } from '@svc/core'
 import {
   AuthSchemes,
   type HealthFact,
@@ -17,15 +17,14 @@ import {
 } from '@svc/core/contracts'
 import { PROTOCOL_VERSIONS } from '@svc/mcp-protocol'
 import { CALL_LIMITS, createCalls } from './call.ts'
+import { findUnknownNames, toolSets } from './catalogue.ts'
 import { createMcp, type Mcp } from './mcp.ts'
 import type { Published } from './published.ts'
-import { createToolRoutes } from './routes-tools.ts'
 import { createServerKey } from './server-key.ts'
 import type { McpServerConfig } from './settings.ts'
-import { lostNames, toolSets } from './tool-sets.ts'
+import { createToolRoutes } from './tool-routes.ts'
 
-/** What the tool server stands on. */
-export interface ToolServerParts {
+interface ToolServerOptions {
   readonly config: McpServerConfig
   readonly tools: SlotView<Tool>
   readonly resources: SlotView<Resource>
@@ -35,7 +34,7 @@ export interface ToolServerParts {
   readonly events: Events
   /** The version of the service. */
   readonly version: string
-  /** The circumstances of work that no request ends. */
+  /** Call context of work that outlives its request. */
   readonly own: CallContext
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
@@ -44,21 +43,20 @@ export interface ToolServerParts {
 /** Adds an item to a slot of the host. */
 type Add = <T>(slot: SlotToken<T>, name: string, item: T) => void
 
-/** The tool server. */
 export interface ToolServer {
   readonly mcp: Mcp
-  /** Tells all that it adds to the slots of the host. */
+  /** Adds routes, mounts and other items to the slots of the host. */
   contribute(add: Add): void
-  /** The same once all plugins have added theirs: whoever else tells how this server is does it better. Throws MCP_TOOL_UNKNOWN. */
+  /** Runs after all plugins have added their items: checks the configured names and adds `/health` if it is free. Throws MCP_TOOL_UNKNOWN. */
   complete(add: Add, host: Host, routes: SlotView<Route>): void
 }
 
-export function createToolServer({ config, env, version, ...parts }: ToolServerParts): ToolServer {
-  const { tools, log } = parts
-  const calls = createCalls(CALL_LIMITS, parts.events, log)
+export function createToolServer({ config, env, version, ...options }: ToolServerOptions): ToolServer {
+  const { tools, log } = options
+  const calls = createCalls(CALL_LIMITS, options.events, log)
   const { max_per_principal: perPrincipal, max: inAll, idle_timeout_ms: idleMs } = config.sessions
   const mcp = createMcp({
-    ...parts,
+    ...options,
     calls,
     limits: { perPrincipal, inAll, idleMs },
     sets: toolSets(config),
@@ -79,22 +77,22 @@ export function createToolServer({ config, env, version, ...parts }: ToolServerP
       add(HealthFacts, 'mcp', fact)
     },
     complete(add, host, routes) {
-      const lost = lostNames(config, tools.names())
-      if (lost) throw lost
+      const unknown = findUnknownNames(config, tools.names())
+      if (unknown) throw unknown
       if (needsHealth(routes)) add(Routes, 'mcp_health', createHealthRoute(host, fact))
     },
   }
 }
 
-/** One client at the other end of two streams. */
+/** Serves one client over two streams. */
 const createPipe = (published: Published): Pipe => ({
   async serve(input, output, ctx) {
     ctx.signal.throwIfAborted()
     const { serveStdio } = await import('./stdio.ts')
-    const line = await serveStdio(published, { input, output }, ctx)
-    const close = () => void line.close()
+    const connection = await serveStdio(published, { input, output }, ctx)
+    const close = () => void connection.close()
     ctx.signal.addEventListener('abort', close, { once: true })
-    await line.ended
+    await connection.ended
     ctx.signal.removeEventListener('abort', close)
   },
 })
@@ -114,18 +112,18 @@ const health: JsonSchema = {
 
 const PATH = '/health'
 
-/** Whether nobody answers there yet: a server that has more than tools has a record of its own, with these facts in it. */
+/** Whether no other plugin serves `/health`. The API serves it with the same facts. */
 const needsHealth = (routes: SlotView<Route>): boolean => !routes.entries().some(([, { path }]) => path === PATH)
 
-/** How a server is that serves nothing but tools. */
+/** Creates `/health` for a server without the API. */
 const createHealthRoute = (host: Host, fact: HealthFact): Route => ({
   method: 'GET',
   path: PATH,
-  summary: 'How the tool server is; 503 when it does not serve',
+  summary: 'Get the status of the MCP server; 503 while it does not serve',
   uncounted: true,
   responses: {
-    '200': { description: 'It serves.', schema: health },
-    '503': { description: 'It is starting or closing.', schema: health },
+    '200': { description: 'The server is running.', schema: health },
+    '503': { description: 'The server is starting or closing.', schema: health },
   },
   async handle(_request, ctx: CallContext) {
     const [report, more] = await Promise.all([host.report(ctx), fact.facts(ctx)])
@@ -136,7 +134,7 @@ const createHealthRoute = (host: Host, fact: HealthFact): Route => ({
   },
 })
 
-/** While its successor takes the new connections, the server is as well as before: only this worker ends. */
+/** A worker with a successor is healthy: only this worker ends, and the server continues. */
 function statusOf({ state, successor, plugins }: HostReport) {
   if (state !== 'running' && !successor) return 'unhealthy'
   return plugins.some(plugin => plugin.state === 'failed') ? 'degraded' : 'healthy'

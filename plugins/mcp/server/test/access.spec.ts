@@ -1,7 +1,7 @@
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import type { Furniture } from './support/house.ts'
+import type { HostSetup } from './support/host.ts'
 import { asked, bearer, came, KEY, keyed, PATHS, plain } from './support/keyed.ts'
 
 const required = { auth: { required: true } }
@@ -78,8 +78,8 @@ describe('with server.auth on', () => {
       return { id: given, scopes }
     },
   }
-  const open = (furniture: Furniture = {}, key?: string) =>
-    keyed({ server: { auth: { enabled: true } }, give: [item(AuthSchemes, 'name', scheme)], ...furniture }, key)
+  const open = (setup: HostSetup = {}, key?: string) =>
+    keyed({ server: { auth: { enabled: true } }, give: [item(AuthSchemes, 'name', scheme)], ...setup }, key)
   let one: Awaited<ReturnType<typeof keyed>>
   before(async () => {
     one = await open()
@@ -87,7 +87,7 @@ describe('with server.auth on', () => {
   after(() => one.host.close())
 
   for (const path of PATHS)
-    it(`lets the key and principals with the scope tools in at ${path}, and nobody else`, async () => {
+    it(`admits only the key and principals with the scope tools at ${path}`, async () => {
       for (const headers of [plain(KEY), bearer(KEY), plain('tooler'), plain('all')])
         expect(came(await asked(one, path, headers)), JSON.stringify(headers)).to.equal(true)
       const missing = await asked(one, path, plain('reader'))

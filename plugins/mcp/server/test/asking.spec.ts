@@ -1,8 +1,8 @@
-import type { InputRequest, Json, Tool, ToolDialog } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
+import type { InputRequest, Json, Tool, ToolDialog } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { CLIENTS } from './support/clients.ts'
-import { house, toolOf } from './support/house.ts'
+import { startMcpHost, toolOf } from './support/host.ts'
 import { asked, begin } from './support/wire.ts'
 
 const question: InputRequest = {
@@ -36,7 +36,7 @@ describe('a tool that asks', () => {
   for (const [name, connect] of Object.entries(CLIENTS)) {
     it(`is answered by ${name}, and gets back its state`, async () => {
       const { tool } = curious()
-      await using one = await house({ tools: { travel: tool } })
+      await using one = await startMcpHost({ tools: { travel: tool } })
       await using two = await connect(one.url, () => ({ action: 'accept', content: { city: 'Paris' } }))
       const { content } = await two.client.callTool({ name: 'travel', arguments: {} })
       expect(content).to.deep.equal(textOf('Paris (kept)').content)
@@ -45,7 +45,7 @@ describe('a tool that asks', () => {
     it(`and wants a person asked first asks through ${name}, then for what it needs itself`, async () => {
       const { tool, dialogs } = curious({ asks: true })
       const questions: string[] = []
-      await using one = await house({ tools: { travel: tool } })
+      await using one = await startMcpHost({ tools: { travel: tool } })
       await using two = await connect(one.url, message => {
         questions.push(message)
         const content: Record<string, string | boolean> = message.startsWith('May') ? { allow: true } : { city: 'Paris' }
@@ -58,15 +58,15 @@ describe('a tool that asks', () => {
     })
   }
 
-  it('is not called where a person must be asked and says no, or nobody can be asked', async () => {
+  it('is not called if the user declines, or if the client cannot ask the user', async () => {
     const { tool, dialogs } = curious({ asks: true })
-    await using one = await house({ tools: { travel: tool } })
+    await using one = await startMcpHost({ tools: { travel: tool } })
     const connect = CLIENTS['the SDK of today, stateless']!
     await using no = await connect(one.url, () => ({ action: 'accept', content: { allow: false } }))
-    await using nobody = await connect(one.url)
+    await using mute = await connect(one.url)
     for (const [two, words] of [
-      [no, /said no/],
-      [nobody, /can ask nobody/],
+      [no, /declined/],
+      [mute, /does not support elicitation/],
     ] as const) {
       const { isError, content } = await two.client.callTool({ name: 'travel', arguments: {} })
       expect(isError).to.equal(true)
@@ -75,9 +75,9 @@ describe('a tool that asks', () => {
     expect(dialogs).to.deep.equal([])
   })
 
-  it('may ask for what its caller can tell, and for nothing else', async () => {
+  it('can ask only the questions that its caller supports', async () => {
     const { tool, dialogs } = curious()
-    await using one = await house({ tools: { travel: tool } })
+    await using one = await startMcpHost({ tools: { travel: tool } })
     const call = (capabilities: object) =>
       asked(one.url, 'tools/call', { name: 'travel', arguments: {} }, { capabilities: capabilities as never })
     const { status, body } = await call({ sampling: {}, roots: {} })
@@ -92,14 +92,14 @@ describe('a tool that asks', () => {
 
   it('is begun once, though the SDK goes on with it', async () => {
     const { tool, dialogs } = curious()
-    await using one = await house({ tools: { travel: tool } })
+    await using one = await startMcpHost({ tools: { travel: tool } })
     await asked(one.url, 'tools/call', { name: 'travel', arguments: {} }, { capabilities: { elicitation: {} } })
     expect(dialogs).to.have.length(1)
   })
 
   it('refuses a state that is not its own, as a fault of the request', async () => {
     const { tool } = curious()
-    await using one = await house({ tools: { travel: tool } })
+    await using one = await startMcpHost({ tools: { travel: tool } })
     const params = { name: 'travel', arguments: {}, inputResponses: { where: { action: 'decline' } }, requestState: 'forged' }
     const { body } = await asked(one.url, 'tools/call', params, { capabilities: { elicitation: {} } })
     expect(body.error).to.include({ code: -32602, message: 'not what was given' })

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
-import { echo, house, toolOf } from './support/house.ts'
+import { echo, startMcpHost, toolOf } from './support/host.ts'
 import { ask, asked, back, begin } from './support/wire.ts'
 
 describe('a bad answer of a tool over /mcp', () => {
   it('of 50 MB is left out, and says so; the next call is fine', async () => {
     const huge = toolOf(async ({ size }) => ({ content: [{ type: 'text', text: 'x'.repeat(size as number) }] }))
-    await using one = await house({ tools: { huge, echo } })
+    await using one = await startMcpHost({ tools: { huge, echo } })
     const session = await begin(one.url)
     const call = (size: number) => ({ name: 'huge', arguments: { size } })
     for (const { body, text } of [
@@ -27,15 +27,15 @@ describe('a bad answer of a tool over /mcp', () => {
         toolOf(async () => answer as never),
       ])
     )
-    await using one = await house({ tools })
+    await using one = await startMcpHost({ tools })
     for (const name of Object.keys(tools)) {
       const { body } = await asked(one.url, 'tools/call', { name, arguments: {} })
       expect(body.result, name).to.include({ isError: true })
-      expect(JSON.stringify(body.result?.content)).to.match(/did not answer|did not say/)
+      expect(JSON.stringify(body.result?.content)).to.match(/did not return|without a result/)
     }
   })
 
-  it('tells neither stack nor path where it fails', async () => {
+  it('reveals neither stack nor path if it fails', async () => {
     const secret = '/srv/somebody/key.pem'
     const reads = toolOf(async () => {
       throw Object.assign(new Error(`ENOENT: no such file or directory, open '${secret}'`), {
@@ -48,7 +48,7 @@ describe('a bad answer of a tool over /mcp', () => {
       const cause = new Error('inner')
       throw new Error(`outer failed\n    at run (${secret}:1:1)`, { cause })
     })
-    await using one = await house({ tools: { reads, wraps } })
+    await using one = await startMcpHost({ tools: { reads, wraps } })
     for (const [name, words] of [
       ['reads', 'ENOENT: no such file or directory'],
       ['wraps', 'outer failed'],
@@ -58,15 +58,15 @@ describe('a bad answer of a tool over /mcp', () => {
     }
   })
 
-  it('that takes too long ends at its limit, and keeps nobody else from working', async () => {
+  it('that takes too long ends at its limit and does not block other calls', async () => {
     const slow = toolOf(({ hang }) => (hang === true ? new Promise(() => {}) : Promise.resolve({ content: [] })), {
       timeoutMs: 50,
     })
-    await using one = await house({ tools: { slow } })
+    await using one = await startMcpHost({ tools: { slow } })
     const call = (hang: boolean, id: number) => ask(one.url, 'tools/call', { name: 'slow', arguments: { hang } }, { id })
     for (const answer of Array.from({ length: 20 }, (_, id) => call(true, id))) {
       const { body } = await back(await answer)
-      expect(JSON.stringify(body.result?.content)).to.contain('did not end within 0.05 s')
+      expect(JSON.stringify(body.result?.content)).to.contain('did not finish within 0.05 s')
     }
     expect((await back(await call(false, 1))).body.result).to.deep.include({ content: [] })
   })

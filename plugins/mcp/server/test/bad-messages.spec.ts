@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect } from 'chai'
-import { echo, type House, house, toolOf } from './support/house.ts'
+import { echo, type McpHost, startMcpHost, toolOf } from './support/host.ts'
 import { asked, type Back, back, begin, envelope, post, VERSION } from './support/wire.ts'
 
 const fault = ({ status, body, headers }: Back) => {
@@ -9,7 +9,7 @@ const fault = ({ status, body, headers }: Back) => {
   expect(body).to.include({ jsonrpc: '2.0' })
   return [status, body.error?.code]
 }
-const sent = async (one: House, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+const sent = async (one: McpHost, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
   back(await post(one.url, body, { headers }))
 
 const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} })
@@ -17,7 +17,7 @@ const MIB = 1_048_576
 
 describe('a bad message to /mcp', () => {
   it('that is no JSON-RPC is refused as such', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const bodies: [string, number, number][] = [
       ['', 400, -32700],
       ['{"jsonrpc":"2.0",', 400, -32700],
@@ -38,7 +38,7 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of the stateless era that is not whole is refused by the code for it', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const version = { 'mcp-protocol-version': VERSION }
     const of = (params: object, method = 'tools/list') => JSON.stringify({ jsonrpc: '2.0', id: 'a', method, params })
     const whole = { ...version, 'mcp-method': 'tools/list' }
@@ -76,7 +76,7 @@ describe('a bad message to /mcp', () => {
       calls++
       return { content: [] }
     })
-    await using one = await house({ tools: { count, echo } })
+    await using one = await startMcpHost({ tools: { count, echo } })
     const call = { name: 'count', arguments: {} }
     for (const name of ['echo', '', '=?base64?!?='])
       expect(fault(await asked(one.url, 'tools/call', call, { headers: { 'mcp-name': name } })), name).to.deep.equal([
@@ -95,7 +95,7 @@ describe('a bad message to /mcp', () => {
         properties: { region: { type: 'string', 'x-mcp-header': 'Region' }, n: { type: 'integer', 'x-mcp-header': 'N' } },
       },
     })
-    await using one = await house({ tools: { region } })
+    await using one = await startMcpHost({ tools: { region } })
     const call = (args: object, headers: Record<string, string>, meta = {}) =>
       asked(one.url, 'tools/call', { name: 'region', arguments: args }, { headers, meta })
     for (const headers of [{}, { 'mcp-param-region': 'eu' }, { 'mcp-param-region': '=?base64?dXM?=' }]) {
@@ -115,7 +115,7 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of another media type, or compressed, is refused with 415', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const wrong: Record<string, string>[] = [
       { 'content-type': 'text/plain' },
       { 'content-type': 'application/jsonp' },
@@ -125,14 +125,14 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of a session that does not take both forms of an answer is refused with 406', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const session = await begin(one.url)
     const told = await back(await session.send({ id: 1, method: 'tools/list' }, { headers: { accept: 'application/json' } }))
     expect(fault(told)).to.deep.equal([406, -32000])
   })
 
-  it('without a session, with an unknown one, or in no version of its era is told what to do', async () => {
-    await using one = await house()
+  it('without a session, with an unknown session or version gets an error that says what to do', async () => {
+    await using one = await startMcpHost()
     expect(fault(await sent(one, list))).to.deep.equal([400, -32000])
     for (const id of ['none', 'x'.repeat(5_000), `${Buffer.from('other').toString('base64url')}.${crypto.randomUUID()}`])
       expect(fault(await sent(one, list, { 'mcp-session-id': id }))).to.deep.equal([404, -32001])
@@ -142,7 +142,7 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of a method of HTTP that the protocol has not, or to no address of it, is refused', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const put = await back(await fetch(`${one.url}/mcp`, { method: 'PUT', body: list }))
     expect(fault(put)).to.deep.equal([405, -32000])
     expect(put.headers.get('allow')).to.equal('GET, POST, DELETE')
@@ -151,7 +151,7 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of 5 MiB is refused with 413, whether it says so before or not', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const large = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,
@@ -173,14 +173,14 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of 4 MiB but for a little is taken', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const text = 'x'.repeat(4 * MIB - 1_000)
     const { body } = await asked(one.url, 'tools/call', { name: 'echo', arguments: { text } })
     expect(body.result).to.have.nested.property('content[0].text').that.equals(text)
   })
 
   it('that is nested without end is refused, in arguments and everywhere else', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     for (const params of [`{"name":"echo","arguments":{"text":${deep}}}`, `{"_meta":${deep}}`, deep]) {
       const body = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":${params}}`
@@ -192,25 +192,25 @@ describe('a bad message to /mcp', () => {
   })
 
   it('calls no tool that is not published: unknown names are -32602, names of prototypes too', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     for (const name of ['none', '__proto__', 'constructor', 'toString'])
       expect((await asked(one.url, 'tools/call', { name, arguments: {} })).body.error?.code, name).to.equal(-32602)
   })
 
-  it('with arguments that break the schema is told so by the tool', async () => {
-    await using one = await house()
+  it('with arguments that do not match the schema gets a result that says so', async () => {
+    await using one = await startMcpHost()
     const session = await begin(one.url)
     for (const args of [{}, { text: 7 }, { text: 'x', more: 1 }, { text: 'x', deep: { n: 'one' } }]) {
       const call = { name: 'echo', arguments: args }
       for (const { status, body } of [await asked(one.url, 'tools/call', call), await session.request('tools/call', call)]) {
         expect([status, body.result?.isError]).to.deep.equal([200, true])
-        expect(JSON.stringify(body.result?.content)).to.contain('The arguments do not fit')
+        expect(JSON.stringify(body.result?.content)).to.contain('The arguments do not match the schema')
       }
     }
   })
 
   it('with a cursor that leads nowhere is refused', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     for (const cursor of ['', 'not a name', 'x'.repeat(1_000)])
       expect((await asked(one.url, 'tools/list', { cursor })).body.error?.code).to.equal(-32602)
   })

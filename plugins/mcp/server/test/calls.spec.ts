@@ -1,7 +1,7 @@
 import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { echo, house, refusal, toolOf } from './support/house.ts'
+import { echo, startMcpHost, refusal, toolOf } from './support/host.ts'
 
 describe('a call over plain HTTP', () => {
   it('ends after the time that the caller gives, and the tool hears of it', async () => {
@@ -15,19 +15,19 @@ describe('a call over plain HTTP', () => {
           })
         })
     )
-    await using one = await house({ tools: { slow } })
+    await using one = await startMcpHost({ tools: { slow } })
     const told = await one.ask.post('/tools/slow/call', { timeout: 0.05 })
     expect(refusal(told)).to.deep.equal([504, 'TIMEOUT', { tool: 'slow', timeout_ms: 50 }])
     expect(await ended.promise).to.equal('aborted')
   })
 
-  it('tells the tool until when its caller waits, where the caller says so', async () => {
+  it('passes the deadline of the caller to the tool', async () => {
     const deadlines: (number | undefined)[] = []
     const asked = toolOf(async (_args, { deadline }) => {
       deadlines.push(deadline)
       return { content: [] }
     })
-    await using one = await house({ tools: { asked } })
+    await using one = await startMcpHost({ tools: { asked } })
     for (const body of [{}, { timeout: 900 }]) expect((await one.ask.post('/tools/asked/call', body)).status).to.equal(200)
     expect(deadlines[0]).to.equal(undefined)
     expect(deadlines[1]! - Date.now()).to.be.within(600_000, 900_000)
@@ -39,7 +39,7 @@ describe('a call over plain HTTP', () => {
       begun.resolve(signal)
       return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     })
-    await using one = await house({ tools: { slow } })
+    await using one = await startMcpHost({ tools: { slow } })
     const leaving = new AbortController()
     const told = one.ask.raw('/tools/slow/call', { method: 'POST', signal: leaving.signal }).catch(() => 'left')
     const signal = await begun.promise
@@ -52,7 +52,7 @@ describe('a call over plain HTTP', () => {
   it('finds tools that come later, and no more those that went', async () => {
     const adding = Promise.withResolvers<() => () => void>()
     const late = definePlugin({ setup: scope => adding.resolve(() => scope.add(Tools, 'late', echo)) })
-    await using one = await house({ give: [{ name: 'late', use: late }] })
+    await using one = await startMcpHost({ give: [{ name: 'late', use: late }] })
     const names = async () => ((await one.ask.get('/tools')).body.tools as unknown as { name: string }[]).map(({ name }) => name)
     expect(await names()).to.deep.equal(['echo'])
     const remove = (await adding.promise)()

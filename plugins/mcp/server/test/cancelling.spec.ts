@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import type { Tool } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { house, toolOf } from './support/house.ts'
+import { startMcpHost, toolOf } from './support/host.ts'
 import { ask, begin } from './support/wire.ts'
 
 /** A tool that runs until it is aborted, in either form. */
@@ -33,7 +33,7 @@ describe('a call that is no longer wanted', () => {
   ] as const) {
     it(`ends ${form} when its stateless client leaves`, async () => {
       const { tool, begun, ended } = endless(more)
-      await using one = await house({ tools: { endless: tool } })
+      await using one = await startMcpHost({ tools: { endless: tool } })
       const leaving = new AbortController()
       const answer = ask(one.url, 'tools/call', CALL, { meta, signal: leaving.signal }).catch((error: Error) => error.name)
       await begun
@@ -44,7 +44,7 @@ describe('a call that is no longer wanted', () => {
 
     it(`ends ${form} when its session cancels it, and its line with it`, async () => {
       const { tool, begun, ended } = endless(more)
-      await using one = await house({ tools: { endless: tool } })
+      await using one = await startMcpHost({ tools: { endless: tool } })
       const session = await begin(one.url)
       const answer = session.request('tools/call', more ? FOLLOWED : CALL, 7)
       await begun
@@ -56,7 +56,7 @@ describe('a call that is no longer wanted', () => {
 
     it(`ends ${form} when its session ends`, async () => {
       const { tool, begun, ended } = endless(more)
-      await using one = await house({ tools: { endless: tool } })
+      await using one = await startMcpHost({ tools: { endless: tool } })
       const session = await begin(one.url)
       const answer = session.request('tools/call', more ? FOLLOWED : CALL, 7)
       await begun
@@ -75,7 +75,7 @@ describe('a call that is no longer wanted', () => {
       signal.throwIfAborted()
       return { content: [] }
     })
-    await using one = await house({ tools: { slow } })
+    await using one = await startMcpHost({ tools: { slow } })
     const session = await begin(one.url)
     const answer = session.send({ id: '', method: 'tools/call', params: { name: 'slow', arguments: {} } })
     await begun.promise
@@ -96,7 +96,7 @@ describe('a call that is no longer wanted', () => {
       ended.resolve(signal.aborted)
       return { content: [] }
     })
-    await using one = await house({ tools: { slow } })
+    await using one = await startMcpHost({ tools: { slow } })
     const session = await begin(one.url)
     const params = { name: 'slow', arguments: {} }
     const line = request(`${one.url}/mcp`, { method: 'POST', agent: false, headers: session.headers })

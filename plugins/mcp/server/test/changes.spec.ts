@@ -1,6 +1,6 @@
 import { type Prompt, Prompts, type Resource, Resources, Tools } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { echo, house } from './support/house.ts'
+import { echo, startMcpHost } from './support/host.ts'
 import { later } from './support/later.ts'
 import { ask, begin, type Json, messages } from './support/wire.ts'
 
@@ -37,7 +37,7 @@ const ALL = { toolsListChanged: true, promptsListChanged: true, resourcesListCha
 describe('clients hear of changes', () => {
   it('of the lists, on the stream of a session', async () => {
     const { gift, add } = later()
-    await using one = await house({ give: [gift] })
+    await using one = await startMcpHost({ give: [gift] })
     const session = await begin(one.url)
     const stream = messages(await session.open())
     add(Tools, 'more', echo)
@@ -56,7 +56,7 @@ describe('clients hear of changes', () => {
 
   it('of the lists, on a subscription; of what was asked for only', async () => {
     const { gift, add } = later()
-    await using one = await house({ give: [gift] })
+    await using one = await startMcpHost({ give: [gift] })
     const stream = messages(await ask(one.url, 'subscriptions/listen', { notifications: { promptsListChanged: true } }))
     expect(await methodsOf(stream, 1)).to.deep.equal(['notifications/subscriptions/acknowledged'])
     add(Tools, 'more', echo)
@@ -66,7 +66,7 @@ describe('clients hear of changes', () => {
 
   it('of tools of their own set only', async () => {
     const { gift, add } = later()
-    await using one = await house({ give: [gift], mcp: { sets: { some: ['echo', 'some_*'] } } })
+    await using one = await startMcpHost({ give: [gift], mcp: { sets: { some: ['echo', 'some_*'] } } })
     const session = await begin(one.url, { path: '/mcp/some' })
     const stream = messages(await session.open())
     const all = messages(await ask(one.url, 'subscriptions/listen', { notifications: ALL }))
@@ -83,7 +83,7 @@ describe('clients hear of changes', () => {
   it('of a resource that their session follows, which is watched no longer than that', async () => {
     const { resource, watching, ended, change } = watched('test://clock')
     const { gift, add } = later()
-    await using one = await house({ give: [gift] })
+    await using one = await startMcpHost({ give: [gift] })
     add(Resources, 'clock', resource)
     const session = await begin(one.url)
     const stream = messages(await session.open())
@@ -101,7 +101,7 @@ describe('clients hear of changes', () => {
   it('of a resource that their subscription names', async () => {
     const { resource, watching, ended, change } = watched('test://clock')
     const { gift, add } = later()
-    await using one = await house({ give: [gift] })
+    await using one = await startMcpHost({ give: [gift] })
     add(Resources, 'clock', resource)
     const leaving = new AbortController()
     const params = { notifications: { resourceSubscriptions: ['test://clock'] } }

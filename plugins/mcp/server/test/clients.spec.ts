@@ -2,7 +2,7 @@ import { type Prompt, Prompts, type Resource, Resources } from '@svc/core/contra
 import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { CLIENTS } from './support/clients.ts'
-import { echo, house, toolOf } from './support/house.ts'
+import { echo, startMcpHost, toolOf } from './support/host.ts'
 
 const note: Resource = {
   uri: 'note://one',
@@ -21,11 +21,11 @@ const fails = toolOf(async () => {
 })
 
 const published = () =>
-  house({ tools: { echo, fails }, give: [item(Resources, 'note', note), item(Prompts, 'greeting', greeting)] })
+  startMcpHost({ tools: { echo, fails }, give: [item(Resources, 'note', note), item(Prompts, 'greeting', greeting)] })
 
 for (const [name, connect] of Object.entries(CLIENTS))
   describe(`${name} over /mcp`, () => {
-    it('lists the tools, calls them, and is told what fails', async () => {
+    it('lists the tools, calls them, and gets their errors', async () => {
       await using one = await published()
       await using two = await connect(one.url)
       const { tools } = await two.client.listTools()

@@ -2,16 +2,16 @@ import { svcError } from '@svc/core'
 import { type Prompt, Prompts, type Resource, Resources, Tools } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { echo, house, toolOf } from './support/house.ts'
+import { echo, startMcpHost, toolOf } from './support/host.ts'
 import { later } from './support/later.ts'
 import { asked, begin } from './support/wire.ts'
 
 const resource = (read: Resource['read'], more: Partial<Resource> = {}): Resource => ({ uri: 'test://one', read, ...more })
-const withResource = (one: Resource) => house({ give: [item(Resources, 'one', one)] })
+const withResource = (one: Resource) => startMcpHost({ give: [item(Resources, 'one', one)] })
 const read = async (url: string, uri = 'test://one') => (await asked(url, 'resources/read', { uri })).body
 
 describe('resources', () => {
-  it('that are not there are told so, by whoever knows it', async () => {
+  it('that do not exist are reported as unknown', async () => {
     const gone = resource(
       async uri => {
         throw svcError('RESOURCE_UNKNOWN', `no ${uri}`)
@@ -23,7 +23,7 @@ describe('resources', () => {
       expect((await read(one.url, uri)).error).to.deep.equal({ code: -32602, message: 'Resource not found', data: { uri } })
   })
 
-  it('that fail, or are larger than 10 MiB, are told as an error in our words', async () => {
+  it('that fail, or are larger than 10 MiB, are reported as an error without internal details', async () => {
     const fails = resource(async () => {
       throw new Error("EACCES: permission denied, open '/srv/somebody/key.pem'")
     })
@@ -37,7 +37,7 @@ describe('resources', () => {
   it('are read by the address itself before any template', async () => {
     const named = (text: string, more: Partial<Resource>) => ({ ...resource(async uri => [{ uri, text }]), ...more })
     const { uri: _none, ...template } = named('template', { uriTemplate: 'test://{id}' })
-    await using one = await house({
+    await using one = await startMcpHost({
       give: [item(Resources, 'a', template as Resource), item(Resources, 'b', named('itself', { uri: 'test://one' }))],
     })
     const textOf = async (uri: string) => (await read(one.url, uri)).result?.contents
@@ -55,15 +55,15 @@ describe('prompts', () => {
   }
 
   it('are made when all is there that they need, and not before', async () => {
-    await using one = await house({ give: [item(Prompts, 'greeting', prompt)] })
+    await using one = await startMcpHost({ give: [item(Prompts, 'greeting', prompt)] })
     const get = async (name: string, args: object) => (await asked(one.url, 'prompts/get', { name, arguments: args })).body
     expect((await get('greeting', { whom: 'Ada' })).result).to.have.nested.property('messages[0].content.text', 'Greet Ada')
     expect((await get('greeting', { how: 'warmly' })).error).to.include({ code: -32602, message: 'Missing arguments: whom' })
     expect((await get('none', {})).error).to.include({ code: -32602, message: 'Unknown prompt: none' })
   })
 
-  it('complete to 100 values, and tell how many more there are', async () => {
-    await using one = await house({ give: [item(Prompts, 'greeting', prompt)] })
+  it('complete to 100 values, and report how many more there are', async () => {
+    await using one = await startMcpHost({ give: [item(Prompts, 'greeting', prompt)] })
     const ref = { type: 'ref/prompt', name: 'greeting' }
     const { body } = await asked(one.url, 'completion/complete', { ref, argument: { name: 'whom', value: '' } })
     const { completion } = body.result as { completion: { values: string[] } }
@@ -83,7 +83,7 @@ describe('the list of tools', () => {
     const list = toolOf(async () => ({ content: [], structured: [1, 2] }), {
       result: { type: 'array', items: { type: 'integer' } },
     })
-    await using one = await house({ tools: { list, echo } })
+    await using one = await startMcpHost({ tools: { list, echo } })
     const session = await begin(one.url)
     const [now, before] = [await asked(one.url, 'tools/list'), await session.request('tools/list')]
     const schemaIn = ({ body }: typeof now) => (body.result as { tools: { outputSchema?: object }[] }).tools[1]?.outputSchema
@@ -97,7 +97,7 @@ describe('the list of tools', () => {
 
   it('has what stands under a name now', async () => {
     const { gift, add } = later()
-    await using one = await house({ give: [gift] })
+    await using one = await startMcpHost({ give: [gift] })
     const described = async () => {
       const { result } = (await asked(one.url, 'tools/list')).body
       return (result as { tools: { name: string; description: string }[] }).tools.find(tool => tool.name === 'it')?.description
@@ -119,7 +119,10 @@ describe('the list of tools', () => {
 
   it('comes in parts of a thousand, each tool once, though the first part is asked for again and again', async () => {
     const tools = Object.fromEntries(Array.from({ length: 2_500 }, (_, at) => [`tool_${String(at).padStart(4, '0')}`, echo]))
-    await using one = await house({ tools: { echo }, give: Object.entries(tools).map(([name, tool]) => item(Tools, name, tool)) })
+    await using one = await startMcpHost({
+      tools: { echo },
+      give: Object.entries(tools).map(([name, tool]) => item(Tools, name, tool)),
+    })
     const session = await begin(one.url)
     for (const list of [
       async (params: object) => (await asked(one.url, 'tools/list', params as never)).body.result,

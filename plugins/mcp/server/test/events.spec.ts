@@ -1,12 +1,12 @@
 import { type BusEvent, Events, systemContext } from '@svc/core'
 import { expect } from 'chai'
-import { echo, type House, house, toolOf } from './support/house.ts'
+import { echo, type McpHost, startMcpHost, toolOf } from './support/host.ts'
 import { asked, begin } from './support/wire.ts'
 
 type Event = BusEvent<{ readonly [name: string]: unknown }>
 
 /** Reads the bus: `next` is the next so many events. */
-function reading(one: House) {
+function reading(one: McpHost) {
   const ctx = systemContext(new AbortController().signal)
   const items = one.host
     .service(Events)
@@ -30,7 +30,7 @@ const SECRET = 'a secret of the caller'
 
 describe('the event bus', () => {
   it('hears of each call once when it begins and once when it ends, by whatever way it came, without arguments and results', async () => {
-    await using one = await house({ mcp: { sets: { some: ['echo'] } } })
+    await using one = await startMcpHost({ mcp: { sets: { some: ['echo'] } } })
     await using bus = reading(one)
     const call = { name: 'echo', arguments: { text: SECRET } }
     await one.ask.post('/tools/echo/call', { arguments: call.arguments })
@@ -53,7 +53,7 @@ describe('the event bus', () => {
     })
     const says = toolOf(async () => ({ content: [{ type: 'text', text: SECRET }], isError: true }))
     const hangs = toolOf(() => new Promise(() => {}), { timeoutMs: 20 })
-    await using one = await house({ tools: { echo, fails, says, hangs } })
+    await using one = await startMcpHost({ tools: { echo, fails, says, hangs } })
     await using bus = reading(one)
     for (const [name, text] of [
       ['fails', 'x'],
@@ -65,9 +65,9 @@ describe('the event bus', () => {
     const ends = (await bus.next(8)).filter(({ type }) => type === 'mcp_tool_error')
     expect(ends.map(({ data }) => [data.tool_name, data.error_class, data.error])).to.deep.equal([
       ['fails', 'tool_error', 'the tool failed'],
-      ['says', 'tool_error', 'the tool says that it failed'],
-      ['hangs', 'timeout', 'it took too long'],
-      ['echo', 'tool_error', 'the arguments break its schema'],
+      ['says', 'tool_error', 'the tool reported a failure'],
+      ['hangs', 'timeout', 'the call timed out'],
+      ['echo', 'tool_error', 'the arguments do not match the schema'],
     ])
   })
 
@@ -78,7 +78,7 @@ describe('the event bus', () => {
       await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
       throw signal.reason
     })
-    await using one = await house({ tools: { endless } })
+    await using one = await startMcpHost({ tools: { endless } })
     await using bus = reading(one)
     const session = await begin(one.url)
     const answer = session.request('tools/call', { name: 'endless', arguments: {} }, 7)

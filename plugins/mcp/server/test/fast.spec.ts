@@ -1,12 +1,11 @@
-import type { ContentPart, Json, Tool, ToolStep } from '@svc/core/contracts'
-import { item } from '@svc/testing'
-import { Tools } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
+import { type ContentPart, type Json, type Tool, Tools, type ToolStep } from '@svc/core/contracts'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { plainLegacy, plainModern } from '../src/fast.ts'
-import { echo, type House, house, toolOf } from './support/house.ts'
+import { echo, type McpHost, startMcpHost, toolOf } from './support/host.ts'
 import { line } from './support/line.ts'
-import { type Asking, ask, back, begin, envelope, type Json as Tree, LEGACY, VERSION } from './support/wire.ts'
+import { ask, type Asking, back, begin, envelope, type Json as Tree, LEGACY, VERSION } from './support/wire.ts'
 
 const answers = (more: object, content: ContentPart[] = [{ type: 'text', text: 'x' }]): Tool =>
   toolOf(async () => ({ content, ...more }))
@@ -95,7 +94,7 @@ const HTTP = { accept: 'application/json, text/event-stream', 'mcp-protocol-vers
 const initialize = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
 
 /** Answers over HTTP, where the fast path is, and over a line, where the SDK answers alone. */
-async function both(one: House, era: 'stateless' | 'session') {
+async function both(one: McpHost, era: 'stateless' | 'session') {
   const client = line(one)
   if (era === 'stateless')
     return {
@@ -124,9 +123,9 @@ async function both(one: House, era: 'stateless' | 'session') {
 
 for (const era of ['stateless', 'session'] as const)
   describe(`what is answered without the SDK, as a ${era} request,`, () => {
-    let one: House
+    let one: McpHost
     before(async () => {
-      one = await house({ tools: TOOLS })
+      one = await startMcpHost({ tools: TOOLS })
     })
     after(() => one[Symbol.asyncDispose]())
 
@@ -139,7 +138,7 @@ for (const era of ['stateless', 'session'] as const)
         expect('result' in body || 'error' in body).to.equal(true)
       })
 
-    it('is what the SDK answers: a tool that tells its steps, to a caller who follows them', async () => {
+    it('is what the SDK answers: a tool that sends its steps to a caller that wants them', async () => {
       const { http, client, sdk } = await both(one, era)
       const [method, params] = call('steps', {})
       const meta = { progressToken: 7 }
@@ -157,7 +156,7 @@ for (const era of ['stateless', 'session'] as const)
 describe('lists of several pages', () => {
   it('are page by page what the SDK answers', async () => {
     const names = Array.from({ length: 1_001 }, (_, at) => `tool_${String(at).padStart(4, '0')}`)
-    await using one = await house({ tools: { echo }, give: names.map(name => item(Tools, name, echo)) })
+    await using one = await startMcpHost({ tools: { echo }, give: names.map(name => item(Tools, name, echo)) })
     for (const era of ['stateless', 'session'] as const) {
       const { http, sdk } = await both(one, era)
       const first = (await http('tools/list', {})).body
@@ -178,7 +177,7 @@ describe('a call that its session cancels', () => {
       await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
       throw signal.reason
     })
-    await using one = await house({ tools: { endless } })
+    await using one = await startMcpHost({ tools: { endless } })
     const session = await begin(one.url)
     const [method, params] = call('endless', {})
     const answer = session.request(method, params, 7)

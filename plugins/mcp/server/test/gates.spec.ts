@@ -1,8 +1,8 @@
 import { request } from 'node:http'
-import { type Limits as LimitsService, Limits } from '@svc/core/contracts'
+import { Limits, type Limits as LimitsService } from '@svc/core/contracts'
 import { service } from '@svc/testing'
 import { expect } from 'chai'
-import { toolOf } from './support/house.ts'
+import { toolOf } from './support/host.ts'
 import { asked, came, KEY, keyed, PATHS, plain } from './support/keyed.ts'
 
 const required = { auth: { required: true } }

@@ -31,7 +31,7 @@ describe('the key of the tool server', () => {
       expect(await ask(headers)).to.equal('AUTHENTICATION_FAILED')
   })
 
-  it('lets nobody change what it says of its holder, and ends with its caller', async () => {
+  it('returns a principal that cannot change it, and stops with its caller', async () => {
     const scheme = schemeOf(KEY)
     const first = await scheme.authenticate({ headers: plain(KEY), address: '' }, ctx)
     Reflect.set(first?.scopes ?? [], 0, 'admin')

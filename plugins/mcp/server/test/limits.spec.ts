@@ -1,6 +1,6 @@
 import type { Tool } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { house, toolOf } from './support/house.ts'
+import { startMcpHost, toolOf } from './support/host.ts'
 import { back, begin, type Json } from './support/wire.ts'
 
 /** Tools that run until they are let go; `running` is how many do. */
@@ -30,7 +30,7 @@ const call = (name: string, id: number) => ({ jsonrpc: '2.0', id, method: 'tools
 describe('calls at once', () => {
   it('of one tool are 8, others wait for their turn and get it', async () => {
     const { tool, watch, free, until } = holding()
-    await using one = await house({ tools: { held: tool } })
+    await using one = await startMcpHost({ tools: { held: tool } })
     const session = await begin(one.url)
     const full = until(8)
     const batch = Array.from({ length: 20 }, (_, id) => call('held', id + 1))
@@ -48,7 +48,7 @@ describe('calls at once', () => {
   it('of all tools are 64, and those beyond what may wait are refused in words', async () => {
     const { tool, watch, free, until } = holding()
     const names = Array.from({ length: 10 }, (_, at) => `held_${at}`)
-    await using one = await house({ tools: Object.fromEntries(names.map(name => [name, tool])) })
+    await using one = await startMcpHost({ tools: Object.fromEntries(names.map(name => [name, tool])) })
     const session = await begin(one.url)
     const full = until(64)
     const batches = Array.from({ length: 12 }, (_, at) =>
@@ -62,7 +62,7 @@ describe('calls at once', () => {
     await session.request('ping', {}, 0)
     free()
     const told = (await Promise.all(open.map(back))).flatMap(({ events }) => events)
-    const refused = told.filter(one => JSON.stringify(one.result).includes('wait for their turn already'))
+    const refused = told.filter(one => JSON.stringify(one.result).includes('are already waiting'))
     expect(told).to.have.length(1_200)
     expect(refused).to.have.length(1_200 - 64 - 1_024)
     expect(refused.every(one => (one.result as Json).isError === true)).to.equal(true)

@@ -5,19 +5,19 @@ import type { ConfigTree } from '@svc/core'
 import { AuthSchemes, HealthFacts, Mounts, Pipes, Routes } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { echo, house, type House } from './support/house.ts'
+import { echo, startMcpHost, type McpHost } from './support/host.ts'
 import { asked, begin } from './support/wire.ts'
 
 const tools = { current_time: echo, read_file: echo, write_file: echo, github__search: echo, github__list: echo, local__x: echo }
 
 /** The problems of a start that fails. */
 async function problemsOf(mcp: ConfigTree): Promise<{ code: string; message: string; where?: string }[]> {
-  const started: House | { problems?: [] } = await house({ tools, mcp }).catch((error: { problems?: [] }) => error)
+  const started: McpHost | { problems?: [] } = await startMcpHost({ tools, mcp }).catch((error: { problems?: [] }) => error)
   if ('host' in started) await started.host.close()
   return 'host' in started ? [] : (started.problems ?? [])
 }
 
-const namesIn = async (one: House) =>
+const namesIn = async (one: McpHost) =>
   ((await one.ask.get('/tools')).body.tools as unknown as { name: string }[]).map(({ name }) => name)
 
 describe('what is published', () => {
@@ -33,7 +33,7 @@ describe('what is published', () => {
     ],
   ] as const)
     it(`is ${what}`, async () => {
-      await using one = await house({ tools, mcp })
+      await using one = await startMcpHost({ tools, mcp })
       expect(await namesIn(one)).to.deep.equal(names)
       expect((await one.ask.get('/health')).body.tools).to.equal(names.length)
       for (const hidden of Object.keys(tools).filter(name => !(names as readonly string[]).includes(name))) {
@@ -43,7 +43,7 @@ describe('what is published', () => {
     })
 
   it('is nothing that only turns of some modes have', async () => {
-    await using one = await house({ tools: { ...tools, delegate: { ...echo, modes: ['delegate'] } }, mcp: {} })
+    await using one = await startMcpHost({ tools: { ...tools, delegate: { ...echo, modes: ['delegate'] } }, mcp: {} })
     expect(await namesIn(one)).to.deep.equal(Object.keys(tools).sort())
     expect((await one.ask.post('/tools/delegate/call', { arguments: { text: 'x' } })).status).to.equal(404)
   })
@@ -53,15 +53,15 @@ describe('what is published', () => {
     expect(others).to.deep.equal([])
     expect(problem).to.deep.include({ code: 'MCP_TOOL_UNKNOWN' })
     expect(problem?.message.split('\n')).to.deep.equal([
-      'mcp.server.tools names "curent_time", and there is no such tool: did you mean "current_time"?',
-      'mcp.server.tools names "zzz", and there is no such tool',
-      'mcp.server.sets.time names "current_tme", and there is no such tool: did you mean "current_time"?',
+      'mcp.server.tools names the tool "curent_time", which does not exist: did you mean "current_time"?',
+      'mcp.server.tools names the tool "zzz", which does not exist',
+      'mcp.server.sets.time names the tool "current_tme", which does not exist: did you mean "current_time"?',
     ])
   })
 
   it('fails the start where a set names what mcp.server.tools leaves out', async () => {
     const [problem] = await problemsOf({ tools: ['read_file'], sets: { files: ['read_file', 'write_file'] } })
-    expect(problem?.message).to.equal('mcp.server.sets.files names "write_file", which mcp.server.tools leaves out')
+    expect(problem?.message).to.equal('mcp.server.sets.files names the tool "write_file", but mcp.server.tools excludes it')
     expect(await problemsOf({ tools: ['read_file', 'write_*'], sets: { files: ['write_file', '*'] } })).to.deep.equal([])
   })
 
@@ -92,7 +92,7 @@ describe('a set of tools', () => {
     ['/mcp/none', []],
   ] as const)
     it(`is what its path has, in both eras, and never more than is published: ${path}`, async () => {
-      await using one = await house({ tools, mcp })
+      await using one = await startMcpHost({ tools, mcp })
       expect(names((await asked(one.url, 'tools/list', {}, { path })).body.result)).to.deep.equal(published)
       const session = await begin(one.url, { path })
       expect(names((await session.request('tools/list')).body.result)).to.deep.equal(published)
@@ -105,7 +105,7 @@ describe('a set of tools', () => {
     })
 
   it('that there is not is nothing', async () => {
-    await using one = await house({ tools, mcp })
+    await using one = await startMcpHost({ tools, mcp })
     for (const path of ['/mcp/other', '/mcp/hub/x', '/mcpx']) {
       const { status, body } = await asked(one.url, 'tools/list', {}, { path })
       expect([status, body.result], path).to.deep.equal([404, undefined])
@@ -134,8 +134,8 @@ describe('the SDK of the protocol', () => {
 })
 
 describe('GET /health of a server that serves tools alone', () => {
-  it('tells status, version, uptime, tools and protocol versions, to everybody', async () => {
-    await using one = await house({ tools, mcp: { tools: ['github__*'] }, server: { auth: { enabled: false } } })
+  it('reports status, version, uptime, tools and protocol versions without authentication', async () => {
+    await using one = await startMcpHost({ tools, mcp: { tools: ['github__*'] }, server: { auth: { enabled: false } } })
     const { status, body } = await one.ask.get('/health')
     expect([status, body]).to.deep.equal([
       200,

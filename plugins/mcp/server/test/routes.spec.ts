@@ -1,7 +1,7 @@
 import { svcError } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { echo, type House, house, refusal, toolOf } from './support/house.ts'
+import { echo, type McpHost, startMcpHost, refusal, toolOf } from './support/host.ts'
 
 const words = (text: string) => ({ content: [{ type: 'text' as const, text }] })
 const throwing = (error: () => unknown) =>
@@ -42,9 +42,9 @@ const TOOLS: Readonly<Record<string, Tool>> = {
 }
 
 describe('the tools over plain HTTP', () => {
-  let one: House
+  let one: McpHost
   before(async () => {
-    one = await house({ tools: TOOLS })
+    one = await startMcpHost({ tools: TOOLS })
   })
   after(() => one.host.close())
   const call = (name: string, body: unknown = {}) => one.ask.post(`/tools/${encodeURIComponent(name)}/call`, body)
@@ -62,7 +62,7 @@ describe('the tools over plain HTTP', () => {
     })
   })
 
-  it('are told one by one, whatever their names', async () => {
+  it('are returned one by one, with any name', async () => {
     const { status, body } = await one.ask.get('/tools/echo')
     expect([status, body]).to.deep.equal([200, { name: 'echo', description: echo.description, parameters: echo.parameters }])
     expect((await one.ask.get('/tools/a%20b%2Fc')).body.name).to.equal('a b/c')
@@ -133,7 +133,7 @@ describe('the tools over plain HTTP', () => {
     ])
   })
 
-  it('that throw are told in their words and their hint; their own reason counts', async () => {
+  it('that throw are reported with their message and hint; their own reason wins', async () => {
     const thrown = 'there is no x; make it'
     expect(refusal(await call('throwing'))).to.deep.equal([
       500,
@@ -148,7 +148,7 @@ describe('the tools over plain HTTP', () => {
     expect(refusal(await call('broken'))[2]).to.deep.include({ reason: 'a bare word' })
   })
 
-  it('that need an answer of their caller fail here, where nobody can be asked', async () => {
+  it('that need an answer of their caller fail on this route', async () => {
     const [status, code, details] = refusal(await call('asking'))
     expect([status, code]).to.deep.equal([500, 'TOOL_EXECUTION_FAILED'])
     expect(details).to.have.property('reason').that.contains('answer')
@@ -174,7 +174,7 @@ describe('the tools over plain HTTP', () => {
       expect(refusal(await call(name))).to.deep.equal([503, 'PROVIDER_ERROR', { server: 'files', retryable: true }])
     })
 
-  it('of a server that has them no more, that is late, or whose tool failed, are told as our own', async () => {
+  it('of a server that removed them, that is late, or whose tool failed, are reported like tools of svc', async () => {
     const told = await Promise.all(
       ['files__dropped', 'files__slow', 'files__failed'].map(async name => refusal(await call(name)))
     )

@@ -1,7 +1,7 @@
 import { AuthSchemes, type Resource, Resources } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { house, toolOf } from './support/house.ts'
+import { startMcpHost, toolOf } from './support/host.ts'
 import { asked, back, begin, LEGACY, post, texts, type WireSession } from './support/wire.ts'
 
 const INITIALIZE = JSON.stringify({
@@ -20,14 +20,14 @@ const named = item(AuthSchemes, 'named', {
 })
 const as = (name: string) => ({ headers: { 'x-name': name } })
 const people = (sessions = {}) =>
-  house({ give: [named], server: { auth: { enabled: true } }, mcp: { sessions, sets: { some: ['echo'] } } })
+  startMcpHost({ give: [named], server: { auth: { enabled: true } }, mcp: { sessions, sets: { some: ['echo'] } } })
 
 const isAlive = async (session: WireSession) => (await session.request('ping')).status === 200
 const UNKNOWN = { code: -32001, message: 'Session not found: begin a new one with initialize' }
 
 describe('a session', () => {
   it('has a name that cannot be guessed, and ends when its client says so', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const session = await begin(one.url)
     expect(session.id).to.match(/^[\x21-\x7e]{36,}$/)
     expect(session.id).to.not.equal((await begin(one.url)).id)
@@ -50,7 +50,7 @@ describe('a session', () => {
         await go.promise
         return { content: [{ type: 'text', text: 'done' }] }
       })
-      await using one = await house({ tools: { slow } })
+      await using one = await startMcpHost({ tools: { slow } })
       const session = await begin(one.url)
       const ask = () => session.request('tools/call', { name: 'slow', arguments: {}, ...meta }, 7)
       const first = ask()
@@ -58,7 +58,7 @@ describe('a session', () => {
       const second = await ask()
       expect([second.status, second.body.error]).to.deep.equal([
         400,
-        { code: -32600, message: 'Invalid Request: a request of this id is under way in the session' },
+        { code: -32600, message: 'Invalid Request: a request with this id is already running in the session' },
       ])
       go.resolve()
       expect((await first).body.result).to.have.deep.property('content', [{ type: 'text', text: 'done' }])
@@ -84,7 +84,7 @@ describe('a session', () => {
   })
 
   it('is known at its own address only', async () => {
-    await using one = await house({ mcp: { sets: { some: ['echo'] } } })
+    await using one = await startMcpHost({ mcp: { sets: { some: ['echo'] } } })
     const session = await begin(one.url)
     const list = { id: 1, method: 'tools/list' }
     expect((await session.send(list)).status).to.equal(200)
@@ -129,7 +129,7 @@ describe('a session', () => {
     expect([(await stream.next()).done, (await second.next()).done]).to.deep.equal([false, false])
   })
 
-  it('that nobody uses ends, and what it followed is let go', async () => {
+  it('that is idle ends, and so do its subscriptions', async () => {
     const watching = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<void>()
     const clock: Resource = {
@@ -142,7 +142,7 @@ describe('a session', () => {
         ended.resolve()
       },
     }
-    await using one = await house({ give: [item(Resources, 'clock', clock)], mcp: { sessions: { idle_timeout_ms: 50 } } })
+    await using one = await startMcpHost({ give: [item(Resources, 'clock', clock)], mcp: { sessions: { idle_timeout_ms: 50 } } })
     const session = await begin(one.url)
     await session.request('resources/subscribe', { uri: 'test://clock' })
     await watching.promise
@@ -151,7 +151,7 @@ describe('a session', () => {
   })
 
   it('whose handshake fails is none', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const broken = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 7 } })
     const told = await back(await post(one.url, broken))
     const id = told.headers.get('mcp-session-id') ?? 'none'
@@ -161,7 +161,7 @@ describe('a session', () => {
   })
 
   it('answers calls while its stream is open, and ends the stream with itself', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const session = await begin(one.url)
     const stream = texts(await session.open())
     expect((await session.request('tools/call', { name: 'echo', arguments: { text: 'x' } })).body.result).to.deep.include({
@@ -173,7 +173,7 @@ describe('a session', () => {
   })
 
   it('speaks the version that its client asked for, where it knows it', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
       const told = await back(await post(one.url, INITIALIZE.replace(LEGACY, version)))
       expect(told.body.result).to.include({ protocolVersion: version })
@@ -192,7 +192,7 @@ describe('streams without an end', () => {
       await hold.promise
       return { content: [{ type: 'text', text: 'kept' }] }
     })
-    const one = await house({ tools: { slow } })
+    const one = await startMcpHost({ tools: { slow } })
     const session = await begin(one.url)
     const own = texts(await session.open())
     const params = { notifications: { toolsListChanged: true } }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Tools } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { echo, house, toolOf } from './support/house.ts'
+import { echo, startMcpHost, toolOf } from './support/host.ts'
 import { later } from './support/later.ts'
 import { line } from './support/line.ts'
 import { envelope, LEGACY } from './support/wire.ts'
@@ -12,7 +12,7 @@ const answered = { content: [{ type: 'text', text: 'x' }] }
 
 describe('a client on a line of its own', () => {
   it('is served as the era of sessions wants it', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const client = line(one)
     expect((await client.ask('initialize', initialize)).result).to.deep.include({ protocolVersion: LEGACY })
     client.say({ method: 'notifications/initialized' })
@@ -23,7 +23,7 @@ describe('a client on a line of its own', () => {
   })
 
   it('is served as the stateless era wants it', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const client = line(one)
     const _meta = envelope()
     expect((await client.ask('server/discover', { _meta })).result?.supportedVersions).to.deep.equal(['2026-07-28'])
@@ -44,7 +44,7 @@ describe('a client on a line of its own', () => {
       ended.resolve()
       throw signal.reason
     })
-    await using one = await house({ tools: { endless } })
+    await using one = await startMcpHost({ tools: { endless } })
     const client = line(one)
     await client.ask('initialize', initialize)
     client.say({ id: 2, method: 'tools/call', params: { name: 'endless', arguments: {} } })
@@ -57,7 +57,7 @@ describe('a client on a line of its own', () => {
 
   it('hears of changes, in its era: all of them, or those that it subscribed to', async () => {
     const { gift, add } = later()
-    await using one = await house({ give: [gift] })
+    await using one = await startMcpHost({ give: [gift] })
     const [old, client] = [line(one), line(one)]
     await old.ask('initialize', initialize)
     const listening = { notifications: { toolsListChanged: true }, _meta: envelope() }
@@ -71,7 +71,7 @@ describe('a client on a line of its own', () => {
   })
 
   it('hears of each bad line what is wrong with it, and is served on', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const client = line(one)
     await client.ask('initialize', initialize)
     const deep = `{"jsonrpc":"2.0","id":8,"method":"ping","params":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`
@@ -97,7 +97,7 @@ describe('a client on a line of its own', () => {
   })
 
   it('hears that a line was too long, and is served on', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const client = line(one)
     await client.ask('initialize', initialize)
     client.input.write(`{"jsonrpc":"2.0","id":2,"method":"ping","params":{"text":"${'x'.repeat(11 * 1_048_576)}"}}\n`)
@@ -111,7 +111,7 @@ describe('a client on a line of its own', () => {
   })
 
   it('is left where its line does not end, and where it hears nothing any more', async () => {
-    await using one = await house()
+    await using one = await startMcpHost()
     const endless = line(one)
     await endless.ask('initialize', initialize)
     const part = Buffer.alloc(1_048_576, 'x')
@@ -125,8 +125,8 @@ describe('a client on a line of its own', () => {
     await deaf.served
   })
 
-  it('is left when the server is told to', async () => {
-    await using one = await house()
+  it('ends when the server stops', async () => {
+    await using one = await startMcpHost()
     const ending = new AbortController()
     const client = line(one, ending)
     await client.ask('initialize', initialize)

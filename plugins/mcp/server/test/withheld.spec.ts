@@ -6,18 +6,18 @@ import { fileURLToPath } from 'node:url'
 import { McpClients } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { house, type Furniture, refusal } from './support/house.ts'
+import { type HostSetup, startMcpHost, refusal } from './support/host.ts'
 import { begin } from './support/wire.ts'
 
 const FICKLE = fileURLToPath(new URL('../../../../test/support/hostile-server.mjs', import.meta.url))
 
-/** A house with the real parts between it and a server that changes one of its tools once that was called. */
-async function fickleHouse(more: Furniture = {}) {
+/** A host with the real plugins and a server that changes one of its tools once that was called. */
+async function fickleHouse(more: HostSetup = {}) {
   const before = process.env.SVC_HOME
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   process.env.SVC_HOME = home
   const clients = [{ name: 'one', command: process.execPath, args: [FICKLE, JSON.stringify({ fickle: true })] }]
-  const one = await house({ plugins: ['store-memory', 'mcp-client', 'mcp-bridge'], clients, ...more })
+  const one = await startMcpHost({ plugins: ['store-memory', 'mcp-client', 'mcp-bridge'], clients, ...more })
   const status = async (path: string) => (await one.ask.get(path)).status
   const until = async (isThere: () => Promise<boolean>) => {
     while (!(await isThere())) await breath(20)
@@ -41,10 +41,10 @@ async function fickleHouse(more: Furniture = {}) {
   }
 }
 
-const WORDS = 'the tool "one__echo" has changed and is out of use until somebody approves it: svc mcp approve one'
+const WORDS = 'the tool "one__echo" has changed and is disabled until it is approved: svc mcp approve one'
 
 describe('a tool that waits for approval', () => {
-  it('is refused with what makes it usable again, to who may see it, over plain HTTP and the protocol', async () => {
+  it('is rejected with the command that approves it, for callers that can see it, over plain HTTP and the protocol', async () => {
     await using one = await fickleHouse()
     await one.change()
     const answers = [await one.ask.get('/tools/one__echo'), await one.ask.post('/tools/one__echo/call', { arguments: {} })]
@@ -61,7 +61,7 @@ describe('a tool that waits for approval', () => {
     expect((await one.ask.get('/tools/one__echo')).body.error).to.include('there is no tool "one__echo"')
   })
 
-  it('is unknown to who may not see it', async () => {
+  it('is unknown to callers that cannot see it', async () => {
     await using one = await fickleHouse({ mcp: { tools: ['one__sleep'] } })
     await one.change()
     const { body } = await one.ask.post('/tools/one__echo/call', { arguments: {} })

@@ -26,7 +26,7 @@ export const FISH: McpTool = {
 }
 const CAUGHT: ToolStep = { type: 'result', result: { content: [{ type: 'text', text: 'a cod' }], structured: { fish: 'cod' } } }
 
-/** Servers as a test says they are; what they are changes only with `tell`. */
+/** Servers as a test says they are; `notify` reports a change. */
 export class Sea {
   servers: McpServerInfo[] = [INFO]
   tools: Record<string, McpTool[]> = { sea: [FISH] }
@@ -62,7 +62,7 @@ export class Sea {
     yield* this.steps(signal)
   }
 
-  tell(server = 'sea') {
+  notify(server = 'sea') {
     return this.hooks!.changed({ server }, testContext())
   }
 }

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { oneLine } from '@svc/plugin-kit'
 import { messageOf, shownPath } from '@svc/core'
+import { oneLine } from '@svc/plugin-kit'
 import { importInvalid } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
-import { importServers } from './foreign-config.ts'
-import { configuredServers, reloadServers, contextOf } from './shared.ts'
+import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
+import { configuredServers, contextOf, reloadServers } from './shared.ts'
 
 /** `svc mcp import <file or ->`: adds the servers of another client's file, except those whose names exist. */
 export class McpImport extends SvcCommand {
@@ -52,4 +52,117 @@ async function contentOf(file: string): Promise<string> {
   } catch (error) {
     throw importInvalid(`the file cannot be read: ${messageOf(error)}`)
   }
+}
+
+/** The entry of a server in the file of another MCP client. */
+interface ForeignEntry {
+  readonly command?: unknown
+  readonly args?: unknown
+  readonly env?: unknown
+  readonly url?: unknown
+  readonly serverUrl?: unknown
+  readonly httpUrl?: unknown
+  readonly headers?: unknown
+  readonly disabled?: unknown
+  readonly type?: unknown
+}
+
+/** The keys that are read; `type` follows from command and url. */
+const KNOWN_KEYS = new Set<string>(['command', 'args', 'env', 'url', 'serverUrl', 'httpUrl', 'headers', 'disabled', 'type'])
+
+/** The imported entries, and what was not imported, a line each. */
+export interface Imported {
+  readonly entries: readonly McpClientConfig[]
+  readonly notes: readonly string[]
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Reads `{"mcpServers": {…}}` (or `servers`). Throws MCP_IMPORT_INVALID. */
+export function importServers(text: string): Imported {
+  const servers = serversIn(text)
+  const notes: string[] = []
+  const entries: McpClientConfig[] = []
+  for (const [name, one] of Object.entries(servers)) {
+    const entry = isObject(one) ? entryOf(name, one, notes) : undefined
+    const problem = entry === undefined ? 'it has neither a command nor a url' : problemOf(entry)
+    if (entry === undefined || problem !== undefined) {
+      notes.push(`${name}: left out: ${problem}`)
+      continue
+    }
+    entries.push(entry)
+    notes.push(...lossesOf(name, one as ForeignEntry, entry))
+  }
+  return { entries, notes }
+}
+
+const problemOf = (entry: McpClientConfig): string | undefined =>
+  MCP_CLIENTS.check([structuredClone(entry)])[0]?.message ?? entryProblems(entry)[0]?.message
+
+function serversIn(text: string): Record<string, unknown> {
+  let read: unknown
+  try {
+    read = JSON.parse(text)
+  } catch (error) {
+    throw importInvalid(`the file is not valid JSON: ${messageOf(error)}`)
+  }
+  const found = isObject(read) ? (read['mcpServers'] ?? read['servers']) : undefined
+  if (!isObject(found)) throw importInvalid('the file has no "mcpServers"')
+  return found
+}
+
+function entryOf(foreign: string, one: ForeignEntry, notes: string[]): McpClientConfig | undefined {
+  const name = foreign
+    .replace(/[^A-Za-z0-9_-]+/g, '-')
+    .replace(/^[-_]+|-+$/g, '')
+    .slice(0, 32)
+  if (name !== foreign) notes.push(`${foreign}: renamed to ${name}`)
+  const enabled = one.disabled === true ? { enabled: false } : {}
+  const url = one.url ?? one.serverUrl ?? one.httpUrl
+  if (typeof url === 'string') return { name, url, ...keyOf(foreign, one.headers, notes), ...enabled }
+  if (typeof one.command !== 'string') return undefined
+  return {
+    name,
+    command: one.command,
+    ...(Array.isArray(one.args) ? { args: one.args.map(String) } : {}),
+    ...(isObject(one.env)
+      ? { env: Object.fromEntries(Object.entries(one.env).map(([key, value]) => [key, plainVariables(value)])) }
+      : {}),
+    ...enabled,
+  }
+}
+
+/** The parts of a server that are not imported, or that have another meaning here. */
+function lossesOf(name: string, one: ForeignEntry, { args = [], env = {} }: McpClientConfig): string[] {
+  const keys = Object.keys(one).filter(key => !KNOWN_KEYS.has(key))
+  const isLeft = (text: string) => text.replace(/\$\{[A-Za-z_]\w*\}/g, '').includes('${')
+  return [
+    ...keys.map(key => `${name}: its ${key} is not imported`),
+    ...(one.type === 'sse' ? [`${name}: it uses SSE, which is obsolete; svc connects to its URL over Streamable HTTP`] : []),
+    ...(args.some(arg => arg.includes('${'))
+      ? [`${name}: its arguments contain \${…}, which svc does not replace; write the value instead`]
+      : []),
+    ...Object.entries(env).flatMap(([key, value]) =>
+      isLeft(value) ? [`${name}: its variable ${key} contains more than \${NAME}, which svc does not replace`] : []
+    ),
+  ]
+}
+
+/** Replaces `${env:NAME}` with `${NAME}`. */
+const plainVariables = (value: unknown) => String(value).replace(/\$\{env:(\w+)\}/g, '${$1}')
+
+/** The variable of a key header. A key itself is not copied. */
+function keyOf(name: string, headers: unknown, notes: string[]): Pick<McpClientConfig, 'api_key_env' | 'api_key_header'> {
+  if (!isObject(headers)) return {}
+  for (const [header, value] of Object.entries(headers)) {
+    const isKey = /^(authorization|x-api-key)$/i.test(header)
+    const [, variable] = /^(?:Bearer\s+)?\$\{(\w+)\}$/i.exec(plainVariables(value)) ?? []
+    if (isKey && variable !== undefined)
+      return { api_key_env: variable, ...(header.toLowerCase() === 'x-api-key' ? { api_key_header: 'x-api-key' as const } : {}) }
+    notes.push(
+      `${name}: its header ${header} is not imported${isKey ? ': put the key into a variable and set api_key_env to its name' : ''}`
+    )
+  }
+  return {}
 }

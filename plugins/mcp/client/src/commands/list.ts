@@ -1,14 +1,15 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { oneLine, table } from '@svc/plugin-kit'
 import type { CallContext } from '@svc/core'
 import type { McpServerInfo, Store } from '@svc/core/contracts'
+import { oneLine, table } from '@svc/plugin-kit'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
 import { assessTools } from '../registry/pinning.ts'
 import { readRecord, switchKey, type SwitchRecord } from '../registry/records.ts'
-import { serverInfoOf } from '../registry/server-info.ts'
+import { serverInfoOf } from '../registry/server-status.ts'
 import {
   configuredServers,
+  contextOf,
   type KeyedState,
   locationOf,
   openStore,
@@ -16,7 +17,6 @@ import {
   runningId,
   statesOf,
   toolsIn,
-  contextOf,
 } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']

@@ -1,7 +1,7 @@
 import { Args, Flags } from '@svc/cli/command'
-import { oneLine } from '@svc/plugin-kit'
-import { codeOf, formatError, systemContext, type CallContext } from '@svc/core'
+import { type CallContext, codeOf, formatError, systemContext } from '@svc/core'
 import { type CommandContext, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
+import { oneLine } from '@svc/plugin-kit'
 import { findServers, fromWire, reachServer } from '@svc/runtime'
 import type { McpClient, ToolList } from '../connection/client-types.ts'
 import type { LoginOptions } from '../connection/oauth/login.ts'
@@ -9,9 +9,17 @@ import { storeForgets } from '../errors.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import { readServers, type Server, serverNamed } from '../registry/configured-servers.ts'
 import { homeFile } from '../registry/home-file.ts'
-import { loginStorage, personStorage } from '../registry/login-storage.ts'
 import type { Pins } from '../registry/pinning.ts'
-import { type CatalogueRecord, openRecords, readCatalogue, readPins, RECORDS, type StateRecord } from '../registry/records.ts'
+import {
+  type CatalogueRecord,
+  loginStorage,
+  openRecords,
+  personStorage,
+  readCatalogue,
+  readPins,
+  RECORDS,
+  type StateRecord,
+} from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
 /** The servers of the configuration and of mcp.yaml. Throws the first problem. */

@@ -6,10 +6,9 @@ import { stripped } from '@svc/plugin-kit'
 import { capabilitiesOf, isInputMethod, noAnswer, readLog } from './calls/messages.ts'
 import type { Respond } from './calls/running-call.ts'
 import { failed, notConnected, tooLarge, tooSlow } from './failures.ts'
-import { JsonRpc } from './json-rpc.ts'
+import { ignoreFailure, JsonRpc, type Link, type LinkEvents, type Message } from './json-rpc.ts'
 import type { ResolvedOptions } from './options.ts'
 import { abortable, type Clock } from './timing.ts'
-import { ignoreFailure, type Link, type LinkEvents, type Message } from './transport/link.ts'
 import { openStdio } from './transport/stdio.ts'
 
 /** One connection, from its handshake to its end. A late message on it reaches no other connection. */

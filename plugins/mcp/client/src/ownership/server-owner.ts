@@ -1,12 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Log, type CallContext, withTimeout } from '@svc/core'
+import { type CallContext, type Log, withTimeout } from '@svc/core'
 import type { Fence } from '@svc/core/contracts'
 import { noOwner, serverDisabled } from '../connection/failures.ts'
 import { callTimesOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
 import type { RecordKind, ServerRegistry } from '../registry/server-registry.ts'
-import type { PeerWorkers } from './peer-workers.ts'
-import type { ServerLease } from './server-lease.ts'
+import type { PeerWorkers, ServerLease } from './peer-workers.ts'
 import type { ServerSession } from './server-session.ts'
 
 export interface ServerOwnerOptions {

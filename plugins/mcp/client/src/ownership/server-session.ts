@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Log, type CallContext } from '@svc/core'
+import { type CallContext, codeOf, type Log } from '@svc/core'
 import type { Fence, Json, McpCallOptions, McpErrorClass, McpFailure, McpState, McpTool, ToolStep } from '@svc/core/contracts'
 import { callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
 import type { McpClientOptions } from '../connection/options.ts'
 import { STATES } from '../connection/states.ts'
+import { abortable } from '../connection/timing.ts'
 import type { Server } from '../registry/configured-servers.ts'
-import type { ServerMetrics } from '../registry/metrics.ts'
 import type { CatalogueRecord, ReportedStatus, StateRecord } from '../registry/records.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
-import { ToolListing } from './tool-listing.ts'
+import type { ServerMetrics } from '../registry/server-status.ts'
 
 /** Receives the events of connections; seconds are the time to connect, or the age of the connection. */
 export interface ConnectionListener {
@@ -319,7 +319,7 @@ const REFUSALS = {
 
 /** The error class of a call that has ended. */
 function errorClassOf(end: StepsEnd): McpErrorClass | undefined {
-  if (end === 'mute' || end === 'left') return undefined
+  if (end === 'incomplete' || end === 'abandoned') return undefined
   if ('thrown' in end) return failureOf(end.thrown).class
   return end.last.type === 'result' && end.last.result.isError ? 'tool_error' : undefined
 }
@@ -340,3 +340,85 @@ const catalogueHash = (tools: readonly ListedTool[], faults: readonly string[]) 
   createHash('sha256')
     .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), faults]))
     .digest('hex')
+
+/** Limit for servers that report changed tools all the time. */
+const PAUSE_MS = 1_000
+
+/** When to list the tools of a server: once a connection, and again when the server reports changed tools. */
+class ToolListing {
+  readonly #list: () => Promise<void>
+  #current: Promise<void> | undefined
+  #isRunning = false
+  #isKnown = false
+  #isStale = false
+  #begun = Number.NEGATIVE_INFINITY
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(list: () => Promise<void>) {
+    this.#list = list
+  }
+
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
+  /** Resolves when the tools of this connection are known. After an error, the next call lists them again. */
+  current(): Promise<void> {
+    this.#current ??= this.#run()
+    return this.#current
+  }
+
+  /** As `current`, until the signal aborts. */
+  async known(signal: AbortSignal): Promise<void> {
+    if (this.#isKnown) return
+    signal.throwIfAborted()
+    await abortable(this.current(), signal)
+  }
+
+  /** The tools have changed. Calls wait for the new list, except while the limit for such reports delays it. */
+  again(): void {
+    if (this.#isRunning) this.#isStale = true
+    else if (this.#timer === undefined) this.#next()
+  }
+
+  /** The connection is gone. */
+  forget(): void {
+    this.close()
+    this.#current = undefined
+    this.#isKnown = false
+  }
+
+  close(): void {
+    this.#isStale = false
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #next() {
+    const waitMs = this.#begun + PAUSE_MS - performance.now()
+    const begin = () => {
+      this.#timer = undefined
+      this.#current = this.#run()
+      this.#current.catch(() => {}) // the next call gets the error
+    }
+    if (waitMs <= 0) return begin()
+    this.#timer = setTimeout(begin, waitMs).unref()
+  }
+
+  async #run(): Promise<void> {
+    this.#begun = performance.now()
+    this.#isRunning = true
+    this.#isKnown = false
+    try {
+      await this.#list()
+      this.#isKnown = true
+    } catch (error) {
+      this.#current = undefined
+      throw error
+    } finally {
+      this.#isRunning = false
+      if (this.#isStale) this.#next()
+      this.#isStale = false
+    }
+  }
+}

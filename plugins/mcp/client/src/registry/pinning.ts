@@ -1,5 +1,5 @@
 import type { McpTool } from '@svc/core/contracts'
-import { differenceOf, type ListedTool } from '@svc/mcp-protocol'
+import { differenceOf, type ListedTool, toolMatcher } from '@svc/mcp-protocol'
 import type { McpClientConfig } from './settings.ts'
 
 /** The tools as they were approved or first seen, by name. */
@@ -29,24 +29,9 @@ const pinOf = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[na
 
 /** Whether the configuration allows this tool. */
 export function isWanted(name: string, { tools, allow, deny }: McpClientConfig): boolean {
-  if (deny?.some(pattern => matches(pattern, name))) return false
+  if (deny !== undefined && toolMatcher(deny)(name)) return false
   if (tools !== undefined && !tools.includes(name)) return false
-  return allow === undefined || allow.some(pattern => matches(pattern, name))
-}
-
-/** `*` matches any text. Searches each piece once, from left to right: linear for every pattern. */
-function matches(pattern: string, name: string): boolean {
-  const [first = '', ...rest] = pattern.split('*')
-  const last = rest.pop()
-  if (last === undefined) return pattern === name
-  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false
-  let at = first.length
-  for (const piece of rest) {
-    const next = name.indexOf(piece, at)
-    if (next < 0 || next + piece.length > name.length - last.length) return false
-    at = next + piece.length
-  }
-  return true
+  return allow === undefined || toolMatcher(allow)(name)
 }
 
 /** Pins all new tools. Returns the same pins where there are none. */

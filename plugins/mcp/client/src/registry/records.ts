@@ -1,7 +1,7 @@
-import { codeOf, type CallContext } from '@svc/core'
+import { type CallContext, codeOf } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp-protocol'
-import type { KnownEra } from '../connection/options.ts'
+import type { KnownEra, TokenStorage } from '../connection/options.ts'
 import { toolUnknown } from '../errors.ts'
 import type { Server } from './configured-servers.ts'
 import { type Pins, pinTools } from './pinning.ts'
@@ -56,7 +56,7 @@ export interface CatalogueRecord {
 }
 
 /** The result of a login: secret. */
-export interface LoginRecord {
+interface LoginRecord {
   readonly login: Json
   /** Unix milliseconds of a login by a person; 0 for tokens that came without one. */
   readonly at: number
@@ -88,7 +88,7 @@ export async function readRecord(store: RecordStore, key: string, ctx: CallConte
 }
 
 /** Writes the result of `change`, and retries on a concurrent change; `undefined` writes nothing. Returns the current record. */
-export async function changeRecord(
+async function changeRecord(
   store: RecordStore,
   key: string,
   change: (value: Json | undefined, version: number) => Json | undefined,
@@ -151,4 +151,50 @@ export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, 
 export async function readCatalogue(store: RecordStore, key: string, ctx: CallContext): Promise<CatalogueRecord | undefined> {
   const record = await store.get(CATALOGUES, key, ctx)
   return record?.value as unknown as CatalogueRecord | undefined
+}
+
+const asLogin = (value: Json | undefined) => value as unknown as LoginRecord | undefined
+const loginRecord = (login: Json | undefined, at: number) => asJson({ login: login ?? null, at } satisfies LoginRecord)
+
+/** Stores the login of a server; calls `saved` with each record. Does not overwrite a record that another process has written since the last load. */
+export function loginStorage(
+  store: RecordStore,
+  server: Server,
+  lasting: CallContext,
+  saved?: (record: StoredRecord) => void
+): TokenStorage {
+  const key = loginKey(server)
+  let known = 0
+  return {
+    async load() {
+      const { version, value } = await readRecord(store, key, lasting)
+      known = version
+      return asLogin(value)?.login ?? undefined
+    },
+    async save(login) {
+      const put = (before: Json | undefined, version: number) =>
+        version === known ? loginRecord(login, asLogin(before)?.at ?? 0) : undefined
+      const record = await changeRecord(store, key, put, lasting)
+      if (record.version === known + 1) known = record.version
+      saved?.(record)
+    },
+  }
+}
+
+/** The storage for a login by a person: overwrites any other. `done` makes the owner of the server connect anew. */
+export function personStorage(store: RecordStore, server: Server, ctx: CallContext): TokenStorage & { done(): Promise<void> } {
+  const key = loginKey(server)
+  let latest: Json | undefined
+  const put = (at?: number) => changeRecord(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), ctx)
+  return {
+    // the earlier login did not work
+    load: async () => latest,
+    async save(login) {
+      latest = login
+      await put()
+    },
+    async done() {
+      await put(Date.now())
+    },
+  }
 }

@@ -1,6 +1,6 @@
 import { Routes } from '@svc/core/contracts'
 import { item } from '@svc/testing'
-import { type Furniture, house, type Said } from './house.ts'
+import { type HostSetup, startMcpHost, type Said } from './host.ts'
 
 /** The key of `keyed`. */
 export const KEY = 'k3y-of-the-tools.0123456789abcdef'
@@ -22,14 +22,14 @@ const others = [
   }),
 ]
 
-/** A house whose key is in the environment while it starts. */
-export async function keyed(furniture: Furniture = {}, key: string | undefined = KEY) {
+/** A host whose key is in the environment while it starts. */
+export async function keyed(setup: HostSetup = {}, key: string | undefined = KEY) {
   if (key !== undefined) process.env.SVC_MCP_TEST_KEY = key
   try {
-    const { auth, ...mcp } = { auth: {}, ...furniture.mcp } as { auth: object }
-    return await house({
-      ...furniture,
-      give: [...others, ...(furniture.give ?? [])],
+    const { auth, ...mcp } = { auth: {}, ...setup.mcp } as { auth: object }
+    return await startMcpHost({
+      ...setup,
+      give: [...others, ...(setup.give ?? [])],
       mcp: { sets: { set: ['*'] }, ...mcp, auth: { api_key_env: 'SVC_MCP_TEST_KEY', ...auth } },
     })
   } finally {

@@ -2,11 +2,11 @@ import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { systemContext } from '@svc/core'
 import { Pipes } from '@svc/core/contracts'
-import type { House } from './house.ts'
+import type { McpHost } from './host.ts'
 import type { Json } from './wire.ts'
 
 /** A client at the other end of a pair of streams, which the SDK alone serves. */
-export function line(one: House, ending = new AbortController()) {
+export function line(one: McpHost, ending = new AbortController()) {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const served = one.host.slot(Pipes).get('mcp')!.serve(input, output, systemContext(ending.signal))
   const lines = createInterface({ input: output })[Symbol.asyncIterator]()

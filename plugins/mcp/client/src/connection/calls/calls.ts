@@ -1,16 +1,18 @@
+import { randomUUID } from 'node:crypto'
 import { codeOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { callFailed, failureOf, type ListedTool, META, paramHeaders, RPC } from '@svc/mcp-protocol'
+import { callFailed, failureOf, type ListedTool, META, paramHeaders, RPC, ToolCallLimit } from '@svc/mcp-protocol'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
 import type { Connection } from '../connection.ts'
 import { cancelled, failed, protocolError, questionClosed, refused, statusOf } from '../failures.ts'
 import type { Answer } from '../json-rpc.ts'
 import { positive, type ResolvedOptions } from '../options.ts'
-import { abortable, wait } from '../timing.ts'
-import { ConcurrencyLimit, ParkedCalls } from './call-limits.ts'
+import { abortable, type Clock, wait } from '../timing.ts'
 import { readOutcome } from './messages.ts'
 import { answerAll, createRunningCall, listenerOf, type RunningCall, stop, traceContextOf } from './running-call.ts'
+
+const MAX_WAITING = 1_000
 
 /** The calls of one server. */
 export interface Calls {
@@ -25,7 +27,7 @@ export interface Calls {
 interface CallsContext {
   readonly options: ResolvedOptions
   readonly manager: ConnectionManager
-  readonly limit: ConcurrencyLimit
+  readonly limit: ToolCallLimit
   readonly parked: ParkedCalls<RunningCall>
   readonly running: Set<RunningCall>
   /** Finds a tool in the last list; stateless HTTP needs it. */
@@ -45,7 +47,9 @@ export function createCalls(
   const context: CallsContext = {
     options,
     manager,
-    limit: new ConcurrencyLimit(name, limits.calls, limits.callsPerTool),
+    limit: new ToolCallLimit({ atOnce: limits.calls, perTool: limits.callsPerTool, waiting: MAX_WAITING }, waiting =>
+      callFailed(name, 'timeout', `${waiting} calls are already waiting`, { delivered: 'no' })
+    ),
     parked: new ParkedCalls(name, limits.parked, limits.parkedMs, clock),
     running: new Set(),
     ...callbacks,
@@ -266,4 +270,60 @@ function checkInput(name: string, step: ToolStep & { type: 'input' }, can: Runni
   const undeclared = Object.values(step.requests).find(one => !can.includes(one.method))
   if (undeclared === undefined) return step
   throw protocolError(name, `it asks for ${undeclared.method}, which the client did not declare`)
+}
+
+/** Only the same caller may resume a call, with the same tool. */
+interface ParkedKey {
+  readonly tool: string
+  readonly owner: string | undefined
+}
+
+/** Calls that wait until a person has answered the server's question (before 2026, where the call stays open meanwhile). */
+class ParkedCalls<T> {
+  readonly #server: string
+  readonly #max: number
+  readonly #ms: number
+  readonly #clock: Clock
+  readonly #all = new Map<string, ParkedKey & { readonly call: T; readonly cancel: () => void }>()
+
+  constructor(server: string, max: number, ms: number, clock: Clock) {
+    this.#server = server
+    this.#max = max
+    this.#ms = ms
+    this.#clock = clock
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Adds a call and returns the state that resumes it. Calls `late` where no answer comes in time. */
+  add(call: T, key: ParkedKey, late: () => void): string {
+    if (this.#all.size >= this.#max) throw callFailed(this.#server, 'cancelled', `${this.#max} calls wait for an answer already`)
+    const state = randomUUID()
+    const cancel = this.#clock.after(this.#ms, () => {
+      this.#all.delete(state)
+      late()
+    })
+    this.#all.set(state, { ...key, call, cancel })
+    return state
+  }
+
+  /** Removes and returns the call. Throws MCP_CALL_FAILED where it is gone, or belongs to another caller. */
+  take(state: string, { tool, owner }: ParkedKey): T {
+    const parked = this.#all.get(state)
+    if (parked === undefined || parked.tool !== tool || parked.owner !== owner) throw questionClosed(this.#server)
+    this.#remove(state)
+    return parked.call
+  }
+
+  /** Drops all calls: their connection is gone. */
+  clear(): void {
+    for (const state of this.#all.keys()) this.#remove(state)
+  }
+
+  #remove(state: string): void {
+    this.#all.get(state)?.cancel()
+    this.#all.delete(state)
+  }
 }

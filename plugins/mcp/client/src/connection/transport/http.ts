@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { withTimeout } from '@svc/core'
+import { asMessage, type Link, type LinkEvents, tapped } from '../json-rpc.ts'
 import { createAuth, sharedRefresh } from '../oauth/authorization.ts'
 import type { HttpOptions, NamedServers } from '../options.ts'
 import type { Clock } from '../timing.ts'
-import { asMessage, type Link, type LinkEvents, tapped } from './link.ts'
 import { createUpstreamFetch } from './upstream-fetch.ts'
 
 /** The SDK does not report to which request a stream belongs: its messages are handled in the async context of the sender. */

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
-import { type Child, type Exit, startChild } from '@svc/worker-pool/processes'
 import { readLines } from '@svc/mcp-protocol'
+import { type Child, type Exit, startChild } from '@svc/worker-pool/processes'
 import { cannotSend } from '../../errors.ts'
+import { type Link, type LinkEvents, tapped } from '../json-rpc.ts'
 import type { Launch, StdioOptions } from '../options.ts'
-import { type Link, type LinkEvents, tapped } from './link.ts'
 
 /** The variables that a program needs to run, and that hold no secret. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL', 'TZ']

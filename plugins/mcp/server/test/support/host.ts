@@ -5,8 +5,8 @@ import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const ctx = systemContext(new AbortController().signal)
 
-/** What a test puts into the house. */
-export interface Furniture {
+/** What a test adds to the host. */
+export interface HostSetup {
   readonly tools?: Readonly<Record<string, Tool>>
   readonly give?: readonly Fixture[]
   /** The section `mcp.server`, which is switched on. */
@@ -44,7 +44,15 @@ export const toolOf = (call: Tool['call'], more: Partial<Tool> = {}): Tool => ({
 })
 
 /** A host with an HTTP server and the tool server. */
-export async function house({ tools = { echo }, give = [], mcp = {}, clients, server = {}, plugins = [], log }: Furniture = {}) {
+export async function startMcpHost({
+  tools = { echo },
+  give = [],
+  mcp = {},
+  clients,
+  server = {},
+  plugins = [],
+  log,
+}: HostSetup = {}) {
   const host = await testHost([pluginFolder('mcp-server'), pluginFolder('http'), ...plugins.map(pluginFolder)], {
     give: [...Object.entries(tools).map(([name, tool]) => item(Tools, name, tool)), ...give],
     config: { server: { port: 0, ...server }, mcp: { server: { enabled: true, ...mcp }, ...(clients ? { clients } : {}) } },
@@ -55,7 +63,7 @@ export async function house({ tools = { echo }, give = [], mcp = {}, clients, se
   return { host, url, ask: asker(url), [Symbol.asyncDispose]: () => host.close() }
 }
 
-export type House = Awaited<ReturnType<typeof house>>
+export type McpHost = Awaited<ReturnType<typeof startMcpHost>>
 
 /** What came back: status, headers and the body, as JSON where it is. */
 export interface Said {

@@ -1,11 +1,12 @@
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { lineInvalid } from '@svc/plugin-kit'
 import { shownPath } from '@svc/core'
+import { lineInvalid } from '@svc/plugin-kit'
 import { nameTaken } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
-import { addToFile, homeFile } from '../registry/home-file.ts'
+import { addToFile, homeFile, removeFromFile } from '../registry/home-file.ts'
+import { loginKey, pinsKey, RECORDS, switchKey } from '../registry/records.ts'
 import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { configuredServers, reloadServers, SERVER_ARG, contextOf } from './shared.ts'
+import { configuredServer, configuredServers, contextOf, openStore, reloadServers, SERVER_ARG } from './shared.ts'
 
 const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 
@@ -113,4 +114,33 @@ function pairOf(text: string): [string, string] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
   throw lineInvalid('--env must be NAME=value; NAME=${OTHER} inserts a variable of svc', ADD)
+}
+
+/** `svc mcp remove <name>`: removes a server from mcp.yaml, and deletes its approvals and its login. */
+export class McpRemove extends SvcCommand {
+  static override summary = 'Remove an MCP server and its approvals'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = JSON_FLAG
+
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(McpRemove)
+    const { name } = args
+    const server = await configuredServer(this, name)
+    const file = homeFile(this.home)
+    await removeFromFile(file, name, `It is configured in ${server.where}: remove it there`)
+    if (flags.json) this.print(JSON.stringify({ removed: name, file }))
+    else this.print(`removed ${name} from ${shownPath(file)}`)
+    const ctx = contextOf(this, 'mcp remove')
+    const code = await reloadServers(this, ctx)
+    // after the reload: a server that still uses it would write the records again
+    const store = await openStore(this, ctx)
+    const keys = [switchKey(server), pinsKey(server), loginKey(server)]
+    await store.batch(
+      keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
+      {},
+      ctx
+    )
+    return code
+  }
 }

@@ -1,7 +1,7 @@
 import type { Tool, ToolStep } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { CLIENTS } from './support/clients.ts'
-import { house, toolOf } from './support/house.ts'
+import { startMcpHost, toolOf } from './support/host.ts'
 import { asked, begin } from './support/wire.ts'
 
 const STEPS: ToolStep[] = [
@@ -23,10 +23,10 @@ const done = [{ type: 'text', text: 'done' }]
 
 const kinds = (events: readonly object[]) => events.map(one => ('method' in one ? one.method : 'answer'))
 
-describe('what a tool tells on its way', () => {
+describe('notifications of a tool', () => {
   for (const [name, connect] of Object.entries(CLIENTS))
     it(`as progress reaches ${name}, which asks for it`, async () => {
-      await using one = await house({ tools: { cook } })
+      await using one = await startMcpHost({ tools: { cook } })
       await using two = await connect(one.url)
       const told: object[] = []
       const { content } = await two.follow(CALL, progress => void told.push(progress))
@@ -37,8 +37,8 @@ describe('what a tool tells on its way', () => {
       ])
     })
 
-  it('goes nowhere where nobody asked for it: the answer is one piece of JSON', async () => {
-    await using one = await house({ tools: { cook } })
+  it('are dropped if the caller does not want them: the answer is plain JSON', async () => {
+    await using one = await startMcpHost({ tools: { cook } })
     const stateless = await asked(one.url, 'tools/call', CALL)
     const session = await begin(one.url)
     for (const answer of [stateless, await session.request('tools/call', CALL)]) {
@@ -48,7 +48,7 @@ describe('what a tool tells on its way', () => {
   })
 
   it('as logs comes from the level on that a stateless request names', async () => {
-    await using one = await house({ tools: { cook } })
+    await using one = await startMcpHost({ tools: { cook } })
     const meta = { 'io.modelcontextprotocol/logLevel': 'warning' }
     const { events, body } = await asked(one.url, 'tools/call', CALL, { meta })
     expect(kinds(events)).to.deep.equal(['notifications/message', 'answer'])
@@ -59,14 +59,14 @@ describe('what a tool tells on its way', () => {
   })
 
   it('as logs comes from the level on that a session has set', async () => {
-    await using one = await house({ tools: { cook } })
+    await using one = await startMcpHost({ tools: { cook } })
     const session = await begin(one.url)
     await session.request('logging/setLevel', { level: 'debug' }, 2)
     const { events } = await session.request('tools/call', CALL, 3)
     expect(kinds(events)).to.deep.equal(['notifications/message', 'notifications/message', 'answer'])
   })
 
-  it('is bounded: what a flood of it leaves out is not kept', async () => {
+  it('are bounded: dropped ones are not buffered', async () => {
     const data = 'x'.repeat(100_000)
     const flood: Tool = {
       ...cook,
@@ -75,7 +75,7 @@ describe('what a tool tells on its way', () => {
         yield { type: 'result', result: { content: [{ type: 'text', text: 'done' }] } }
       },
     }
-    await using one = await house({ tools: { flood } })
+    await using one = await startMcpHost({ tools: { flood } })
     const meta = { 'io.modelcontextprotocol/logLevel': 'debug' }
     const { events, body } = await asked(one.url, 'tools/call', { name: 'flood', arguments: {} }, { meta })
     expect(events.length).to.be.within(2, 110)

@@ -1,0 +1,182 @@
+import { type SvcError, svcError } from '@svc/core'
+import type { McpErrorClass, McpFailure, ToolStep } from '@svc/core/contracts'
+import { stripResult } from '@svc/plugin-kit'
+
+/** Details of a failed call besides its class. */
+export interface FailureFacts {
+  /** Whether the server received the call. `no` is certain. */
+  readonly delivered?: 'no' | 'maybe' | 'yes'
+  /** Code of the JSON-RPC error that the server returned. */
+  readonly rpcCode?: number
+  readonly cause?: unknown
+}
+
+const HINTS: Readonly<Record<McpErrorClass, string>> = {
+  connection_refused: 'Check that the server runs: svc mcp test <name>',
+  authentication_failed: 'Check the key, or log in: svc mcp login <name>',
+  tool_not_found: 'List its tools: svc mcp tools <name>',
+  timeout: 'Set a longer timeout, or request less',
+  tool_error: 'Fix what the message of the tool names, and call it again',
+  protocol_error: 'Check the server for protocol errors: svc mcp test <name>',
+  cancelled: 'Call it again',
+}
+const RETRYABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'timeout'])
+
+/**
+ * Creates the error MCP_CALL_FAILED. `text` must not contain credentials or local paths. The function removes hidden characters from it.
+ */
+export function callFailed(server: string, kind: McpErrorClass, text: string, facts: FailureFacts = {}): SvcError {
+  const { delivered = 'maybe', rpcCode, cause } = facts
+  const { text: message } = stripResult(text)
+  return svcError('MCP_CALL_FAILED', `${server}: ${message}`, {
+    details: {
+      server,
+      class: kind,
+      message,
+      retryable: RETRYABLE.has(kind),
+      delivered,
+      ...(rpcCode !== undefined && { rpcCode }),
+    },
+    hint: HINTS[kind].replace('<name>', server),
+    cause,
+  })
+}
+
+/** Returns class and message of an error from `callFailed`. Any other error has the class `protocol_error`. */
+export function failureOf(error: unknown): McpFailure {
+  const details = (error as { details?: { class?: McpErrorClass; message?: string } } | undefined)?.details
+  if (details?.class !== undefined && details.message !== undefined) return { class: details.class, message: details.message }
+  return { class: 'protocol_error', message: error instanceof Error ? error.message : String(error) }
+}
+
+/** How the steps of a call ended: with a final step, with an error, without a final step, or because the reader stopped early. */
+export type StepsEnd = { readonly last: ToolStep } | { readonly thrown: unknown } | 'incomplete' | 'abandoned'
+
+type Steps = AsyncIterable<ToolStep>
+const DONE = { done: true, value: undefined } as const
+
+/**
+ * Wraps the steps of a call and reports their end exactly once, before the reader sees it. The first `next` calls `open`, which begins the call.
+ * This is a hand-written iterator: nested generators in every layer of a call cost more than the work of the layers.
+ */
+export const watchedSteps = (open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) => void): Steps => ({
+  [Symbol.asyncIterator]: () => readingOf(open, ended),
+})
+
+function readingOf(open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) => void): AsyncIterator<ToolStep> {
+  let source: AsyncIterator<ToolStep> | undefined
+  let state: 'new' | 'begun' | 'reported' = 'new'
+  let isOver = false
+  const report = (end: StepsEnd) => {
+    if (state === 'begun') ended(end)
+    state = 'reported'
+  }
+  const read = async (steps: AsyncIterator<ToolStep>): Promise<IteratorResult<ToolStep>> => {
+    const item = await steps.next()
+    if (item.done) report('incomplete')
+    else if (isLast(item.value)) report({ last: item.value })
+    return item
+  }
+  return {
+    async next() {
+      if (isOver) return DONE
+      try {
+        if (source) return await read(source)
+        state = 'begun'
+        const opened = open()
+        const steps = opened instanceof Promise ? await opened : opened
+        // the reader can have stopped meanwhile: the call must not begin then
+        return isOver ? DONE : await read((source = steps[Symbol.asyncIterator]()))
+      } catch (error) {
+        isOver = true
+        report({ thrown: error })
+        throw error
+      }
+    },
+    return() {
+      isOver = true
+      report('abandoned')
+      return source?.return?.() ?? Promise.resolve(DONE)
+    },
+  }
+}
+
+const isLast = ({ type }: ToolStep) => type === 'result' || type === 'input'
+
+/** Limits of concurrent calls. */
+export interface ToolCallLimits {
+  readonly atOnce: number
+  /** Concurrent calls of one tool. */
+  readonly perTool: number
+  /** Maximum length of the queue. Further calls are rejected. */
+  readonly waiting: number
+}
+
+/** Limits concurrent calls, in all and per tool. The queue is first in, first out among the calls whose tool is below its limit. */
+export class ToolCallLimit {
+  readonly #limits: ToolCallLimits
+  readonly #queueFull: (waiting: number) => Error
+  readonly #perTool = new Map<string, number>()
+  readonly #waiting = new Set<{ readonly tool: string; enter(): void }>()
+  #running = 0
+
+  /** `queueFull` creates the error for a call that exceeds the queue. */
+  constructor(limits: ToolCallLimits, queueFull: (waiting: number) => Error) {
+    this.#limits = limits
+    this.#queueFull = queueFull
+  }
+
+  /**
+   * Starts a call. Returns a function that ends the call, to be called once, or a promise of it if the call must wait. Throws the error of a full queue and the
+   * reason of an aborted signal.
+   */
+  enter(tool: string, signal: AbortSignal): (() => void) | Promise<() => void> {
+    signal.throwIfAborted()
+    if (this.#isFree(tool)) return this.#start(tool)
+    if (this.#waiting.size >= this.#limits.waiting) throw this.#queueFull(this.#limits.waiting)
+    return this.#wait(tool, signal)
+  }
+
+  #isFree(tool: string): boolean {
+    return this.#running < this.#limits.atOnce && (this.#perTool.get(tool) ?? 0) < this.#limits.perTool
+  }
+
+  #start(tool: string): () => void {
+    this.#running++
+    this.#perTool.set(tool, (this.#perTool.get(tool) ?? 0) + 1)
+    return () => this.#end(tool)
+  }
+
+  #end(tool: string): void {
+    this.#running--
+    const left = this.#perTool.get(tool)! - 1
+    if (left === 0) this.#perTool.delete(tool)
+    else this.#perTool.set(tool, left)
+    for (const waiter of this.#waiting) {
+      if (this.#running === this.#limits.atOnce) return
+      if (this.#isFree(waiter.tool)) waiter.enter()
+    }
+  }
+
+  #wait(tool: string, signal: AbortSignal): Promise<() => void> {
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>()
+    const leaveQueue = () => {
+      this.#waiting.delete(waiter)
+      signal.removeEventListener('abort', onAbort)
+    }
+    const onAbort = () => {
+      leaveQueue()
+      reject(signal.reason as Error)
+    }
+    const waiter = {
+      tool,
+      enter: () => {
+        leaveQueue()
+        resolve(this.#start(tool))
+      },
+    }
+    this.#waiting.add(waiter)
+    signal.addEventListener('abort', onAbort, { once: true })
+    return promise
+  }
+}
