@@ -1,7 +1,6 @@
 import type { Check, MetricFamily, ModelRef, Sample } from '@svc/core/contracts'
 import { createModelNames, type ModelNames } from '@svc/plugin-kit'
-import type { Breakers, BreakerState } from './breakers.ts'
-import { keyOf } from './chain.ts'
+import { type Breakers, type BreakerState, keyOf } from './breakers.ts'
 
 /** What was done about failures, by provider and model. */
 export interface PolicyCounts {

@@ -1,11 +1,54 @@
-import type { FailureAnswer, ModelAnswer, ModelCall, ModelFailed } from '@svc/core/contracts'
-import type { Breakers } from './breakers.ts'
-import type { Candidates } from './candidates.ts'
-import { plainRef, standsIn } from './chain.ts'
-import { callOf, mayDoBetter, type Outcomes } from './outcomes.ts'
+import { schema, type SlotView } from '@svc/core'
+import type {
+  FailureAnswer,
+  ModelAnswer,
+  ModelCall,
+  ModelFailed,
+  ModelRef,
+  Provider,
+  Selected,
+  TurnDone,
+} from '@svc/core/contracts'
+import { type Breakers, plainRef, standsIn, callOf, mayDoBetter, type Outcomes, chainOf, has, isSame } from './breakers.ts'
 import type { PolicyCounts } from './policy-counts.ts'
-import { refusal } from './refusal.ts'
-import type { PolicyConfig } from './settings.ts'
+
+/** The section `chat.policy`. */
+export interface PolicyConfig {
+  /** Tries of one model in one round, the first included. */
+  attempts: number
+  backoff_ms: number
+  backoff_limit_ms: number
+  wait_limit_ms: number
+  breaker_failures: number
+  breaker_open_ms: number
+}
+
+const count = (value: number, description: string, minimum: number, maximum: number) => ({
+  type: 'integer',
+  minimum,
+  maximum,
+  default: value,
+  description,
+})
+const DAY_MS = 86_400_000
+
+export const POLICY_CONFIG = schema<PolicyConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    attempts: count(3, 'How often a model is asked at most before another is, or the turn fails; 1: no retry', 1, 20),
+    backoff_ms: count(
+      250,
+      'Milliseconds of the first wait; doubled with each retry, of which a random part is waited',
+      0,
+      DAY_MS
+    ),
+    backoff_limit_ms: count(4_000, 'Milliseconds to which that grows', 0, DAY_MS),
+    wait_limit_ms: count(10_000, 'Milliseconds a turn waits at most for a model that says when to come again', 0, DAY_MS),
+    breaker_failures: count(5, 'Failures in a row after which a model is left alone; 0: never', 0, 1_000),
+    breaker_open_ms: count(30_000, 'Milliseconds for which it is left alone; then one turn may try it', 1, DAY_MS),
+  },
+})
 
 export interface PolicyParts {
   readonly config: Readonly<PolicyConfig>
@@ -70,4 +113,95 @@ function waitAfter(config: Readonly<WaitConfig>, attempt: number, afterMs: numbe
   if (afterMs > config.wait_limit_ms) return undefined
   const most = Math.min(config.backoff_limit_ms, config.backoff_ms * 2 ** (attempt - 1))
   return Math.round(afterMs + most * random)
+}
+
+/** The failure of a turn whose model has an open breaker and no fallback. */
+const refusal = ({ provider, model }: ModelRef, waitMs: number): ModelAnswer => ({
+  failure: { kind: 'overloaded', retryable: true, retryAfterMs: Math.max(1, Math.ceil(waitMs)) },
+  message: `the model ${model} of provider "${provider}" has failed too often and is left alone for a while`,
+})
+
+export interface CandidatesParts {
+  readonly breakers: Breakers
+  readonly turns: Turns
+  readonly providers: Pick<SlotView<Provider>, 'has'>
+  /** From 0 up to 1. */
+  readonly random: () => number
+}
+
+/** Who else may answer a turn. */
+export interface Candidates {
+  /** Another model that is to answer from the start, by the weights of the profile. */
+  drawn(call: ModelCall): ModelRef | undefined
+  /** The next that may answer in place of this one: well, and not given up in this turn. */
+  next(call: ModelCall): ModelRef | undefined
+}
+
+/** Chooses among models that are there and whose breakers let them be asked. */
+export function createCandidates({ breakers, turns, providers, random }: CandidatesParts): Candidates {
+  const isWell = (ref: ModelRef) => providers.has(ref.provider) && breakers.waitMs(ref) === 0
+  return {
+    drawn(call) {
+      const own = turns.own(call.turn)
+      // the one that was drawn comes by as a call of its own
+      if (!isToDraw(call) || (own && !isSame(own, call.selected))) return undefined
+      turns.keep(call.turn, plainRef(call.selected))
+      const one = draw(call.selected, isWell, random())
+      return one && !isSame(one, call.selected) ? one : undefined
+    },
+    next({ turn, selected, tried }) {
+      const own = turns.own(turn)
+      const chain = own ? [...chainOf(selected), own] : chainOf(selected)
+      return chain.find(ref => !isSame(ref, selected) && !has(tried, ref) && isWell(ref))
+    },
+  }
+}
+
+interface Share {
+  readonly ref: ModelRef
+  readonly weight: number
+}
+
+/** Whether the model of this turn is to be drawn: only for the first call, if the request names no model and the profile has weights. */
+function isToDraw({ selected: { source, fallback }, round, attempt, tried }: ModelCall): boolean {
+  const isFree = source.model === 'profile' || source.model === 'default'
+  return isFree && round === 1 && attempt === 1 && tried.length === 0 && fallback.some(isWeighted)
+}
+
+/**
+ * Draws who answers, of those that may be asked: the entries with a weight, and the selected model with the weight of its entry, else 1. `random` is from 0 up to 1.
+ */
+function draw(selected: Selected, mayAsk: (ref: ModelRef) => boolean, random: number): ModelRef | undefined {
+  const weighted = selected.fallback.filter(isWeighted).map((entry): Share => ({ ref: plainRef(entry), weight: entry.weight }))
+  const isIn = weighted.some(({ ref }) => isSame(ref, selected))
+  const shares = (isIn ? weighted : [{ ref: plainRef(selected), weight: 1 }, ...weighted]).filter(({ ref }) => mayAsk(ref))
+  let left = random * shares.reduce((sum, { weight }) => sum + weight, 0)
+  return (shares.find(({ weight }) => (left -= weight) < 0) ?? shares.at(-1))?.ref
+}
+
+type Entry = Selected['fallback'][number]
+const isWeighted = (entry: Entry): entry is Entry & { readonly weight: number } => entry.weight !== undefined
+
+/** The models that turns would have had without the draw; forgotten at their end. */
+interface Turns {
+  own(turn: string): ModelRef | undefined
+  keep(turn: string, own: ModelRef): void
+  /** For a tap of `Chat.hooks.end`. */
+  readonly ended: (done: TurnDone) => void
+}
+
+/** Limits the memory for turns whose end is never reported. */
+const MOST = 10_000
+
+/** Makes an empty one. */
+export function createTurns(): Turns {
+  const turns = new Map<string, ModelRef>()
+  return {
+    own: turn => turns.get(turn),
+    keep(turn, own) {
+      if (turns.size >= MOST) turns.delete(turns.keys().next().value ?? '')
+      turns.set(turn, own)
+    },
+    ended: ({ turn }) => void turns.delete(turn),
+  }
 }

@@ -16,8 +16,7 @@ import {
   type TurnHow,
 } from './turn.ts'
 import { ModelStep } from './model-step.ts'
-import { createToolLists } from './tool-list.ts'
-import { mayUseTools, runTools } from './tool-round.ts'
+import { createToolLists, mayUseTools, runTools } from './tools.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {

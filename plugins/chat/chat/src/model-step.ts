@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
-import { Answer } from './answer.ts'
+import { Answer, ModelReading, readReady } from './model-call.ts'
 import {
   adaptToModel,
   candidateOf,
@@ -11,7 +11,6 @@ import {
   tooManySwitches,
 } from './context-window.ts'
 import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
-import { ModelReading, readReady } from './model-call.ts'
 import { type Candidate, type ChatServices, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined

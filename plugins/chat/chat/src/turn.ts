@@ -28,6 +28,7 @@ import type {
   StoredMessage,
   Tool,
   ToolCallPart,
+  ToolSpec,
   ToolUse,
   TurnEnd,
   TurnEvent,
@@ -35,14 +36,12 @@ import type {
   TurnStatus,
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type { Answer } from './answer.ts'
+import type { Answer, Clock } from './model-call.ts'
 import { answerInvalid, invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
-import type { Clock } from './model-call.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
-import type { createToolLists, ToolList } from './tool-list.ts'
 
 /** What chat stands on. */
 export interface ChatParts {
@@ -64,7 +63,14 @@ export interface ChatParts {
 /** All that a turn reaches for: what chat stands on, and what its turns share. */
 export interface ChatServices extends ChatParts {
   readonly clock: Clock
-  readonly toolsFor: ReturnType<typeof createToolLists>
+  /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
+  readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
+}
+
+/** The tools of a turn: by name, and as the model sees them. */
+export interface ToolList {
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly specs: readonly ToolSpec[]
 }
 
 /** How a turn is run: whether somebody reads along, and the idempotency key of its caller. */

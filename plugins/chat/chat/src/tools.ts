@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout } from '@svc/core'
+import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout, type SlotView } from '@svc/core'
 import type {
   Tool,
   ToolCall,
@@ -8,12 +8,13 @@ import type {
   ToolUse,
   ToolVerdict,
   TurnEvent,
+  Mode,
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { turnTimeout } from './errors.ts'
+import { turnTimeout, toolForbidden, toolUnknown } from './errors.ts'
 import type { Said } from './questions.ts'
 import { boundedResult, failure, isWithin, textOf } from './messages.ts'
-import type { ChatServices, Turn } from './turn.ts'
+import type { ChatServices, ToolList, Turn } from './turn.ts'
 
 /** The last round, and one whose budget is spent, has to do without tools. */
 export const mayUseTools = (room: ChatServices, turn: Turn, number: number): boolean =>
@@ -294,3 +295,48 @@ async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> 
 }
 
 const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+
+const allows = (name: string, mode: Mode | undefined, { effects, modes }: Tool) =>
+  (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
+
+/** Gives each turn its tools; what a mode allows is worked out once a change of the slot. */
+export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
+  let version = -1
+  let lists = new Map<string, ToolList>()
+  const allowed = (mode: string): ToolList => {
+    const now = slot.version + modes.version
+    if (now !== version) [version, lists] = [now, new Map()]
+    const there = lists.get(mode)
+    if (there) return there
+    const made = listOf(slot.entries().filter(([, tool]) => allows(mode, modes.get(mode), tool)))
+    lists.set(mode, made)
+    return made
+  }
+
+  // what is made of a list (its JSON for a provider, its tokens) is kept by the list, so a profile has the same one each time
+  const choices = new WeakMap<ToolList, WeakMap<readonly string[], ToolList>>()
+  const chosen = (all: ToolList, names: readonly string[]): ToolList => {
+    const known = choices.get(all) ?? new WeakMap<readonly string[], ToolList>()
+    const list = known.get(names) ?? listOf(names.flatMap(name => (all.tools.has(name) ? [[name, all.tools.get(name)!]] : [])))
+    choices.set(all, known.set(names, list))
+    return list
+  }
+
+  /** `asked` wins over the profile's list; neither: all that the mode allows. Throws INVALID_VALUE for a tool that is unknown or forbidden. */
+  return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
+    const all = allowed(mode)
+    if (asked) return listOf(asked.map(name => [name, pick(name, all, slot, mode)]))
+    return profile ? chosen(all, profile) : all
+  }
+}
+
+function pick(name: string, all: ToolList, slot: SlotView<Tool>, mode: string): Tool {
+  const tool = all.tools.get(name)
+  if (tool) return tool
+  throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
+}
+
+function listOf(entries: readonly (readonly [string, Tool])[]): ToolList {
+  const tools = new Map(entries)
+  return { tools, specs: [...tools].map(([name, { description, parameters }]) => ({ name, description, parameters })) }
+}
