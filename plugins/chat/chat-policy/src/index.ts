@@ -1,8 +1,7 @@
 import { definePlugin } from '@svc/core'
 import { Chat, Checks, MetricSources, Providers } from '@svc/core/contracts'
 import { createBreakers, createOutcomes } from './breakers.ts'
-import { createCandidates, createTurns, createPolicy, POLICY_CONFIG } from './policy.ts'
-import { createCheck, createPolicyCounts } from './policy-counts.ts'
+import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
 /** After the taps that may answer themselves: only what really goes out needs leave. */
 const LAST = 10

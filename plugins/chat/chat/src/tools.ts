@@ -17,15 +17,15 @@ import { boundedResult, failure, isWithin, textOf } from './messages.ts'
 import type { ChatServices, ToolList, Turn } from './turn.ts'
 
 /** The last round, and one whose budget is spent, has to do without tools. */
-export const mayUseTools = (room: ChatServices, turn: Turn, number: number): boolean =>
-  number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
+export const mayUseTools = (services: ChatServices, turn: Turn, number: number): boolean =>
+  number < services.config.max_rounds && turn.toolsUsed.length < budgetOf(services, turn)
 
 const budgetOf = ({ modes }: ChatServices, { asked, selected }: Turn) =>
   Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
 
 /** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
 export async function* runTools(
-  room: ChatServices,
+  services: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   isShown: boolean,
@@ -34,8 +34,8 @@ export async function* runTools(
   if (isShown) for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
   const outcomes =
     isShown && turn.asked.interactive === true
-      ? yield* runAsking(room, turn, calls, ctx)
-      : await runAll(room, turn, calls, undefined, ctx)
+      ? yield* runAsking(services, turn, calls, ctx)
+      : await runAll(services, turn, calls, undefined, ctx)
   if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
@@ -48,13 +48,13 @@ type Ask = (
 ) => ReturnType<NonNullable<ToolUseParts['ask']>>
 
 function runAll(
-  room: ChatServices,
+  services: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ask: Ask | undefined,
   ctx: CallContext
 ): Promise<ToolOutcome[]> {
-  const { config, hooks, log } = room
+  const { config, hooks, log } = services
   const shared = {
     conversationId: turn.open.conversationId,
     mode: turn.selected.mode,
@@ -62,7 +62,7 @@ function runAll(
     verdict: hooks.toolCall,
     log,
   }
-  const left = budgetOf(room, turn) - turn.toolsUsed.length
+  const left = budgetOf(services, turn) - turn.toolsUsed.length
   return inOrder(calls, config.max_parallel_tools, (part, at) => {
     ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
@@ -84,7 +84,7 @@ async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T
 
 /** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */
 async function* runAsking(
-  room: ChatServices,
+  services: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ctx: CallContext
@@ -94,14 +94,14 @@ async function* runAsking(
   const asked: TurnEvent[] = []
   let heard = Promise.withResolvers<void>()
   const ask: Ask = (call, args, question) => {
-    const waitMs = Math.max(0, Math.min(room.config.ask_timeout_ms, turn.until - performance.now()))
-    const answer = room.questions.ask(call.id, waitMs, within)
+    const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
+    const answer = services.questions.ask(call.id, waitMs, within)
     asked.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
     heard.resolve()
     return answer
   }
   let isOver = false
-  const outcomes = runAll(room, turn, calls, ask, within).finally(() => (isOver = true))
+  const outcomes = runAll(services, turn, calls, ask, within).finally(() => (isOver = true))
   // it can fail while an event is being read; the await below throws that error
   outcomes.catch(() => undefined)
   try {
