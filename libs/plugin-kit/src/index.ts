@@ -1,15 +1,12 @@
 // For tools
-export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools/hidden.ts'
-export { objectOf } from './tools/tool-of.ts'
-export { answerOf, toolOf, type TypedTool } from './tools/tool-of.ts'
+export { answerOf, objectOf, toolOf, type TypedTool } from './tools.ts'
+export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools.ts'
 
 // For commands
-export { lineInvalid } from './commands/text.ts'
-export { oneLine, table } from './commands/text.ts'
+export { lineInvalid, oneLine, table } from './commands.ts'
 
-// For what counts by client or by model
-export { networkOf } from './address.ts'
-export { createModelNames, type ModelNames } from './model-names.ts'
+// For labels of metrics and counters
+export { createModelNames, type ModelNames, networkOf } from './metric-labels.ts'
 
 // For limits of concurrency
 export { createSemaphore, type Semaphore, type SemaphoreOptions, workClosed } from './semaphore.ts'

@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto'
 import type { CallContext } from '@svc/core'
-import type { FinishReason, ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelRequest } from '@svc/core/contracts'
-import type { CacheCounts } from './cache-counts.ts'
-import type { LruCache } from './lru-cache.ts'
+import type {
+  FinishReason,
+  ModelAnswer,
+  ModelCall,
+  ModelDone,
+  ModelEvent,
+  ModelRequest,
+  Check,
+  MetricFamily,
+  Peers,
+  WorkerMetrics,
+} from '@svc/core/contracts'
 
 export interface CacheParts {
   readonly shelf: LruCache
@@ -113,3 +122,160 @@ function sorted(_key: string, value: unknown): unknown {
 }
 
 const inOrder = (keys: readonly string[]) => keys.every((key, at) => at === 0 || keys[at - 1]! < key)
+
+/** How much may lie on a shelf, and for how long. */
+export interface LruLimits {
+  readonly ttlMs: number
+  readonly entries: number
+  readonly bytes: number
+}
+
+/** Texts by key: the one that was read longest ago goes first. */
+export interface LruCache {
+  /** How many lie there that still count. */
+  readonly size: number
+  get(key: string): string | undefined
+  /** Keeps it, unless it alone is more than the shelf takes. */
+  put(key: string, text: string): void
+}
+
+interface CacheEntry {
+  readonly text: string
+  readonly bytes: number
+  /** On the clock of the shelf. */
+  readonly until: number
+}
+
+/** What an entry takes besides its text, about. */
+const ENTRY_BYTES = 200
+
+/** `now` returns milliseconds of a monotonic clock. */
+export function createLruCache(
+  { ttlMs, entries, bytes: most }: LruLimits,
+  now: () => number = () => performance.now()
+): LruCache {
+  const kept = new Map<string, CacheEntry>()
+  let bytes = 0
+  const drop = (key: string, one: CacheEntry) => {
+    kept.delete(key)
+    bytes -= one.bytes
+  }
+  const take = (key: string) => {
+    const one = kept.get(key)
+    if (one) drop(key, one)
+    return one
+  }
+  const add = (key: string, one: CacheEntry) => {
+    kept.set(key, one)
+    bytes += one.bytes
+  }
+  const makeRoom = () => {
+    for (const [key, one] of kept) {
+      if (kept.size <= entries && bytes <= most) return
+      drop(key, one)
+    }
+  }
+  return {
+    get size() {
+      for (const [key, one] of kept) if (one.until <= now()) drop(key, one)
+      return kept.size
+    },
+    get(key) {
+      const one = take(key)
+      if (!one || one.until <= now()) return undefined
+      add(key, one)
+      return one.text
+    },
+    put(key, text) {
+      take(key)
+      const size = Buffer.byteLength(text) + ENTRY_BYTES
+      if (size > most) return
+      add(key, { text, bytes: size, until: now() + ttlMs })
+      makeRoom()
+    },
+  }
+}
+
+/** What a worker tells of its cache. */
+interface CacheStats {
+  readonly hits: number
+  readonly misses: number
+  /** Answers that it keeps now. */
+  readonly size: number
+}
+
+/** How often an answer was there, over all workers. */
+interface CacheCounts {
+  /** A call came by; the answer was there or not. */
+  asked(isHit: boolean): void
+  /** The figures of all workers. */
+  read(ctx: CallContext): Promise<CacheStats>
+  /** This worker's, as metrics. */
+  families(): MetricFamily[]
+  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
+  /** For a tap of `Peers.hooks.inherit`. */
+  readonly inherit: (metrics: WorkerMetrics) => void
+}
+
+const NAME = 'chat-cache'
+const NOTHING: CacheStats = { hits: 0, misses: 0, size: 0 }
+
+// `own` of this process, or of another worker, has written the value under this name
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NOTHING) as unknown as CacheStats
+
+export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metrics'> | undefined): CacheCounts {
+  const mine = { hits: 0, misses: 0 }
+  // the metrics plugin inherits counters itself, so report only the counts of this worker
+  const inherited = { hits: 0, misses: 0 }
+  const total = (): CacheStats => ({ hits: mine.hits + inherited.hits, misses: mine.misses + inherited.misses, size: size() })
+  return {
+    asked: isHit => void mine[isHit ? 'hits' : 'misses']++,
+    async read(ctx) {
+      if (!peers) return total()
+      return (await peers.metrics(ctx)).map(current).reduce(sum, NOTHING)
+    },
+    families: () => familiesOf({ ...mine, size: size() }),
+    own: metrics => ({ ...metrics, [NAME]: { ...total() } }),
+    inherit(metrics) {
+      const { hits, misses } = partOf(metrics)
+      inherited.hits += hits
+      inherited.misses += misses
+    },
+  }
+}
+
+/** What a worker keeps dies with it. */
+const current = (metrics: WorkerMetrics): CacheStats => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
+
+const sum = (a: CacheStats, b: CacheStats): CacheStats => ({
+  hits: a.hits + b.hits,
+  misses: a.misses + b.misses,
+  size: a.size + b.size,
+})
+
+const single = (name: string, help: string, type: 'counter' | 'gauge', value: number): MetricFamily => ({
+  name,
+  help,
+  type,
+  aggregator: 'sum',
+  values: [{ labels: {}, value }],
+})
+
+const familiesOf = ({ hits, misses, size }: CacheStats): MetricFamily[] => [
+  single('svc_cache_hits_total', 'Calls of models that the cache has answered.', 'counter', hits),
+  single('svc_cache_misses_total', 'Calls of models that the cache could not answer.', 'counter', misses),
+  single('svc_cache_entries', 'Answers in the cache.', 'gauge', size),
+]
+
+/** The check `cache`: it lies in memory, so it is well; its figures are all there is to tell. */
+export function createCacheCheck(enabled: boolean, counts: Pick<CacheCounts, 'read'>): Check {
+  return {
+    probe: async () => ({ status: 'healthy' }),
+    async status(ctx) {
+      const { hits, misses, size } = await counts.read(ctx)
+      const asked = hits + misses
+      return { status: 'healthy', detail: { enabled, size, hit_rate: asked === 0 ? 0 : hits / asked } }
+    },
+  }
+}

@@ -1,8 +1,6 @@
 import { definePlugin, schema } from '@svc/core'
 import { Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
-import { createCacheCheck, createCacheCounts } from './cache-counts.ts'
-import { createCache } from './cache.ts'
-import { createLruCache } from './lru-cache.ts'
+import { createCacheCheck, createCacheCounts, createCache, createLruCache } from './cache.ts'
 
 /** The section `chat.cache`. */
 interface CacheConfig {

@@ -1,7 +1,7 @@
 import type { WorkerMetrics, Peers } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { createCacheCounts } from '../src/cache-counts.ts'
+import { createCacheCounts } from '../src/cache.ts'
 
 type Counts = ReturnType<typeof createCacheCounts>
 

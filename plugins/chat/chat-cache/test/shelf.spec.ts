@@ -1,8 +1,7 @@
 import type { ModelCall, ModelEvent } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { createCache } from '../src/cache.ts'
-import { createLruCache } from '../src/lru-cache.ts'
+import { createCache, createLruCache } from '../src/cache.ts'
 
 /** A shelf whose clock the test holds. */
 function shelfOf(limits: Partial<Parameters<typeof createLruCache>[0]>) {

@@ -1,11 +1,7 @@
 import { definePlugin } from '@svc/core'
 import { Chat, Checks, MetricSources, Providers } from '@svc/core/contracts'
-import { createBreakers } from './breakers.ts'
-import { createCandidates, createTurns } from './candidates.ts'
-import { createCheck, createPolicyCounts } from './policy-counts.ts'
-import { createOutcomes } from './outcomes.ts'
-import { createPolicy } from './policy.ts'
-import { POLICY_CONFIG } from './settings.ts'
+import { createBreakers, createOutcomes } from './breakers.ts'
+import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
 /** After the taps that may answer themselves: only what really goes out needs leave. */
 const LAST = 10

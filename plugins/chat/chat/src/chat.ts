@@ -16,16 +16,15 @@ import {
   type TurnHow,
 } from './turn.ts'
 import { ModelStep } from './model-step.ts'
-import { createToolLists } from './tool-list.ts'
-import { mayUseTools, runTools } from './tool-round.ts'
+import { createToolLists, mayUseTools, runTools } from './tools.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
-  const room: ChatServices = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
+  const services: ChatServices = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
-    stream: (request, ctx) => runTurn(room, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
-    reply: (request, ctx) => gather(runTurn(room, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
-    answer: (answer, ctx) => room.questions.answer(answer, ctx),
+    stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
+    reply: (request, ctx) => gather(runTurn(services, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
+    answer: (answer, ctx) => services.questions.answer(answer, ctx),
   }
 }
 
@@ -38,28 +37,28 @@ function withoutKey(ctx: CallContext): CallContext {
 
 /** `isShown`: a reader follows. Tokens go to that reader directly, not through a second generator. */
 async function* runTurn(
-  room: ChatServices,
+  services: ChatServices,
   request: TurnRequest,
   how: TurnHow,
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, TurnReply> {
   const { isShown } = how
-  const turn = await beginTurn(room, request, how, ctx)
-  const run = new TurnRun(room, turn, isShown, ctx)
+  const turn = await beginTurn(services, request, how, ctx)
+  const run = new TurnRun(services, turn, isShown, ctx)
   try {
     for (;;) {
-      const round = run.beginRound()
+      const step = run.beginStep()
       for (;;) {
-        const pending = round.next()
-        if (run.isStartDue && (await isSlow(pending, room.config.start_after_ms))) yield run.start()
+        const pending = step.next()
+        if (run.isStartDue && (await isSlow(pending, services.config.start_after_ms))) yield run.start()
         const event = await pending
         if (run.isStartDue) yield run.start()
         if (!event) break
-        const token = run.take(round, event)
+        const token = run.take(step, event)
         if (token) yield token
       }
-      const calls = run.endRound(round)
-      if (calls.length > 0) yield* runTools(room, turn, calls, isShown, ctx)
+      const calls = run.endStep(step)
+      if (calls.length > 0) yield* runTools(services, turn, calls, isShown, ctx)
       else if (isAnswered(turn)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
@@ -79,19 +78,19 @@ const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
 
 /** How far a turn has come: its start event, its model steps one by one, and its single end. */
 class TurnRun {
-  readonly #room: ChatServices
+  readonly #services: ChatServices
   readonly #turn: Turn
   readonly #isShown: boolean
   readonly #ctx: CallContext
   #started = false
   #number = 0
   #withTools = true
-  #round: ModelStep | undefined
+  #step: ModelStep | undefined
   #status: TurnStatus = 'cancelled'
   #end: TurnEnd | undefined
 
-  constructor(room: ChatServices, turn: Turn, isShown: boolean, ctx: CallContext) {
-    this.#room = room
+  constructor(services: ChatServices, turn: Turn, isShown: boolean, ctx: CallContext) {
+    this.#services = services
     this.#turn = turn
     this.#isShown = isShown
     this.#ctx = ctx
@@ -107,11 +106,11 @@ class TurnRun {
     return startEvent(this.#turn, this.#ctx)
   }
 
-  beginRound(): ModelStep {
+  beginStep(): ModelStep {
     this.#number += 1
-    this.#withTools = mayUseTools(this.#room, this.#turn, this.#number)
-    this.#round = new ModelStep(this.#room, this.#turn, this.#number, this.#withTools, this.#ctx)
-    return this.#round
+    this.#withTools = mayUseTools(this.#services, this.#turn, this.#number)
+    this.#step = new ModelStep(this.#services, this.#turn, this.#number, this.#withTools, this.#ctx)
+    return this.#step
   }
 
   /** Adds an event of the model to the answer; returns what the reader sees of it. */
@@ -124,17 +123,17 @@ class TurnRun {
   }
 
   /** Closes the model step; returns the tools that it calls. */
-  endRound({ answer }: ModelStep): readonly ToolCallPart[] {
+  endStep({ answer }: ModelStep): readonly ToolCallPart[] {
     this.#started = true
     // no further step could return their results
     if (!this.#withTools) answer.dropCalls()
     closeAnswer(this.#turn, answer)
-    this.#round = undefined
+    this.#step = undefined
     return answer.calls
   }
 
   async complete(): Promise<TurnEnd> {
-    await keepTurn(this.#room, this.#turn, 'completed', this.#ctx)
+    await keepTurn(this.#services, this.#turn, 'completed', this.#ctx)
     return (this.#end = endEvent(this.#turn, 'completed', this.#ctx))
   }
 
@@ -146,28 +145,29 @@ class TurnRun {
     // an error after an abort is the effect of that abort
     if (this.#status !== 'failed') return { end, events: this.#isShown ? [end] : [] }
     const failure = toPublicError(error)
-    if (failure.code === 'INTERNAL_ERROR') this.#room.log.error({ err: error, request_id: this.#ctx.requestId }, 'a turn failed')
+    if (failure.code === 'INTERNAL_ERROR')
+      this.#services.log.error({ err: error, request_id: this.#ctx.requestId }, 'a turn failed')
     if (!this.#isShown) throw svcError(failure.code, failure.message, { details: { ...failure.details } })
     return { end, events: [{ type: 'error', error: failure }, end] }
   }
 
   /** Lets go of the model and of the conversation, however the turn went. */
   async leave(): Promise<void> {
-    this.#round?.leave()
+    this.#step?.leave()
     const end = (this.#end ??= await this.#broken())
-    await leaveTurn(this.#room, this.#turn)
+    await leaveTurn(this.#services, this.#turn)
     const { id, kept, made } = this.#turn
-    void this.#room.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
+    void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
   }
 
   /** Keeps what there is of a turn that did not complete. */
   async #broken(): Promise<TurnEnd> {
-    const closed = this.#round && closeBroken(this.#turn, this.#round)
+    const closed = this.#step && closeBroken(this.#turn, this.#step)
     try {
-      await keepTurn(this.#room, this.#turn, this.#status, this.#ctx)
+      await keepTurn(this.#services, this.#turn, this.#status, this.#ctx)
     } catch (error) {
       const facts = { err: error, request_id: this.#ctx.requestId }
-      this.#room.log.error(facts, 'what there was of a broken turn could not be kept')
+      this.#services.log.error(facts, 'what there was of a broken turn could not be kept')
     }
     await closed
     return endEvent(this.#turn, this.#status, this.#ctx)
@@ -180,12 +180,12 @@ function closeAnswer(turn: Turn, answer: ModelStep['answer']): void {
 }
 
 /** A round that its provider did not end: the turn and the metrics count the same tokens. */
-async function closeBroken(turn: Turn, round: ModelStep): Promise<void> {
-  const { answer } = round
+async function closeBroken(turn: Turn, step: ModelStep): Promise<void> {
+  const { answer } = step
   if (answer.any) turn.made.push(answer.message(turn.who.provider))
-  await round.settle()
+  await step.settle()
   spend(turn, answer)
-  round.close()
+  step.close()
 }
 
 /** Whether the first event is later than the start may be. */

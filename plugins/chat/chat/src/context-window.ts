@@ -33,17 +33,23 @@ export async function fitContextWindow(
   const steps = isFirst ? undefined : stepsOf(request, past, at)
   const whole = steps ? steps.build(0) : request
   if (context === undefined || lengthOf(whole) * BYTES_A_CHARACTER < context) return whole
-  const room = context - Math.min(request.maxTokens ?? output ?? 0, context / 2)
+  const inputLimit = context - Math.min(request.maxTokens ?? output ?? 0, context / 2)
   const least = await tokensOf(whole, at, ctx)
-  if (least <= room) return whole
+  if (least <= inputLimit) return whole
   if (!steps && least > context) throw contextTooLong(at, context, least)
-  return steps ? shortest(steps, room, context, at, ctx) : whole
+  return steps ? shortest(steps, inputLimit, context, at, ctx) : whole
 }
 
 /** The first step that leaves room for an answer; else the last one, if it fits at all. */
-async function shortest(steps: Steps, room: number, context: number, at: Candidate, ctx: CallContext): Promise<ModelRequest> {
+async function shortest(
+  steps: Steps,
+  inputLimit: number,
+  context: number,
+  at: Candidate,
+  ctx: CallContext
+): Promise<ModelRequest> {
   const countAt = (step: number) => tokensOf(steps.build(step), at, ctx)
-  const step = await firstThatFits(1, steps.count, async one => (await countAt(one)) <= room)
+  const step = await firstThatFits(1, steps.count, async one => (await countAt(one)) <= inputLimit)
   if (step < steps.count) return steps.build(step)
   const count = await countAt(steps.count - 1)
   if (count > context) throw contextTooLong(at, context, count)
@@ -66,7 +72,7 @@ interface Steps {
   build(step: number): ModelRequest
 }
 
-/** Characters that a tool result of the past keeps, and one of this turn that has to make room. */
+/** Characters that a tool result of the past keeps, and one of this turn that has to make services. */
 const PAST_RESULT = 2_000
 const OLD_RESULT = 200
 /** What the results of the last round are cut to, where nothing else is left to go. */
@@ -135,7 +141,7 @@ function toolsLength(tools: readonly ToolSpec[]): number {
   return length
 }
 
-/** The lowest number from `low` that fits, by halving: a later step never needs more room. `count` when none does. */
+/** The lowest number from `low` that fits, by halving: a later step never needs more services. `count` when none does. */
 async function firstThatFits(from: number, count: number, fits: (step: number) => Promise<boolean>): Promise<number> {
   let [low, high] = [from, count]
   while (low < high) {
@@ -150,14 +156,14 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
 const LIST_MS = 5_000
 
 /** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
-export async function candidateOf(room: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
+export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
   const { who, known, selected } = turn
-  const source = room.providers.get(who.provider)
+  const source = services.providers.get(who.provider)
   // it was there when it was selected: plugins come and go
   if (!source) throw unfit(who.provider, `provider "${who.provider}" is not there`)
   if (known && known.source === source && sameModel(known, who)) return known
   if (selected.info && sameModel(selected, who)) return (turn.known = candidate(source, who, selected.info))
-  const found = await listed(room, turn, source, ctx)
+  const found = await listed(services, turn, source, ctx)
   turn.who = { provider: found.provider, model: found.model }
   return (turn.known = found)
 }

@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
-import { Answer } from './answer.ts'
+import { Answer, ModelReading, readReady } from './model-call.ts'
 import {
   adaptToModel,
   candidateOf,
@@ -11,7 +11,6 @@ import {
   tooManySwitches,
 } from './context-window.ts'
 import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
-import { ModelReading, readReady } from './model-call.ts'
 import { type Candidate, type ChatServices, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
@@ -29,7 +28,7 @@ export class ModelStep {
   answer: Answer
   /** What the model was asked; absent before it was. */
   request: ModelRequest | undefined
-  readonly #room: ChatServices
+  readonly #services: ChatServices
   readonly #turn: Turn
   readonly #number: number
   readonly #withTools: boolean
@@ -46,8 +45,8 @@ export class ModelStep {
   #reject!: (error: unknown) => void
 
   /** Begins a round; nothing is asked before the first `next`. */
-  constructor(room: ChatServices, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
-    this.#room = room
+  constructor(services: ChatServices, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
+    this.#services = services
     this.#turn = turn
     this.#number = number
     this.#withTools = withTools
@@ -77,8 +76,8 @@ export class ModelStep {
     const { input, output } = answer.usage
     if (this.#answered || !request || !answer.any || input + output > 0) return
     const { provider } = this.#turn.who
-    const lasting = { ...this.#ctx, signal: this.#room.lasting.signal }
-    answer.usage = await countTokens(this.#room.providers.get(provider), request, answer.message(provider), lasting)
+    const lasting = { ...this.#ctx, signal: this.#services.lasting.signal }
+    answer.usage = await countTokens(this.#services.providers.get(provider), request, answer.message(provider), lasting)
   }
 
   // One promise an event and no more: the steps below are made once a round, not once a token.
@@ -100,7 +99,7 @@ export class ModelStep {
     if (this.#firstMs < 0) this.#firstMs = performance.now() - this.#asked
     if (!step.done) {
       if (this.answer.grows(step.value)) return this.#resolve(step.value)
-      return this.#onFail(answerTooLong(this.#turn.who.provider, this.#room.config.answer_limit))
+      return this.#onFail(answerTooLong(this.#turn.who.provider, this.#services.config.answer_limit))
     }
     if (this.answer.finish === undefined)
       return this.#onFail(modelBroke(this.#turn.who.provider, 'ended its answer without a finish'))
@@ -118,7 +117,7 @@ export class ModelStep {
     for (let moves = 0; ; moves++) {
       // a tap that breaks is no failure of the model: so there is no call while they are asked
       const { at, call } = await this.#plan()
-      const answer = await this.#room.hooks.modelCall(call, this.#ctx)
+      const answer = await this.#services.hooks.modelCall(call, this.#ctx)
       this.#call = call
       this.request = call.request
       const reading = this.#take(answer, at, call.request)
@@ -139,7 +138,7 @@ export class ModelStep {
   }
 
   #ask({ source, provider }: Candidate, request: ModelRequest): ModelReading {
-    const { config, counts, clock } = this.#room
+    const { config, counts, clock } = this.#services
     counts.asked(provider)
     const limits = {
       firstMs: request.gathered ? config.whole_timeout_ms : config.first_token_timeout_ms,
@@ -153,10 +152,10 @@ export class ModelStep {
   /** Works out whom to ask for what. */
   async #plan(): Promise<{ at: Candidate; call: ModelCall }> {
     const turn = this.#turn
-    let request = requestOf(this.#room, turn, this.#withTools)
+    let request = requestOf(this.#services, turn, this.#withTools)
     let at: Candidate | undefined
     try {
-      at = await candidateOf(this.#room, turn, this.#ctx)
+      at = await candidateOf(this.#services, turn, this.#ctx)
       request = adaptToModel(request, at, turn)
       request = await fitContextWindow(request, turn.open.turns, at, this.#ctx)
       if (turn.asked.tokenBudget !== undefined)
@@ -194,7 +193,7 @@ export class ModelStep {
     const message = this.#wordsOf(error)
     const recovery = this.answer.any
       ? undefined
-      : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#ctx)
+      : await this.#services.hooks.modelFailed({ ...this.#call, failure, message }, this.#ctx)
     await this.settle()
     this.#done(failure)
     this.#failed.push(who)
@@ -211,7 +210,7 @@ export class ModelStep {
   }
 
   #unsaid(): Answer {
-    const { answer_limit: limit, tool_arguments_limit: argumentsLimit } = this.#room.config
+    const { answer_limit: limit, tool_arguments_limit: argumentsLimit } = this.#services.config
     return new Answer(limit, argumentsLimit)
   }
 
@@ -227,7 +226,7 @@ export class ModelStep {
   #wordsOf(error: unknown): string {
     if (codeOf(error) === 'MODEL_FAILED') return messageOf(error)
     const { provider } = this.#turn.who
-    this.#room.log.error({ err: error, provider, request_id: this.#ctx.requestId }, 'a provider broke its contract')
+    this.#services.log.error({ err: error, provider, request_id: this.#ctx.requestId }, 'a provider broke its contract')
     return `provider "${provider}" failed`
   }
 
@@ -245,7 +244,7 @@ export class ModelStep {
       ...(this.#answered && { answered: true }),
       ...(failure && { failure }),
     }
-    void this.#room.hooks.modelDone(done, this.#ctx)
+    void this.#services.hooks.modelDone(done, this.#ctx)
   }
 }
 

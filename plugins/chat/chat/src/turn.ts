@@ -28,6 +28,7 @@ import type {
   StoredMessage,
   Tool,
   ToolCallPart,
+  ToolSpec,
   ToolUse,
   TurnEnd,
   TurnEvent,
@@ -35,14 +36,12 @@ import type {
   TurnStatus,
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type { Answer } from './answer.ts'
+import type { Answer, Clock } from './model-call.ts'
 import { answerInvalid, invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
-import type { Clock } from './model-call.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
-import type { createToolLists, ToolList } from './tool-list.ts'
 
 /** What chat stands on. */
 export interface ChatParts {
@@ -64,7 +63,14 @@ export interface ChatParts {
 /** All that a turn reaches for: what chat stands on, and what its turns share. */
 export interface ChatServices extends ChatParts {
   readonly clock: Clock
-  readonly toolsFor: ReturnType<typeof createToolLists>
+  /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
+  readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
+}
+
+/** The tools of a turn: by name, and as the model sees them. */
+export interface ToolList {
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly specs: readonly ToolSpec[]
 }
 
 /** How a turn is run: whether somebody reads along, and the idempotency key of its caller. */
@@ -122,21 +128,21 @@ export interface Turn {
 
 /** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
 export async function beginTurn(
-  room: ChatServices,
+  services: ChatServices,
   request: TurnRequest,
   { isShown, key }: TurnHow,
   ctx: CallContext
 ): Promise<Turn> {
   const begun = performance.now()
-  const asked = await room.hooks.turn(request, ctx)
-  checkRequest(asked, room.config.message_limit)
+  const asked = await services.hooks.turn(request, ctx)
+  checkRequest(asked, services.config.message_limit)
   const form = asked.responseSchema === undefined ? undefined : await formOf(asked.responseSchema)
   const { provider, model, profile, mode } = asked
-  const selected = await room.selection.select({ provider, model, profile, mode }, ctx)
-  const list = room.toolsFor(asked.tools, selected.profile.tools, selected.mode)
-  const open = asked.keep === false ? NOT_KEPT : await openConversation(room, asked, ctx)
+  const selected = await services.selection.select({ provider, model, profile, mode }, ctx)
+  const list = services.toolsFor(asked.tools, selected.profile.tools, selected.mode)
+  const open = asked.keep === false ? NOT_KEPT : await openConversation(services, asked, ctx)
   const who = { provider: selected.provider, model: selected.model }
-  const limitMs = asked.timeoutMs ?? room.config.timeout_ms
+  const limitMs = asked.timeoutMs ?? services.config.timeout_ms
   return {
     id: crypto.randomUUID(),
     asked,
@@ -224,11 +230,11 @@ const correctionOf = (reason: string) =>
 const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
-export function requestOf(room: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
+export function requestOf(services: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
   const { asked, gathered, selected, who, list, made, aside } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
-  const system = systemMessages(asked.system ?? selected.profile.systemPrompt, room.modes.get(selected.mode)?.prompt)
+  const system = systemMessages(asked.system ?? selected.profile.systemPrompt, services.modes.get(selected.mode)?.prompt)
   const messages: ModelMessage[] = [...system, ...(aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made)]
   return {
     model: who.model,
@@ -270,11 +276,11 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
 }
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
-export async function keepTurn(room: ChatServices, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
+export async function keepTurn(services: ChatServices, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
-  await room.conversations.append(turn.open.ticket, messages, { ...ctx, signal: room.lasting.signal })
+  await services.conversations.append(turn.open.ticket, messages, { ...ctx, signal: services.lasting.signal })
   turn.kept = true
 }
 

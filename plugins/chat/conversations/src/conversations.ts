@@ -1,10 +1,8 @@
 import { codeOf, type CallContext } from '@svc/core'
 import type { Conversation, Conversations, Store, StoredMessage } from '@svc/core/contracts'
 import { conversationUnknown, cursorInvalid } from './errors.ts'
-import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf } from './record.ts'
-import type { Drops } from './drops.ts'
-import type { Makers } from './makers.ts'
-import { readRecord, type Turns } from './turns.ts'
+import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf, readRecord, type Turns } from './turns.ts'
+import type { Drops, Makers } from './other-workers.ts'
 
 interface ConversationsParts {
   readonly store: Store

@@ -1,8 +1,7 @@
 import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { Conversations, Peers, Store } from '@svc/core/contracts'
 import { createConversations } from './conversations.ts'
-import { createDrops } from './drops.ts'
-import { Makers } from './makers.ts'
+import { createDrops, Makers } from './other-workers.ts'
 import { Turns } from './turns.ts'
 
 interface ConversationsConfig {

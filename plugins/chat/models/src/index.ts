@@ -1,7 +1,6 @@
 import { definePlugin, Host } from '@svc/core'
 import { Chat, MetricSources, ModelAliases, Providers } from '@svc/core/contracts'
-import { createCosts, warnOfNames } from './costs.ts'
-import { MODELS_CONFIG } from './settings.ts'
+import { createCosts, warnOfNames, MODELS_CONFIG } from './models.ts'
 
 /** Names for models, and what they cost. */
 export default definePlugin({

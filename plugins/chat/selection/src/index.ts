@@ -2,8 +2,7 @@ import { resolve } from 'node:path'
 import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
-import { createSelection } from './selection.ts'
-import { CHANGED, openSession } from './state.ts'
+import { createSelection, CHANGED, openSession } from './selection.ts'
 
 export type SelectionConfig = { profile?: string; mode?: string; profiles_file?: string }
 

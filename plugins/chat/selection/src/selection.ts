@@ -1,9 +1,26 @@
-import type { SlotView, CallContext } from '@svc/core'
-import type { Effective, Mode, ModelChoice, Profile, Selected, Selection, SelectionWish } from '@svc/core/contracts'
-import { choiceOf, choose, chooseAmong, type ModelSources, realOnes, wishOf } from './choose.ts'
-import { notAllowed } from './errors.ts'
+import { type SlotView, type CallContext, codeOf, withTimeout, type Log } from '@svc/core'
+import type {
+  Effective,
+  Mode,
+  ModelChoice,
+  Profile,
+  Selected,
+  Selection,
+  SelectionWish,
+  ChoiceSource,
+  ModelAlias,
+  ModelInfo,
+  ModelList,
+  ModelRef,
+  Provider,
+  Json,
+  Peers,
+  Space,
+  Store,
+} from '@svc/core/contracts'
+import { notAllowed, modelNotFound, modelsLate, providerNotFound } from './errors.ts'
 import type { Profiles } from './profiles.ts'
-import type { Session } from './state.ts'
+import { follow } from '@svc/storage-kit/follow'
 
 export interface SelectionParts {
   readonly profiles: Profiles
@@ -88,4 +105,293 @@ function named(override: { provider: string; model: string } | null, profile: Pr
   const source = override ? 'override' : 'profile'
   const { provider = '', model = '' } = override ?? profile
   return { provider, model, source: { provider: source, model: source } }
+}
+
+/** A wish for provider and model, and who wishes. */
+interface Wish {
+  readonly provider?: string | undefined
+  readonly model?: string | undefined
+  readonly source: ChoiceSource
+}
+
+/** What there is to choose from. */
+interface ModelSources {
+  readonly providers: SlotView<Provider>
+  readonly aliases: SlotView<ModelAlias>
+}
+
+/** A choice, and what its provider tells of the model; absent where it is not listed. */
+interface Chosen extends ModelChoice {
+  readonly info?: ModelInfo
+}
+
+/**
+ * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the alias of this name, else the
+ * only provider that lists it; a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
+ */
+async function choose(wishes: readonly Wish[], sources: ModelSources, ctx: CallContext): Promise<Chosen> {
+  const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
+  if (!first) return firstOf(defaultProvider(sources.providers), 'default', sources, ctx)
+  if (first.provider === undefined) return byModel(first.model!, first.source, rest, sources, ctx)
+  if (first.model === undefined) return firstOf(first.provider, first.source, sources, ctx)
+  return both({ provider: first.provider, model: first.model }, first.source, sources, ctx)
+}
+
+const choiceOf = (
+  { provider, model }: { provider?: string | undefined; model?: string | undefined },
+  source: ChoiceSource
+): Wish => ({ provider, model, source })
+const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
+
+/** Fallback models, with aliases of their own provider replaced by real names. */
+function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources, ctx: CallContext): readonly T[] | Promise<T[]> {
+  const { aliases } = sources
+  if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
+  return Promise.all(
+    refs.map(async one => {
+      const alias = aliases.get(one.model)
+      // one that is not configured may be by the time it is needed
+      if (alias?.provider !== one.provider || !sources.providers.has(one.provider)) return one
+      if (infoOf(await listOf(one.provider, sources, ctx), one.model)) return one
+      return { ...one, model: alias.model }
+    })
+  )
+}
+
+/** The same; what cannot be had (its provider is not there, or cannot tell which model is its first) gives way to the first of these that can. */
+async function chooseAmong(
+  wishes: readonly Wish[],
+  fallback: readonly ModelRef[],
+  sources: ModelSources,
+  ctx: CallContext
+): Promise<Chosen> {
+  try {
+    return await choose(wishes, sources, ctx)
+  } catch (error) {
+    ctx.signal.throwIfAborted()
+    for (const one of fallback) {
+      const next = await choose([choiceOf(one, 'profile')], sources, ctx).catch(() => undefined)
+      if (next) return next
+    }
+    throw error
+  }
+}
+
+function defaultProvider(providers: SlotView<Provider>): string {
+  const [first] = providers.names()
+  if (first === undefined) throw providerNotFound('', [])
+  return first
+}
+
+/** The models of a provider. Throws PROVIDER_NOT_FOUND, MODEL_FAILED. */
+async function modelsOf(name: string, { providers }: ModelSources, ctx: CallContext): Promise<ModelList> {
+  const provider = providers.get(name)
+  if (!provider) throw providerNotFound(name, providers.names())
+  return tellModels(name, provider, ctx)
+}
+
+/** The same; `undefined` where the provider cannot tell them now. Throws PROVIDER_NOT_FOUND. */
+async function listOf(name: string, sources: ModelSources, ctx: CallContext): Promise<ModelList | undefined> {
+  try {
+    return await modelsOf(name, sources, ctx)
+  } catch (error) {
+    if (codeOf(error) === 'PROVIDER_NOT_FOUND') throw error
+    ctx.signal.throwIfAborted()
+    return undefined
+  }
+}
+
+const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(one => one.id === model)
+
+const idsOf = (list: ModelList | undefined) => list?.models.map(one => one.id) ?? []
+
+const chosen = (
+  { provider, model }: ModelRef,
+  from: ChoiceSource,
+  source: ChoiceSource,
+  info: ModelInfo | undefined
+): Chosen => ({ provider, model, source: { provider: from, model: source }, ...(info ? { info } : {}) })
+
+async function firstOf(provider: string, source: ChoiceSource, sources: ModelSources, ctx: CallContext): Promise<Chosen> {
+  const { models } = await modelsOf(provider, sources, ctx)
+  const [first] = models
+  if (!first) throw modelNotFound(provider, '', [])
+  return chosen({ provider, model: first.id }, source, source === 'request' ? 'default' : source, first)
+}
+
+/** A real model of this provider wins over an alias of the same name. A provider that cannot tell its models now may have any: a call will show. */
+async function both(ref: ModelRef, source: ChoiceSource, sources: ModelSources, ctx: CallContext): Promise<Chosen> {
+  const list = await listOf(ref.provider, sources, ctx)
+  const info = infoOf(list, ref.model)
+  const alias = info ? undefined : sources.aliases.get(ref.model)
+  if (!alias) return real(ref, source, list)
+  if (alias.provider !== ref.provider) throw modelNotFound(ref.provider, ref.model, idsOf(list))
+  return real(alias, source, list)
+}
+
+function real(ref: ModelRef, source: ChoiceSource, list: ModelList | undefined): Chosen {
+  const info = infoOf(list, ref.model)
+  if (list && !list.open && !info) throw modelNotFound(ref.provider, ref.model, idsOf(list))
+  return chosen(ref, source, source, info)
+}
+
+async function byModel(
+  model: string,
+  source: ChoiceSource,
+  rest: readonly Wish[],
+  sources: ModelSources,
+  ctx: CallContext
+): Promise<Chosen> {
+  const alias = sources.aliases.get(model)
+  const current = await choose(rest, sources, ctx).catch((error: unknown) => {
+    if (alias) return undefined
+    throw error
+  })
+  const own = current && (await listOf(current.provider, sources, ctx))
+  const info = infoOf(own, model)
+  if (current && info) return chosen({ provider: current.provider, model }, current.source.provider, source, info)
+  if (alias) return real(alias, source, await listOf(alias.provider, sources, ctx))
+  return elsewhere(model, source, current!, own, sources, ctx)
+}
+
+async function elsewhere(
+  model: string,
+  source: ChoiceSource,
+  current: Chosen,
+  own: ModelList | undefined,
+  sources: ModelSources,
+  ctx: CallContext
+): Promise<Chosen> {
+  const names = sources.providers.names()
+  const lists = await Promise.all(
+    names.map(async name => ({ name, list: await modelsOf(name, sources, ctx).catch(() => undefined) }))
+  )
+  const has = lists.filter(one => infoOf(one.list, model))
+  const [only] = has
+  if (only && has.length === 1) return chosen({ provider: only.name, model }, source, source, infoOf(only.list, model))
+  if (own?.open && has.length === 0)
+    return chosen({ provider: current.provider, model }, current.source.provider, source, undefined)
+  throw modelNotFound(
+    null,
+    model,
+    lists.flatMap(one => idsOf(one.list))
+  )
+}
+
+const LIST_MS = 5000
+
+/** Milliseconds for which a model list counts as fresh, so a busy server does not request it for each turn. */
+const FRESH_MS = 1_000
+const fresh = new WeakMap<Provider, { readonly list: ModelList; readonly until: number }>()
+
+/** The models of a provider, from its last list if that is fresh. Throws MODEL_FAILED, and what the provider throws. */
+export async function tellModels(name: string, provider: Provider, ctx: CallContext, ms: number = LIST_MS): Promise<ModelList> {
+  const known = fresh.get(provider)
+  if (known && performance.now() < known.until) return known.list
+  const late = () => modelsLate(name, ms)
+  const list = await withTimeout(ms, signal => provider.models({ ...ctx, signal }), { signal: ctx.signal, late })
+  fresh.set(provider, { list, until: performance.now() + FRESH_MS })
+  return list
+}
+
+/** What was switched in this server; `null` where nothing was. */
+interface SessionState {
+  readonly profile: string | null
+  readonly override: { readonly provider: string; readonly model: string } | null
+  readonly mode: string | null
+}
+
+const NOTHING: SessionState = { profile: null, override: null, mode: null }
+const COLLECTION = 'sessions'
+const SPACE: Space = {
+  name: 'selection',
+  version: 1,
+  collections: { [COLLECTION]: { indexes: { by_changed: ['changed'] }, watched: true } },
+}
+const KEPT_MS = 400 * 24 * 3600 * 1000
+
+/** The state of this server's session: in memory for reading, in the store for its other workers and for the next one. */
+export interface Session {
+  readonly now: SessionState
+  /** Reads the state from the store after a change by another worker. */
+  read(ctx: CallContext): Promise<void>
+  /** Changes it for all workers; answers once it is kept and they have taken it. Throws UNAVAILABLE when one did not in time: it is kept nevertheless. */
+  change(change: Partial<SessionState>, ctx: CallContext): Promise<void>
+}
+
+/** What a session stands on. */
+interface SessionParts {
+  readonly store: Store
+  /** A server's id. */
+  readonly key: string
+  /** The other workers, which must have taken a change before it is answered. */
+  readonly peers: Peers | undefined
+  readonly log: Log
+}
+
+/** The topic of a change; what changed is read from the store. */
+export const CHANGED = 'selection'
+
+/** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
+export async function openSession({ store, key, peers, log }: SessionParts, lasting: CallContext): Promise<Session> {
+  await store.open(SPACE, lasting)
+  await forgetOld(store, lasting)
+  let version = 0
+  let now = NOTHING
+  const take = (value: Json | undefined, of: number) => {
+    if (of <= version || value === undefined) return
+    version = of
+    now = stateOf(value)
+  }
+  const watch = async (ctx: CallContext) => {
+    for await (const change of store.watch(COLLECTION, ctx)) if (change.key === key) take(change.value, change.version)
+  }
+  // where another file has taken the store's place, what it has is true, even if it is older
+  const read = async (ctx: CallContext) => {
+    const before = version
+    const stored = await store.get(COLLECTION, key, ctx)
+    if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
+    else take(stored?.value, stored?.version ?? 0)
+  }
+  follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
+    log.error({ err }, 'switches of other workers are no longer seen')
+  )
+  await read(lasting)
+
+  const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
+    const next = { ...now, ...change }
+    const value = { ...next, changed: Date.now() }
+    const from = version
+    try {
+      await store.batch([{ op: 'put', collection: COLLECTION, key, value, ifVersion: from }], {}, ctx)
+      take(value, from + 1)
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+      await read(ctx)
+      await put(change, ctx)
+    }
+  }
+  return {
+    get now() {
+      return now
+    },
+    read,
+    async change(change, ctx) {
+      await put(change, ctx)
+      await peers?.broadcast(CHANGED, null, ctx)
+    },
+  }
+}
+
+const stateOf = (value: Json): SessionState => ({ ...NOTHING, ...(value as unknown as SessionState) })
+
+/** Sessions of servers that ended long ago. */
+async function forgetOld(store: Store, ctx: CallContext): Promise<void> {
+  const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, ctx)
+  if (records.length > 0)
+    await store.batch(
+      records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })),
+      {},
+      ctx
+    )
 }

@@ -1,7 +1,7 @@
 import type { Provider } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { tellModels } from '../src/choose.ts'
+import { tellModels } from '../src/selection.ts'
 
 const silent = (heard: AbortSignal[]): Provider => ({
   features: { tool_calling: true, streaming: true, vision: false },

@@ -1,11 +1,15 @@
 import { systemContext } from '@svc/core'
 import type { ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
-import { createBreakers } from '../../src/breakers.ts'
-import { createCandidates, createTurns } from '../../src/candidates.ts'
-import { createCheck, createPolicyCounts } from '../../src/policy-counts.ts'
-import { createOutcomes } from '../../src/outcomes.ts'
-import { createPolicy } from '../../src/policy.ts'
-import { type PolicyConfig, POLICY_CONFIG } from '../../src/settings.ts'
+import { createBreakers, createOutcomes } from '../../src/breakers.ts'
+import {
+  createCandidates,
+  createTurns,
+  createPolicy,
+  type PolicyConfig,
+  POLICY_CONFIG,
+  createCheck,
+  createPolicyCounts,
+} from '../../src/policy.ts'
 
 export const A: ModelRef = { provider: 'a', model: 'm' }
 export const B: ModelRef = { provider: 'b', model: 'm' }

@@ -102,15 +102,15 @@ async function converse(partner: Partner, about: About, json: boolean, { home, s
 }
 
 /** One line: a message or a command. */
-async function take(line: string, room: TurnOutput, talk: Talk, lines: Lines): Promise<'end' | void> {
+async function take(line: string, output: TurnOutput, talk: Talk, lines: Lines): Promise<'end' | void> {
   if (line.trim() === '') return
   const read = readLine(line)
   if ('command' in read) return await lines.during(signal => obey(talk, read.command, read.rest, signal))
-  const done = await lines.during(signal => turn(room, { ...talk.about, message: read.message }, signal))
+  const done = await lines.during(signal => turn(output, { ...talk.about, message: read.message }, signal))
   if (done === undefined) return 'end'
   const { conversation_id: _left, ...rest } = talk.about
   talk.about = done.lost || done.conversationId === undefined ? rest : { ...rest, conversation_id: done.conversationId }
-  if (done.lost) room.screen.note('This conversation is not there any more: the next line begins a new one.')
+  if (done.lost) output.screen.note('This conversation is not there any more: the next line begins a new one.')
 }
 
 async function obey(talk: Talk, command: string, rest: string, signal: AbortSignal): Promise<'end' | void> {

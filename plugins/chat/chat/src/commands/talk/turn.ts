@@ -33,14 +33,14 @@ export interface Outcome {
 }
 
 /** One turn, shown. What fails is shown as well. */
-export async function turn(room: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
+export async function turn(output: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
   const seen: Seen = { conversationId: undefined, requestId: '', status: '', said: false }
-  const said = room.asker ? { ...ask, interactive: true } : ask
+  const said = output.asker ? { ...ask, interactive: true } : ask
   try {
-    await follow(room, said, seen, signal)
+    await follow(output, said, seen, signal)
   } catch (error) {
-    room.screen.end()
-    if (!signal.aborted) tellFailure(room, error)
+    output.screen.end()
+    if (!signal.aborted) showFailure(output, error)
     return outcome(ask, seen, signal, !signal.aborted && isLost(error))
   }
   return outcome(ask, seen, signal, false)
@@ -83,7 +83,7 @@ async function follow({ partner, screen, asker }: TurnOutput, ask: ChatBody, see
   }
 }
 
-function tellFailure({ screen, json }: TurnOutput, error: unknown): void {
+function showFailure({ screen, json }: TurnOutput, error: unknown): void {
   if (json) screen.show(failureEvent(error))
   else process.stderr.write(`${errorPage(error)}\n`)
 }
@@ -188,7 +188,7 @@ interface Screen {
 
 type Colour = 'gray' | 'green' | 'red' | 'yellow'
 
-/** How something is written: a line that is being edited may have to make room. */
+/** How something is written: a line that is being edited may have to make output. */
 type Beside = (write: () => void) => void
 
 export const jsonScreen = (): Screen => ({

@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout } from '@svc/core'
+import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout, type SlotView } from '@svc/core'
 import type {
   Tool,
   ToolCall,
@@ -8,23 +8,24 @@ import type {
   ToolUse,
   ToolVerdict,
   TurnEvent,
+  Mode,
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { turnTimeout } from './errors.ts'
+import { turnTimeout, toolForbidden, toolUnknown } from './errors.ts'
 import type { Said } from './questions.ts'
 import { boundedResult, failure, isWithin, textOf } from './messages.ts'
-import type { ChatServices, Turn } from './turn.ts'
+import type { ChatServices, ToolList, Turn } from './turn.ts'
 
 /** The last round, and one whose budget is spent, has to do without tools. */
-export const mayUseTools = (room: ChatServices, turn: Turn, number: number): boolean =>
-  number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
+export const mayUseTools = (services: ChatServices, turn: Turn, number: number): boolean =>
+  number < services.config.max_rounds && turn.toolsUsed.length < budgetOf(services, turn)
 
 const budgetOf = ({ modes }: ChatServices, { asked, selected }: Turn) =>
   Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
 
 /** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
 export async function* runTools(
-  room: ChatServices,
+  services: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   isShown: boolean,
@@ -33,8 +34,8 @@ export async function* runTools(
   if (isShown) for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
   const outcomes =
     isShown && turn.asked.interactive === true
-      ? yield* runAsking(room, turn, calls, ctx)
-      : await runAll(room, turn, calls, undefined, ctx)
+      ? yield* runAsking(services, turn, calls, ctx)
+      : await runAll(services, turn, calls, undefined, ctx)
   if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
@@ -47,13 +48,13 @@ type Ask = (
 ) => ReturnType<NonNullable<ToolUseParts['ask']>>
 
 function runAll(
-  room: ChatServices,
+  services: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ask: Ask | undefined,
   ctx: CallContext
 ): Promise<ToolOutcome[]> {
-  const { config, hooks, log } = room
+  const { config, hooks, log } = services
   const shared = {
     conversationId: turn.open.conversationId,
     mode: turn.selected.mode,
@@ -61,7 +62,7 @@ function runAll(
     verdict: hooks.toolCall,
     log,
   }
-  const left = budgetOf(room, turn) - turn.toolsUsed.length
+  const left = budgetOf(services, turn) - turn.toolsUsed.length
   return inOrder(calls, config.max_parallel_tools, (part, at) => {
     ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
@@ -83,7 +84,7 @@ async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T
 
 /** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */
 async function* runAsking(
-  room: ChatServices,
+  services: ChatServices,
   turn: Turn,
   calls: readonly ToolCallPart[],
   ctx: CallContext
@@ -93,14 +94,14 @@ async function* runAsking(
   const asked: TurnEvent[] = []
   let heard = Promise.withResolvers<void>()
   const ask: Ask = (call, args, question) => {
-    const waitMs = Math.max(0, Math.min(room.config.ask_timeout_ms, turn.until - performance.now()))
-    const answer = room.questions.ask(call.id, waitMs, within)
+    const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
+    const answer = services.questions.ask(call.id, waitMs, within)
     asked.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
     heard.resolve()
     return answer
   }
   let isOver = false
-  const outcomes = runAll(room, turn, calls, ask, within).finally(() => (isOver = true))
+  const outcomes = runAll(services, turn, calls, ask, within).finally(() => (isOver = true))
   // it can fail while an event is being read; the await below throws that error
   outcomes.catch(() => undefined)
   try {
@@ -294,3 +295,48 @@ async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> 
 }
 
 const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+
+const allows = (name: string, mode: Mode | undefined, { effects, modes }: Tool) =>
+  (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
+
+/** Gives each turn its tools; what a mode allows is worked out once a change of the slot. */
+export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
+  let version = -1
+  let lists = new Map<string, ToolList>()
+  const allowed = (mode: string): ToolList => {
+    const now = slot.version + modes.version
+    if (now !== version) [version, lists] = [now, new Map()]
+    const there = lists.get(mode)
+    if (there) return there
+    const made = listOf(slot.entries().filter(([, tool]) => allows(mode, modes.get(mode), tool)))
+    lists.set(mode, made)
+    return made
+  }
+
+  // what is made of a list (its JSON for a provider, its tokens) is kept by the list, so a profile has the same one each time
+  const choices = new WeakMap<ToolList, WeakMap<readonly string[], ToolList>>()
+  const chosen = (all: ToolList, names: readonly string[]): ToolList => {
+    const known = choices.get(all) ?? new WeakMap<readonly string[], ToolList>()
+    const list = known.get(names) ?? listOf(names.flatMap(name => (all.tools.has(name) ? [[name, all.tools.get(name)!]] : [])))
+    choices.set(all, known.set(names, list))
+    return list
+  }
+
+  /** `asked` wins over the profile's list; neither: all that the mode allows. Throws INVALID_VALUE for a tool that is unknown or forbidden. */
+  return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
+    const all = allowed(mode)
+    if (asked) return listOf(asked.map(name => [name, pick(name, all, slot, mode)]))
+    return profile ? chosen(all, profile) : all
+  }
+}
+
+function pick(name: string, all: ToolList, slot: SlotView<Tool>, mode: string): Tool {
+  const tool = all.tools.get(name)
+  if (tool) return tool
+  throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
+}
+
+function listOf(entries: readonly (readonly [string, Tool])[]): ToolList {
+  const tools = new Map(entries)
+  return { tools, specs: [...tools].map(([name, { description, parameters }]) => ({ name, description, parameters })) }
+}

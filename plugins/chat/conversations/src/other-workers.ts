@@ -2,8 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type CallContext, withTimeout } from '@svc/core'
 import type { Json, PeerMessage, Peers } from '@svc/core/contracts'
 import { conversationBusy } from './errors.ts'
-import { isMade } from './record.ts'
-import type { Turns } from './turns.ts'
+import { isMade, type Turns } from './turns.ts'
 
 const ASK = 'conversations.ask'
 const MAKING = 'conversations.making'
@@ -127,5 +126,40 @@ export class Makers {
 
   #free(isOver: (one: Waiting) => boolean) {
     for (const one of this.#waiting.values()) if (isOver(one)) one.made.resolve()
+  }
+}
+
+/** Deletes a conversation that another worker is creating; the store does not have it yet. */
+export interface Drops {
+  /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
+  readonly elsewhere: (id: string, ctx: CallContext) => Promise<boolean>
+  /** For a tap of `Peers.hooks.message`. */
+  readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
+}
+
+const DROP = 'conversations.drop'
+const DROPPED = 'conversations.dropped'
+
+/** A telling has no answer, so the worker that drops it tells that before it has taken the question. */
+export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined): Drops {
+  const open = new Set<string>()
+  const ask = async (among: Peers, question: string, id: string, ctx: CallContext) => {
+    const { id: name, scopes } = ctx.principal
+    open.add(question)
+    try {
+      await among.broadcast(DROP, { question, id, principal: { id: name, scopes } }, ctx)
+      return !open.has(question)
+    } finally {
+      open.delete(question)
+    }
+  }
+  return {
+    elsewhere: async (id, ctx) => (peers ? ask(peers, crypto.randomUUID(), id, ctx) : false),
+    async onPeerMessage({ topic, message }, ctx) {
+      if (topic === DROPPED) open.delete(messageAs<Question>(message).question)
+      if (topic !== DROP) return
+      const { question, id, principal } = messageAs<Question>(message)
+      if (await turns.drop(id, { ...ctx, principal })) await peers?.broadcast(DROPPED, { question }, ctx)
+    },
   }
 }
