@@ -1,16 +1,21 @@
 // For providers
-export { createUpstream, type Upstream, type UpstreamLimits, type UpstreamOptions } from './upstream.ts'
-export type { FrameReader } from './streamed-answer.ts'
+export {
+  type BaseUrl,
+  checkBaseUrl,
+  createUpstream,
+  type Upstream,
+  type UpstreamLimits,
+  type UpstreamOptions,
+} from './upstream.ts'
+export type { FrameReader } from './answers.ts'
 export { cutShort, type FailureParts, malformed, modelFailure, type ReadFailure } from './failure.ts'
 export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
 export { estimateTokens } from './tokens.ts'
-export { perTools } from './request-body.ts'
 
-// For reading what an upstream has said
-export { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
+// For writing and reading JSON
+export { countIn, isTree, perTools, textIn, type Tree, treeIn } from './json.ts'
 
 // For their configuration
-export { type BaseUrl, checkBaseUrl } from './base-url.ts'
 export { entryProblems, type KeyEntry, type KeyOptions, readKey } from './key.ts'
 export { type ConfiguredModel, ENTRY, modelInfo, type UpstreamEntry } from './entry.ts'
 export { modelList, type ModelListOptions } from './models.ts'
@@ -20,5 +25,5 @@ export { usesProxy } from './connection.ts'
 export { EventStream } from './event-stream.ts'
 export { answerFailure, hasError, redirected, tooLarge } from './failure.ts'
 export { createHide, secretsOf } from './failure.ts'
-export { retryAfterOf } from './retry-after.ts'
+export { retryAfterOf } from './answers.ts'
 export { socketFailure } from './failure.ts'

@@ -1,5 +1,5 @@
 import type { MessagePart, ModelRequest } from '@svc/core/contracts'
-import { perTools } from './request-body.ts'
+import { perTools } from './json.ts'
 
 const NONE: NonNullable<ModelRequest['tools']> = []
 const A_REQUEST = 8

@@ -1,7 +1,14 @@
-import type { FinishReason, ModelEvent, ReasoningPart, Usage } from '@svc/core/contracts'
-import { Calls } from './calls.ts'
-import { mergeMetadata, plainMetadata, writeTextData } from './provider-data.ts'
-import type { Metadata, SdkFinish, SdkUsage, StreamPart, Warning } from './sdk.ts'
+import type { FinishReason, Json, ModelEvent, ReasoningPart, ToolCallPart, Usage } from '@svc/core/contracts'
+import {
+  mergeMetadata,
+  type Metadata,
+  plainMetadata,
+  type SdkFinish,
+  type SdkUsage,
+  type StreamPart,
+  type Warning,
+  writeTextData,
+} from './sdk.ts'
 
 /** What the events of one answer need around them. */
 export interface EventsParts {
@@ -143,15 +150,15 @@ class Reasoning {
     block.text += part.delta ?? ''
     block.data = mergeMetadata(block.data, plainMetadata(part.providerMetadata))
     block.ended = ended
-    this.#tell(emit)
+    this.#flush(emit)
   }
 
   end(emit: Emit): void {
     for (const block of this.#blocks.values()) block.ended = true
-    this.#tell(emit)
+    this.#flush(emit)
   }
 
-  #tell(emit: Emit): void {
+  #flush(emit: Emit): void {
     for (const [id, block] of this.#blocks) {
       if (block.text !== '') emit({ type: 'reasoning', text: block.text })
       block.text = ''
@@ -159,6 +166,76 @@ class Reasoning {
       if (block.data !== undefined) emit({ type: 'reasoning', text: '', providerData: block.data })
       this.#blocks.delete(id)
     }
+  }
+}
+
+type EmitCall = (call: ToolCallPart) => void
+type WholeCall = Extract<StreamPart, { type: 'tool-call' }>
+
+interface Begun {
+  readonly tool: string
+  text: string
+  whole?: ToolCallPart
+}
+
+/** The tool calls of an answer in the order in which they began, whichever is whole first. What a provider runs itself is none of ours. */
+class Calls {
+  readonly #begun = new Map<string, Begun>()
+  readonly #foreign = new Set<string>()
+  #emitted = 0
+
+  get any(): boolean {
+    return this.#emitted > 0
+  }
+
+  begin(id: string, tool: string, isForeign: boolean): void {
+    if (isForeign) this.#foreign.add(id)
+    else this.#begun.set(id, { tool, text: '' })
+  }
+
+  add(id: string, delta: string): void {
+    const call = this.#begun.get(id)
+    if (call) call.text += delta
+  }
+
+  whole(part: WholeCall, emit: EmitCall): void {
+    const id = part.toolCallId || `call_${this.#emitted + this.#begun.size + 1}`
+    if (part.providerExecuted || this.#foreign.has(id)) return
+    const call = this.#begun.get(id) ?? { tool: part.toolName, text: '' }
+    const data = plainMetadata(part.providerMetadata)
+    call.whole = { ...toCall(id, part.toolName, part.input), ...(data === undefined ? {} : { providerData: data }) }
+    this.#begun.set(id, call)
+    this.#flush(emit)
+  }
+
+  /** The answer has ended. Packages of version 2 drop a call whose arguments are not valid JSON: this method emits it with the text of the model. */
+  end(emit: EmitCall, isCut: boolean): void {
+    for (const [id, call] of this.#begun) if (!isCut) call.whole ??= toCall(id, call.tool, call.text)
+    for (const [id, call] of this.#begun) if (!call.whole) this.#begun.delete(id)
+    this.#flush(emit)
+  }
+
+  #flush(emit: EmitCall): void {
+    for (const [id, { whole }] of this.#begun) {
+      if (!whole) return
+      this.#begun.delete(id)
+      this.#emitted++
+      emit(whole)
+    }
+  }
+}
+
+function toCall(id: string, tool: string, text: string): ToolCallPart {
+  const args = readObject(text.trim() === '' ? '{}' : text)
+  return { type: 'tool_call', id, tool, arguments: args ?? {}, ...(args === undefined ? { invalid: text } : {}) }
+}
+
+function readObject(text: string): ToolCallPart['arguments'] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as { [name: string]: Json }) : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -1,21 +1,22 @@
-import { type Log, SECRET, type CallContext } from '@svc/core'
+import { type CallContext, type Log, SECRET, type SvcError } from '@svc/core'
 import type { ModelRequest, Provider, ToolSpec } from '@svc/core/contracts'
 import {
   type ConfiguredModel,
   createHide,
   cutShort,
+  entryProblems,
   estimateTokens,
   EventStream,
   modelList,
   readKey,
   secretsOf,
 } from '@svc/provider-http'
-import { Answer } from './answer.ts'
 import type { AiSdkConfig } from './config.ts'
-import { createEvents } from './events.ts'
+import { packageMissing, secretOption } from './errors.ts'
+import { createEvents, type Events } from './events.ts'
 import { createFailures, type Failures } from './failure.ts'
 import { createGuardedFetch, type GuardedFetch } from './fetch.ts'
-import { openPackage, type Packages } from './package.ts'
+import { findPackage, openPackage, type Packages } from './package.ts'
 import { toPrompt } from './prompt.ts'
 import type {
   CallOptions,
@@ -30,6 +31,29 @@ import type {
   Version,
   Warning,
 } from './sdk.ts'
+
+/** What the schema cannot tell: secrets where none may stand, a package that is not there, a key that is missing. */
+export async function checkConfig(name: string, config: AiSdkConfig, places: Packages['places']): Promise<readonly SvcError[]> {
+  const secret = secretIn(config.options, 'options') ?? secretIn(config.provider_options, 'provider_options')
+  return [
+    ...(secret === undefined ? [] : [secretOption(secret)]),
+    ...(findPackage(config.package, places) ? [] : [packageMissing(config.package)]),
+    ...(await entryProblems(readKey(config, { provider: name, required: false }))),
+  ]
+}
+
+/** The path of what has a secret's name and a value. */
+function secretIn(value: unknown, path: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, inner] of Object.entries(value)) {
+    const found = isSecretValue(name, inner) ? `${path}.${name}` : secretIn(inner, `${path}.${name}`)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const isSecretValue = (name: string, value: unknown) =>
+  typeof value === 'string' && (SECRET.test(name) || /[a-z](Key|Token|Secret|Password)$/.test(name))
 
 /** What an entry is opened with. */
 export interface OpenParts {
@@ -194,3 +218,67 @@ function createWarn(provider: string, log: Log, hide: (text: string) => string):
 
 const wordsOf = ({ type, feature, setting, details, message }: Warning): string =>
   [type, feature, setting, details, message].filter(one => typeof one === 'string').join(': ')
+
+/** What one answer is read with. */
+interface AnswerParts {
+  readonly events: EventStream
+  readonly taken: Events
+  /** Asks the model; what it opens ends with the signal. */
+  readonly ask: (signal: AbortSignal) => ReturnType<LanguageModel['doStream']>
+  readonly failureOf: (error: unknown) => Error
+}
+
+const STOPPED = new DOMException('nobody reads any more', 'AbortError')
+
+/** Reads the stream of a model's answer into events, as fast as they are taken. */
+class Answer {
+  readonly #parts: AnswerParts
+  readonly #ending = new AbortController()
+  #reader: ReadableStreamDefaultReader<StreamPart> | undefined
+  #paused: PromiseWithResolvers<void> | undefined
+
+  constructor(parts: AnswerParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    const { events, failureOf } = this.#parts
+    this.#read().then(
+      () => events.end(),
+      error => {
+        events.end({ reason: failureOf(error) })
+        this.stop()
+      }
+    )
+  }
+
+  pause(): void {
+    this.#paused ??= Promise.withResolvers<void>()
+  }
+
+  resume(): void {
+    this.#paused?.resolve()
+    this.#paused = undefined
+  }
+
+  /** Closes the connection, also of a package that heeds no signal. */
+  stop(): void {
+    this.#ending.abort(STOPPED)
+    this.#reader?.cancel(STOPPED).catch(() => {})
+    this.resume()
+  }
+
+  async #read(): Promise<void> {
+    const { ask, events, taken } = this.#parts
+    const { stream } = await ask(this.#ending.signal)
+    const reader = stream.getReader()
+    this.#reader = reader
+    if (this.#ending.signal.aborted) return this.stop()
+    for (let one = await reader.read(); !one.done; one = await reader.read()) {
+      taken.take(one.value)
+      if (this.#paused) await this.#paused.promise
+      if (events.over) return
+    }
+    taken.end()
+  }
+}

@@ -8,19 +8,20 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '@svc/core/contracts'
-import { isMetadata, readTextData } from './provider-data.ts'
-import type {
-  FileData,
-  Metadata,
-  OutputPart,
-  PromptFile,
-  PromptMessage,
-  PromptReasoning,
-  PromptText,
-  PromptToolCall,
-  PromptToolResult,
-  ToolOutput,
-  Version,
+import {
+  type FileData,
+  isMetadata,
+  type Metadata,
+  type OutputPart,
+  type PromptFile,
+  type PromptMessage,
+  type PromptReasoning,
+  type PromptText,
+  type PromptToolCall,
+  type PromptToolResult,
+  readTextData,
+  type ToolOutput,
+  type Version,
 } from './sdk.ts'
 
 /** Messages as a prompt of the SDK; what `provider` (the name of the entry) did not make itself loses its reasoning and its opaque data. */

@@ -1,6 +1,6 @@
 import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { bodyOf } from '../src/anthropic-provider.ts'
+import { bodyOf } from '../src/request.ts'
 
 const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 const call = (id: string, tool = 'weather') => ({ type: 'tool_call', id, tool, arguments: { city: 'Ulm' } }) as const

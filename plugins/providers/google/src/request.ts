@@ -1,6 +1,14 @@
-import type { ModelRequest } from '@svc/core/contracts'
-import { perTools, type Tree } from '@svc/provider-http'
-import { contentsOf, systemOf } from './contents.ts'
+import type {
+  ContentPart,
+  Json,
+  MessagePart,
+  ModelMessage,
+  ModelRequest,
+  ReasoningPart,
+  ToolCallPart,
+  ToolResultPart,
+} from '@svc/core/contracts'
+import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
 
 /** What is known of the model that is asked. */
 export interface ModelTraits {
@@ -70,4 +78,127 @@ export function modelPath(model: string): string {
     .split('/')
     .map(one => (/^\.*$/.test(one) ? '_' : encodeURIComponent(one)))
     .join('/')
+}
+
+/** A part of a content as the wire has it. */
+type WirePart = { readonly [key: string]: Json | undefined }
+interface Content {
+  readonly role: 'user' | 'model'
+  readonly parts: WirePart[]
+}
+
+/** Tells Gemini 3 to go on although a call has no signature: one that another provider made. Its documents name this word. */
+const NO_SIGNATURE = 'skip_thought_signature_validator'
+
+/** What the system messages say; absent where they say nothing. */
+function systemOf(messages: readonly ModelMessage[]): { readonly parts: readonly WirePart[] } | undefined {
+  const parts = messages.filter(one => one.role === 'system').flatMap(one => one.parts.flatMap(simplePart))
+  return parts.length === 0 ? undefined : { parts }
+}
+
+/** Messages as the wire wants them. `modern`: a model of Gemini 3 or later, which wants signatures and takes images in results. */
+function contentsOf(messages: readonly ModelMessage[], modern: boolean): Content[] {
+  const contents: Content[] = []
+  const ids = new Map<string, string>()
+  let before: ModelMessage['role'] | undefined
+  for (const { role, parts } of messages) {
+    if (role === 'system') continue
+    const made = role === 'assistant' ? modelParts(parts, modern, ids) : parts.flatMap(part => userPart(part, modern, ids))
+    if (made.length === 0) continue
+    // Results of one round must come together, and no text of the user among them.
+    if (before === role) contents.at(-1)!.parts.push(...made)
+    else contents.push({ role: role === 'assistant' ? 'model' : 'user', parts: made })
+    before = role
+  }
+  return withResults(contents)
+}
+
+function modelParts(parts: readonly MessagePart[], modern: boolean, ids: Map<string, string>): WirePart[] {
+  const unsigned = !parts.some(part => part.type === 'tool_call' && signatureOf(part))
+  const first = modern && unsigned ? parts.find(part => part.type === 'tool_call') : undefined
+  return parts.flatMap(part => {
+    if (part.type === 'reasoning') return thoughtPart(part)
+    if (part.type === 'tool_call') return [callPart(part, ids, part === first ? NO_SIGNATURE : signatureOf(part))]
+    return simplePart(part)
+  })
+}
+
+const signatureOf = (part: { readonly providerData?: Json }) => textIn(part.providerData, 'thoughtSignature')
+
+function callPart(call: ToolCallPart, ids: Map<string, string>, thoughtSignature: string | undefined): WirePart {
+  const id = textIn(call.providerData, 'id')
+  if (id !== undefined) ids.set(call.id, id)
+  const args = call.invalid === undefined ? call.arguments : { invalid_json: call.invalid }
+  return {
+    functionCall: { ...(id === undefined ? {} : { id }), name: call.tool, args },
+    ...(thoughtSignature === undefined ? {} : { thoughtSignature }),
+  }
+}
+
+/** Thoughts are given back only where they are signed. The signature of a text stands after it, as a text without words. */
+function thoughtPart(part: ReasoningPart): WirePart[] {
+  const thoughtSignature = signatureOf(part)
+  if (thoughtSignature === undefined) return []
+  const isThought = isTree(part.providerData) && part.providerData.thought === true
+  return [isThought ? { text: part.text, thought: true, thoughtSignature } : { text: '', thoughtSignature }]
+}
+
+function userPart(part: MessagePart, modern: boolean, ids: ReadonlyMap<string, string>): WirePart[] {
+  return part.type === 'tool_result' ? resultParts(part, modern, ids.get(part.id)) : simplePart(part)
+}
+
+function simplePart(part: MessagePart): WirePart[] {
+  if (part.type === 'text') return part.text === '' ? [] : [{ text: part.text }]
+  return part.type === 'image' ? [mediaPart(part)] : []
+}
+
+const mediaPart = ({ mimeType, data }: { readonly mimeType: string; readonly data: string }): WirePart => ({
+  inlineData: { mimeType, data },
+})
+
+function resultParts({ tool, content, isError }: ToolResultPart, modern: boolean, id: string | undefined): WirePart[] {
+  const media = content.filter(part => part.type === 'image' || part.type === 'audio').map(mediaPart)
+  const words = content.flatMap(wordsOf).join('\n')
+  const response = isError ? { error: words } : { output: words }
+  const inside = modern && media.length > 0 ? { parts: media } : {}
+  const result = { functionResponse: { ...(id === undefined ? {} : { id }), name: tool, response, ...inside } }
+  return modern ? [result] : [result, ...media]
+}
+
+function wordsOf(part: ContentPart): string[] {
+  if (part.type === 'text') return [part.text]
+  if (part.type === 'image' || part.type === 'audio') return []
+  return [part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part)]
+}
+
+/** A resource; or a part of an unknown form of another server, which passes through. */
+const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
+
+/** A turn that was cancelled may have left calls without results; the wire wants one for each call. */
+function withResults(contents: Content[]): Content[] {
+  for (let at = contents.length - 1; at >= 0; at--) {
+    const next = contents[at + 1]
+    const got = next?.parts.flatMap(part => keyIn(part.functionResponse)) ?? []
+    const calls = contents[at]!.parts.filter(part => isTree(part.functionCall))
+    const missing = calls.filter(part => !taken(got, keyIn(part.functionCall)[0]!)).map(part => noResult(part.functionCall))
+    if (missing.length === 0) continue
+    if (missing.length < calls.length) next!.parts.push(...missing)
+    else contents.splice(at + 1, 0, { role: 'user', parts: missing })
+  }
+  return contents
+}
+
+/** What pairs a call with its result: the id, else the name. */
+const keyIn = (part: Json | undefined): string[] => (isTree(part) ? [textIn(part, 'id') ?? textIn(part, 'name') ?? ''] : [])
+
+function taken(keys: string[], key: string): boolean {
+  const at = keys.indexOf(key)
+  if (at >= 0) keys.splice(at, 1)
+  return at >= 0
+}
+
+function noResult(call: Json | undefined): WirePart {
+  const id = textIn(call, 'id')
+  const response = { error: 'The call was given up: there is no result.' }
+  return { functionResponse: { ...(id === undefined ? {} : { id }), name: textIn(call, 'name') ?? '', response } }
 }

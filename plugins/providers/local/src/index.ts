@@ -1,7 +1,6 @@
 import { definePlugin, schema } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { createLocalProvider, type LocalConfig } from './local-provider.ts'
-import { MODELS } from './models.ts'
+import { createLocalProvider, type LocalConfig, MODELS } from './local-provider.ts'
 
 const tokens = { type: 'integer', minimum: 1 }
 const model = {

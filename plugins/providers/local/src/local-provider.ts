@@ -1,11 +1,14 @@
 import { setTimeout } from 'node:timers/promises'
 import type { ModelEvent, ModelRequest, Provider } from '@svc/core/contracts'
-import { type LocalTurn, readTurn } from './directives.ts'
 import { unknownModel } from './errors.ts'
-import { countInput } from './input.ts'
-import type { LocalModel } from './models.ts'
-import { type Plan, planReply } from './plan.ts'
-import { loadTokens, type Tokens } from './tokens.ts'
+import { type LocalModel, type LocalTurn, type Plan, planReply, readTurn } from './plan.ts'
+import { countInput, loadTokens, type Tokens } from './tokens.ts'
+
+/** The models it has unless the configuration says otherwise; the first is the default, the second is for trimming. */
+export const MODELS: readonly LocalModel[] = [
+  { id: 'local-1', context: 1_048_576, output: 4096 },
+  { id: 'local-small', context: 8192, output: 1024 },
+]
 
 /** An entry of `providers` of type `local`. */
 export interface LocalConfig {

@@ -1,5 +1,5 @@
 import { createYielder } from '@svc/core'
-import type { TextPart } from '@svc/core/contracts'
+import type { ContentPart, MessagePart, ModelRequest, TextPart, ToolSpec } from '@svc/core/contracts'
 import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
 
 /** A step encodes so much text that the clock alone would be asked too late. */
@@ -181,3 +181,46 @@ function cutBefore(text: string, from: number): number {
 
 const isHigh = (unit: number) => unit >= 0xd800 && unit <= 0xdbff
 const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff
+
+/** What a message costs besides its text: role and borders. */
+const A_MESSAGE = 4
+const AN_IMAGE = 85
+
+/** Counts the tokens of a request as input: its messages, the tools it offers, the schema it asks for. */
+export async function countInput(tokens: Tokens, request: ModelRequest, signal: AbortSignal): Promise<number> {
+  const texts: string[] = []
+  let fixed = 0
+  for (const message of request.messages) {
+    fixed += A_MESSAGE
+    for (const part of message.parts) {
+      if (part.type === 'text') texts.push(part.text)
+      else if (part.type === 'image') fixed += AN_IMAGE
+      else texts.push(...textsIn(part))
+    }
+  }
+  if (request.tools && request.tools.length > 0) fixed += await countTools(tokens, request.tools, signal)
+  if (request.responseSchema !== undefined) texts.push(JSON.stringify(request.responseSchema))
+  return fixed + (await tokens.count(texts, signal))
+}
+
+function textsIn(part: Exclude<MessagePart, { type: 'image' }>): string[] {
+  if (part.type === 'tool_call') return [part.tool, part.invalid ?? JSON.stringify(part.arguments)]
+  if (part.type === 'tool_result') return [part.tool, wordsOf(part.content)]
+  return [part.text]
+}
+
+// Tools come with every request, and the list of a mode is the same for all its turns as long as nothing is cloned on the way.
+const counted = new WeakMap<readonly ToolSpec[], number>()
+
+async function countTools(tokens: Tokens, tools: readonly ToolSpec[], signal: AbortSignal): Promise<number> {
+  const known = counted.get(tools)
+  if (known !== undefined) return known
+  const texts = tools.flatMap(tool => [tool.name, tool.description, JSON.stringify(tool.parameters)])
+  const count = await tokens.count(texts, signal)
+  counted.set(tools, count)
+  return count
+}
+
+/** What a tool answered, as text. */
+export const wordsOf = (content: readonly ContentPart[]): string =>
+  content.map(part => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n')

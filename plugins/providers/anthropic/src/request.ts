@@ -1,14 +1,60 @@
+import type { JsonSchema } from '@svc/core'
 import type {
   ContentPart,
   ImagePart,
   Json,
   MessagePart,
   ModelMessage,
+  ModelRequest,
   ReasoningPart,
   TextPart,
   ToolResultPart,
+  ToolSpec,
 } from '@svc/core/contracts'
-import { textIn } from '@svc/provider-http'
+import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
+
+/** The wire wants a limit of output; this is it where neither the request nor the model has one. */
+const DEFAULT_OUTPUT = 8192
+
+/** The request as `POST /v1/messages` takes it; `output`: what the model can say at most, where that is known. */
+export function bodyOf(request: ModelRequest, output?: number): Tree {
+  const { model, messages, temperature, maxTokens, responseSchema, gathered } = request
+  const system = systemOf(messages)
+  return {
+    model,
+    max_tokens: maxTokens ?? output ?? DEFAULT_OUTPUT,
+    stream: gathered !== true,
+    ...(system === undefined ? {} : { system }),
+    messages: messagesOf(messages),
+    ...toolsOf(request),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(responseSchema === undefined
+      ? {}
+      : { output_config: { format: { type: 'json_schema', schema: replySchema(responseSchema) } } }),
+  }
+}
+
+function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest): Tree {
+  // Calls of the past need their tools to be there, though no more calls are wanted.
+  if (tools.length === 0) {
+    const called = calledTools(messages)
+    return called.length === 0 ? {} : { tools: called.map(wireTool), tool_choice: { type: 'none' } }
+  }
+  return { tools: wireTools(tools), tool_choice: choiceOf(toolChoice) }
+}
+
+const wireTools = perTools(tools => tools.map(wireTool))
+
+const CHOICES = { auto: { type: 'auto' }, none: { type: 'none' }, required: { type: 'any' } } as const
+
+const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>) =>
+  typeof choice === 'string' ? CHOICES[choice] : { type: 'tool', name: choice.tool }
+
+function calledTools(messages: readonly ModelMessage[]): ToolSpec[] {
+  const calls = messages.flatMap(message => message.parts.filter(part => part.type === 'tool_call'))
+  const names = new Set(calls.map(call => call.tool))
+  return [...names].map(name => ({ name, description: 'No longer on offer.', parameters: { type: 'object' } }))
+}
 
 /** A block of a message as the wire has it. */
 interface Block {
@@ -21,7 +67,7 @@ interface Message {
 }
 
 /** What the system messages say, as one text; absent where they say nothing. */
-export function systemOf(messages: readonly ModelMessage[]): string | undefined {
+function systemOf(messages: readonly ModelMessage[]): string | undefined {
   const texts = messages.filter(one => one.role === 'system').flatMap(one => one.parts.filter(isText).map(part => part.text))
   return texts.join('\n\n') || undefined
 }
@@ -30,7 +76,7 @@ export function systemOf(messages: readonly ModelMessage[]): string | undefined 
  * Messages as the wire wants them: only two roles, what follows in the same role is one message, results of tools stand in the message of the user that
  * follows the calls, and no call is without a result.
  */
-export function messagesOf(messages: readonly ModelMessage[]): Message[] {
+function messagesOf(messages: readonly ModelMessage[]): Message[] {
   const merged: Message[] = []
   for (const message of messages) {
     if (message.role === 'system') continue
@@ -136,3 +182,63 @@ const noResult = (id: Json | undefined): Block => ({
   content: 'The call was given up: there is no result.',
   is_error: true,
 })
+
+const ROOT_UNIONS = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const']
+
+/** A tool as the wire has it. Its schema must be of an object without unions at the top: the description names them instead. */
+function wireTool({ name, description, parameters }: ToolSpec): Tree {
+  const schema: Tree = isTree(parameters) ? parameters : {}
+  const unions = ROOT_UNIONS.filter(word => Object.hasOwn(schema, word))
+  if (unions.length === 0) return { name, description, input_schema: { ...schema, type: 'object' } }
+  const kept = Object.fromEntries(Object.entries(schema).filter(([word]) => !unions.includes(word)))
+  const notes = JSON.stringify(Object.fromEntries(unions.map(word => [word, schema[word]])))
+  return {
+    name,
+    description: `${description}\n\nThe arguments must also fit this schema: ${notes}`.trim(),
+    input_schema: { ...kept, type: 'object' },
+  }
+}
+
+const LISTS = ['anyOf', 'oneOf', 'allOf']
+const MAPS = ['properties', '$defs', 'definitions']
+const KEPT = new Set(['$ref', 'type', 'title', 'description', 'const', 'enum', 'required', 'default'])
+const FORMATS = new Set('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '))
+
+/**
+ * A schema for replies in the part of JSON Schema that the wire knows: objects are closed, unions are `anyOf`; other constraints become part of the
+ * description.
+ */
+function replySchema(schema: JsonSchema): Tree {
+  return isTree(schema) ? narrow(schema) : {}
+}
+
+function narrow(schema: Tree): Tree {
+  if (typeof schema.$ref === 'string') return { $ref: schema.$ref }
+  const kept: Record<string, unknown> = {}
+  const notes: string[] = []
+  for (const [word, value] of Object.entries(schema)) {
+    const inner = narrowedBelow(word, value)
+    if (inner !== undefined) kept[word === 'oneOf' ? 'anyOf' : word] = inner
+    else if (isKept(word, value)) kept[word] = value
+    else if (word !== 'additionalProperties' && word !== '$schema') notes.push(`${word}: ${JSON.stringify(value)}`)
+  }
+  if (kept.type === 'object' || kept.properties) kept.additionalProperties = false
+  if (notes.length > 0) kept.description = [kept.description, notes.join(', ')].filter(Boolean).join('\n\n')
+  return kept
+}
+
+/** The value of a word that holds schemas, each of them narrowed. */
+function narrowedBelow(word: string, value: unknown): unknown {
+  if (MAPS.includes(word) && isTree(value)) return mapped(value)
+  if (LISTS.includes(word) && Array.isArray(value)) return value.map(below)
+  return word === 'items' && isTree(value) ? narrow(value) : undefined
+}
+
+const below = (value: unknown): unknown => (isTree(value) ? narrow(value) : value)
+const mapped = (value: Tree): Tree => Object.fromEntries(Object.entries(value).map(([key, one]) => [key, below(one)]))
+
+function isKept(word: string, value: unknown): boolean {
+  if (word === 'format') return FORMATS.has(String(value))
+  if (word === 'minItems') return value === 0 || value === 1
+  return KEPT.has(word)
+}
