@@ -16,9 +16,7 @@ export default definePlugin({
   optional: { workplace: Workplace },
   async setup(scope, { protectedPaths, workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']
-    const semaphore = scope.use(
-      createSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms })
-    )
+    const semaphore = scope.use(createSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
     const gitContext = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, semaphore }
     scope.add(Tools, 'git_status', createGitStatus(gitContext))
     scope.add(Tools, 'git_diff', createGitDiff(gitContext))
