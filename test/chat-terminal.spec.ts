@@ -160,7 +160,7 @@ describe('svc chat on a terminal', () => {
     await chat.says('/model\r', 'this chat asks local/local-1 (profile plain)', 'local-1, local-small')
     await chat.says('/model local/local-small\r', 'this chat asks local/local-small')
     await chat.says('hello\r', 'You said: hello', 'local/local-small, ')
-    await chat.says('/model local-smal\r', 'which nobody lists; did you mean "local-small"?')
+    await chat.says('/model local-smal\r', 'which no provider lists; did you mean "local-small"?')
     await chat.says('hello\r', 'MODEL_NOT_FOUND')
     await chat.says('/model -\r', 'the profile chooses the model')
     await chat.says('/profile\r', 'profiles: plain (now), small; asks local/local-1')

@@ -21,7 +21,7 @@ export const answer = args => ({ content: [{ type: 'text', text: String(args.tex
 export const listed = Array.from({ length: COUNT }, (_, at) => ({
   name: nameOf(at),
   title: nameOf(at),
-  description: 'Says what it is given, as often as it is told, and in capital letters where that is wanted.',
+  description: 'Says what it is given, the given number of times, in capital letters if asked.',
   inputSchema: schema,
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 }))

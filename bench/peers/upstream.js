@@ -4,7 +4,7 @@
 import { createServer } from 'node:http'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 
-const WORDS = ['time', ' house', ' water', ' people', ' world', ' year', ' light', ' and', ' so', ' on']
+const WORDS = ['time', ' home', ' water', ' people', ' world', ' year', ' light', ' and', ' so', ' on']
 const HEADERS = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' }
 const PACE_MS = 20
 const BASE = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1700000000, model: 'bench' }

@@ -45,7 +45,7 @@ async function* whole(
       connections,
       ms,
       request: requestOf(name, up, `fast-${TOKENS}`, false),
-      problemOf: ({ body }) => (body.includes('house water people') ? undefined : 'not the reply'),
+      problemOf: ({ body }) => (body.includes('home water people') ? undefined : 'not the reply'),
     })
   const subjects = { ours: servers.ours, koa: servers.koa, bare: servers.bare, portkey: servers.portkey, stripped: servers.ours }
   const { rates, costs, p99 } = await measure<Name | 'stripped'>(subjects, load(64), rounds, WARM)

@@ -13,7 +13,7 @@ const PACE_MS = 10
 /** Words of one token each, like `You said:` and a colon. */
 const WORDS = Array.from(
   { length: TOKENS - 3 },
-  (_, at) => ['time', 'house', 'water', 'people', 'world', 'year', 'light'][at % 7]
+  (_, at) => ['time', 'home', 'water', 'people', 'world', 'year', 'light'][at % 7]
 ).join(' ')
 
 const WAYS = {
