@@ -134,7 +134,7 @@ export interface Launch {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** True where all of its child processes end with it (a process namespace). */
+  /** True if all of its child processes end with it (a process namespace). */
   readonly contained?: boolean
   /** Called after it has ended; may return a better reason for the end. */
   readonly release?: () => Promise<string | undefined>
@@ -242,7 +242,7 @@ function namedServers({ url, oauth }: HttpOptions): NamedServers {
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
 
-/** Bytes of a size like `512M`; undefined where it is not a size. */
+/** Bytes of a size like `512M`; undefined if it is not a size. */
 export function bytesOf(size: string): number | undefined {
   const [, digits, unit] = /^(\d+)([KMG]?)$/.exec(size) ?? []
   return digits === undefined || unit === undefined ? undefined : Number(digits) * UNITS[unit]!

@@ -34,7 +34,7 @@ export function isWanted(name: string, { tools, allow, deny }: McpClientConfig):
   return allow === undefined || toolMatcher(allow)(name)
 }
 
-/** Pins all new tools. Returns the same pins where there are none. */
+/** Pins all new tools. Returns the same pins if there are none. */
 export function withNewPins(pins: Pins, tools: readonly ListedTool[]): Pins {
   let size = sizeOf(pins)
   const fresh = tools.filter(tool => {

@@ -1,7 +1,7 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { deeper } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
-import type { Arguments, Traced } from '../client-types.ts'
+import type { Arguments, TraceHeaders } from '../client-types.ts'
 import { tooSlow } from '../failures.ts'
 import type { CallListener } from '../json-rpc.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -145,8 +145,8 @@ interface TraceContext {
 const TRACE = /^[\da-f-]{55,128}$/
 const STATE = /^[\x20-\x7e]{1,512}$/
 
-/** The trace for the server; `undefined` where there is none, or where it is not valid in a header. */
-export function traceContextOf({ trace, traceState }: Traced): TraceContext | undefined {
+/** The trace for the server, `undefined` if there is none, or if it is not valid in a header. */
+export function traceContextOf({ trace, traceState }: TraceHeaders): TraceContext | undefined {
   if (trace === undefined || !TRACE.test(trace)) return undefined
   return traceState !== undefined && STATE.test(traceState)
     ? { traceparent: trace, tracestate: traceState }

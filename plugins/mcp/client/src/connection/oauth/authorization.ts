@@ -137,7 +137,7 @@ function forgotten(scope: string): Partial<Record<keyof SavedLogin, undefined>> 
 /** The authorization of requests to a server. */
 export interface Auth {
   readonly provider: AuthProvider | OAuthClientProvider
-  /** The query that came back from the login page; `undefined` where no person was sent there. */
+  /** The query that came back from the login page, `undefined` if no person was sent there. */
   answer?(): Promise<URLSearchParams | undefined>
 }
 
@@ -166,7 +166,7 @@ const bare = (issuer: string) => issuer.replace(/\/$/, '')
 const issuerOf = (discovery: OAuthDiscoveryState | undefined) =>
   discovery?.authorizationServerMetadata?.issuer ?? discovery?.authorizationServerUrl
 
-/** Throws OAUTH_FAILED where the MCP server names another authorization server than the configuration. */
+/** Throws OAUTH_FAILED if the MCP server names another authorization server than the configuration. */
 function checkIssuer(found: OAuthDiscoveryState, pinned: string | undefined): void {
   const issuer = issuerOf(found) ?? ''
   if (pinned === undefined || bare(issuer) === bare(pinned)) return

@@ -99,7 +99,7 @@ function read(child: Child, most: number, inner: Transport, events: LinkEvents, 
   readLines(child.stdout, most, {
     line(text) {
       const message = parsed(text)
-      if (message === undefined) events.noise()
+      if (message === undefined) events.countUnexpected()
       else inner.onmessage?.(message)
     },
     tooLong: (begin, end) => events.tooLong(answered(begin, end)),
