@@ -138,7 +138,7 @@ export class ServerSession {
 
   /** Ends the connection; its process has ended when this resolves. */
   async close(): Promise<void> {
-    this.#listing.close()
+    this.#listing.forget()
     const client = await this.#client?.catch(() => undefined)
     await Promise.all([this.#publisher.end(), client?.close()])
   }
@@ -341,18 +341,13 @@ const catalogueHash = (tools: readonly ListedTool[], problems: readonly string[]
     .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), problems]))
     .digest('hex')
 
-/** Limit for servers that report changed tools all the time. */
-const PAUSE_MS = 1_000
-
-/** When to list the tools of a server: once a connection, and again when the server reports changed tools. */
+/** Lists the tools of a server once per connection, and again when the server reports changed tools. The client limits these reports to one per second. */
 class ToolListing {
   readonly #list: () => Promise<void>
   #current: Promise<void> | undefined
   #isRunning = false
   #isKnown = false
   #isStale = false
-  #begun = Number.NEGATIVE_INFINITY
-  #timer: NodeJS.Timeout | undefined
 
   constructor(list: () => Promise<void>) {
     this.#list = list
@@ -375,38 +370,25 @@ class ToolListing {
     await abortable(this.current(), signal)
   }
 
-  /** The tools have changed. Calls wait for the new list, except while the limit for such reports delays it. */
+  /** Lists the tools again. Calls wait for the new list. */
   again(): void {
     if (this.#isRunning) this.#isStale = true
-    else if (this.#timer === undefined) this.#next()
+    else this.#restart()
   }
 
   /** The connection has ended. */
   forget(): void {
-    this.close()
+    this.#isStale = false
     this.#current = undefined
     this.#isKnown = false
   }
 
-  close(): void {
-    this.#isStale = false
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  #next() {
-    const waitMs = this.#begun + PAUSE_MS - performance.now()
-    const begin = () => {
-      this.#timer = undefined
-      this.#current = this.#run()
-      this.#current.catch(() => {}) // the next call gets the error
-    }
-    if (waitMs <= 0) return begin()
-    this.#timer = setTimeout(begin, waitMs).unref()
+  #restart() {
+    this.#current = this.#run()
+    this.#current.catch(() => {}) // the next call gets the error
   }
 
   async #run(): Promise<void> {
-    this.#begun = performance.now()
     this.#isRunning = true
     this.#isKnown = false
     try {
@@ -417,8 +399,9 @@ class ToolListing {
       throw error
     } finally {
       this.#isRunning = false
-      if (this.#isStale) this.#next()
+      const isStale = this.#isStale
       this.#isStale = false
+      if (isStale) this.#restart()
     }
   }
 }
