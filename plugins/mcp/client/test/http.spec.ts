@@ -153,14 +153,14 @@ describe('client credentials', () => {
   })
 })
 
-describe('a server that wants a person', () => {
-  it('needs_auth until somebody has logged in, and is not asked meanwhile', async () => {
+describe('a server that requires a login', () => {
+  it('is needs_auth until a user has logged in, and gets no request meanwhile', async () => {
     await using server = await open(() => ({ status: 401, body: {} }))
     await using client = remote(server.url, { oauth: { clientId: 'me' }, ...ONCE })
     expect((await client.callTool('now', {})).error?.class).to.equal('authentication_failed')
     expect(client.status().state).to.equal('needs_auth')
     const asked = server.seen.length
-    expect((await client.callTool('now', {})).error?.message).to.equal('a person has to log in')
+    expect((await client.callTool('now', {})).error?.message).to.equal('a user has to log in')
     expect(server.seen.length).to.equal(asked)
   })
 

@@ -151,7 +151,7 @@ export async function openClient(call: CommandContext, store: Store, server: Ser
   const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: ctx })
   const { createMcpClient } = await import('../connection/mcp-client.ts')
   const client = createMcpClient(options)
-  // a person waits: reports the first failure
+  // a user waits: reports the first failure
   client.setReconnectPolicy(0, 'constant')
   return client
 }
@@ -162,7 +162,7 @@ export async function listNow(call: CommandContext, store: Store, server: Server
   return await client.listTools({ signal: ctx.signal })
 }
 
-/** Logs a person in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */
+/** Logs a user in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */
 export async function logIn(store: Store, server: Server, how: LoginOptions, ctx: CallContext): Promise<void> {
   const storage = personStorage(store, server, ctx)
   const options = clientOptions(server, { env: process.env, sandbox: undefined, storage, lasting: ctx })

@@ -33,7 +33,7 @@ export class McpTools extends SvcCommand {
 
 const MARKS = { good: '', changed: ' (changed)', hidden: ' (excluded by the configuration)' } as const
 
-/** Never cuts a line of a difference: its maker limits it, and a person must see all of it. */
+/** Never cuts a line of a difference: its maker limits it, and a user must see all of it. */
 const MAX_LINE = 10_000
 
 /** The lines that describe a tool. */

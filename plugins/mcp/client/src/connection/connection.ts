@@ -24,11 +24,11 @@ export interface Connection {
   /** Resolves with the reason once the connection has ended. */
   readonly ended: Promise<string>
   stderr(): string | undefined
-  /** `_meta` of a request: what the server may ask the caller for. */
+  /** `_meta` of a request: the questions that the caller supports. */
   readonly meta: (can: readonly InputRequest['method'][]) => object
   /** Answers a request of the server (protocols before 2026). */
   readonly respond: Respond
-  /** True if a person has logged in meanwhile, so that a new connection can succeed. */
+  /** True if a user has logged in meanwhile, so that a new connection can succeed. */
   authorize(): Promise<boolean>
   close(): Promise<void>
 }

@@ -6,7 +6,7 @@ import { failed, protocolError, type RpcError } from './failures.ts'
 /** The answer to a request: a result, or an error of JSON-RPC. */
 export type Answer = { readonly result: unknown } | { readonly error: RpcError }
 
-/** Receives what the server sends for a request, until the answer. */
+/** Receives the messages of the server for a request, until the answer. */
 export interface CallListener {
   /** The caller. Needed to attribute a question of the server while requests of several callers run. */
   readonly owner?: string
@@ -218,7 +218,7 @@ export interface Link {
   close(): Promise<void>
   /** Closes the link at once. */
   giveUp(reason: string): void
-  /** True if a person has logged in meanwhile, so that another attempt can succeed. */
+  /** True if a user has logged in meanwhile, so that another attempt can succeed. */
   authorize(): Promise<boolean>
   stderr(): string | undefined
 }

@@ -27,7 +27,7 @@ export interface McpLimits {
   readonly callsPerTool: number
   /** Messages a second without a request, averaged over ten seconds; above it the connection is closed; default 1000. */
   readonly noticesPerSecond: number
-  /** Concurrent calls that wait for the answer of a person; default 64. */
+  /** Concurrent calls that wait for the answer of a user; default 64. */
   readonly parked: number
   /** Milliseconds that a call waits for that answer; default 300,000. */
   readonly parkedMs: number
@@ -84,7 +84,7 @@ export interface TokenStorage {
   save(value: Json | undefined): Promise<void>
 }
 
-/** A person who can log in now. */
+/** A user who can log in now. */
 export interface Person {
   /** Where the browser is sent back to. */
   readonly redirectUrl: string
@@ -93,7 +93,7 @@ export interface Person {
 }
 
 /**
- * OAuth. With `tokenUrl`: client credentials from there. Without: the discovery of the protocol, with the authorization code grant and PKCE; a person has to log in
+ * OAuth. With `tokenUrl`: client credentials from there. Without: the discovery of the protocol, with the authorization code grant and PKCE; a user has to log in
  * once (`loginMcp`), then the client refreshes the tokens of `storage`.
  */
 export interface OAuthOptions {
@@ -107,7 +107,7 @@ export interface OAuthOptions {
   readonly clientMetadataUrl?: string
   /** Default: in memory. */
   readonly storage?: TokenStorage
-  /** Without a person, a server that needs a login becomes `needs_auth`. */
+  /** Without a user, a server that needs a login becomes `needs_auth`. */
   readonly person?: Person
 }
 

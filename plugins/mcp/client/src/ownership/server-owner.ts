@@ -214,7 +214,7 @@ export class ServerOwner {
     const at = this.#loginAt()
     const isNew = at !== this.#loggedIn
     this.#loggedIn = at
-    if (isNew && this.#session) this.#tasks.add(this.#session.reconnect('a person has logged in'))
+    if (isNew && this.#session) this.#tasks.add(this.#session.reconnect('a user has logged in'))
   }
 
   #loginAt(): number {

@@ -17,7 +17,7 @@ const SPACE: Space = {
   collections: { [RECORDS]: { indexes: { by_seen: ['seen'] }, watched: true }, [CATALOGUES]: {} },
 }
 
-/** A person has enabled or disabled the server; overrides the configuration. */
+/** A user has enabled or disabled the server; overrides the configuration. */
 export interface SwitchRecord {
   readonly enabled: boolean
   /** Unix milliseconds: enabling an enabled server ends a quarantine, so each record must differ. */
@@ -58,7 +58,7 @@ export interface CatalogueRecord {
 /** The result of a login: secret. */
 interface LoginRecord {
   readonly login: Json
-  /** Unix milliseconds of a login by a person; 0 for tokens that came without one. */
+  /** Unix milliseconds of a login by a user; 0 for tokens that came without one. */
   readonly at: number
 }
 
@@ -181,7 +181,7 @@ export function loginStorage(
   }
 }
 
-/** The storage for a login by a person: overwrites any other. `done` makes the owner of the server connect again. */
+/** The storage for a login by a user: overwrites any other. `done` makes the owner of the server connect again. */
 export function personStorage(store: RecordStore, server: Server, ctx: CallContext): TokenStorage & { done(): Promise<void> } {
   const key = loginKey(server)
   let latest: Json | undefined

@@ -257,7 +257,7 @@ async function canResend(
   else if (kind === 'connection_refused' && status === undefined) manager.lost(connection, message)
   else if (kind === 'authentication_failed') {
     const isLoggedIn = await abortable(connection.authorize(), signal)
-    if (isLoggedIn) manager.lost(connection, 'a person has logged in')
+    if (isLoggedIn) manager.lost(connection, 'a user has logged in')
     return isLoggedIn
   } else return false
   return isUndelivered(error)
@@ -278,7 +278,7 @@ interface ParkedKey {
   readonly owner: string | undefined
 }
 
-/** Calls that wait until a person has answered the server's question (before 2026, where the call stays open meanwhile). */
+/** Calls that wait for the answer of a user to a question of the server (before 2026, where the call stays open meanwhile). */
 class ParkedCalls<T> {
   readonly #server: string
   readonly #max: number

@@ -10,7 +10,7 @@ import { MAX_DEPTH, noAnswer } from './messages.ts'
 
 type JsonObject = { readonly [key: string]: Json | undefined }
 
-/** A call from its start to its last step. It may wait for a person in between. */
+/** A call from its start to its last step. It can wait for the answer of a user. */
 export interface RunningCall {
   readonly tool: string
   readonly args: Arguments
@@ -56,7 +56,7 @@ export function stop(running: RunningCall, failure: Error): void {
 /** Answers a request of the server (protocols before 2026). */
 export type Respond = (id: string | number, answer: object) => void
 
-/** Passes on what the server sends for a running call. */
+/** Passes messages of the server to a running call. */
 export function listenerOf(running: RunningCall, respond: Respond): CallListener {
   return {
     ...(running.owner !== undefined && { owner: running.owner }),

@@ -22,7 +22,7 @@ interface SavedLogin {
   readonly wantedScope?: string
 }
 
-/** The SDK requires a redirect address; without a person it is never used. */
+/** The SDK requires a redirect address; without a user the SDK never uses it. */
 const UNUSED_REDIRECT = 'http://127.0.0.1/callback'
 
 /** The login of the protocol: discovery, authorization code, PKCE. The SDK decides what to store. */
@@ -153,7 +153,7 @@ export async function createAuth(
   return { provider: await createClientCredentials({ ...oauth, tokenUrl: oauth.tokenUrl }, url, fetch, refused, clock) }
 }
 
-/** A login whose page a person has opened. */
+/** A login attempt after a user has opened its page. */
 interface LoginAttempt {
   readonly state: string
   readonly page: URL
