@@ -122,7 +122,7 @@ export async function toolsIn(
   return { catalogue, pins: await readPins(store, server, ctx) }
 }
 
-/** Limit for a line of a problem: a plugin may have written it. */
+/** Limit for a line of a problem: a plugin can have written it. */
 const MAX_LINE = 2_000
 
 /** Reloads the running servers of this home. Returns the exit code: 1 if one reports a problem. */

@@ -57,7 +57,7 @@ export async function openConnection(
   }
 }
 
-/** A login can take several attempts: a server may ask for more scopes than it named first. */
+/** A login can take several attempts: a server can ask for more scopes than it named first. */
 const MAX_LOGINS = 3
 
 async function open(
@@ -177,7 +177,7 @@ async function openLink(
 
 const WINDOW_S = 10
 
-/** Returns true when more messages came within ten seconds than a server may send without a request. */
+/** Returns true when more messages came within ten seconds than a server can send without a request. */
 function createFloodGauge({ limits, clock }: ResolvedOptions): () => boolean {
   let [begun, count] = [clock.now(), 0]
   return () => {

@@ -53,7 +53,7 @@ function knownFailure(server: string, error: unknown): SvcError | undefined {
       `its sandbox cannot be created: a program or a path of its entry does not exist, or is protected; run "svc mcp test ${server}" to see which`
     )
   if (code === 'CHILD_NOT_STARTED') {
-    // the message of the cause may name the sandbox program with its path
+    // the message of the cause can name the sandbox program with its path
     const { reason } = (error as { details?: { reason?: string } }).details ?? {}
     return undelivered('connection_refused', `its command could not be started: ${reason}`)
   }

@@ -172,7 +172,7 @@ function onlyListener(
   return isOneOwner ? listeners.at(-1) : undefined
 }
 
-/** Milliseconds for which a server may still send for an abandoned request; until then its questions reach no other caller. */
+/** Milliseconds for which a server can still send for an abandoned request; until then its questions reach no other caller. */
 const LINGER_MS = 5_000
 const MAX_ABANDONED = 1_000
 

@@ -37,7 +37,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     changed: () => idle.changed(),
   })
   const onChange = (callback: (change: McpChange) => void) => {
-    // the same callback may be added twice
+    // the same callback can be added twice
     const listener = (change: McpChange) => callback(change)
     listeners.add(listener)
     return () => void listeners.delete(listener)
@@ -106,7 +106,7 @@ async function bounded<T>(
 function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, emit: (change: McpChange) => void) {
   let known: Map<string, ListedTool> | undefined
   async function list(signal: AbortSignal): Promise<ToolList> {
-    // a list alone does not reset the count of failures: a server may list its tools and crash on each call
+    // a list alone does not reset the count of failures: a server can list its tools and crash on each call
     const listed = await listAll(resolved, await manager.ready(signal), signal)
     known = new Map(listed.tools.map(tool => [tool.name, tool]))
     return listed

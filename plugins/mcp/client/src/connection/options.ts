@@ -66,7 +66,7 @@ interface CommonOptions {
   readonly connectMs?: number
   /** Default: 5 attempts, `exponential`. */
   readonly reconnect?: ReconnectPolicy
-  /** What a server of a protocol before 2026 may ask for, declared in the handshake; default `elicitation/create`. */
+  /** The questions of a server before protocol 2026, declared in the handshake; default `elicitation/create`. */
   readonly can?: readonly InputRequest['method'][]
   /** Milliseconds without a call after which the connection is closed until the next one; 0 keeps it; default 0. */
   readonly idleMs?: number
@@ -100,7 +100,7 @@ export interface OAuthOptions {
   readonly clientId?: string
   readonly clientSecret?: string
   readonly tokenUrl?: string
-  /** The only authorization server for logins; may have a private address. Default: the one that the MCP server names. */
+  /** The only authorization server for logins; can have a private address. Default: the one that the MCP server names. */
   readonly issuer?: string
   readonly scope?: string
   /** Metadata of this client for servers that need no registration (https). */
@@ -122,7 +122,7 @@ export interface HttpOptions extends CommonOptions {
   readonly oauth?: OAuthOptions
   /** False: no address but the server's own, not even for a login. Default true. */
   readonly networkAccess?: boolean
-  /** Private names, addresses and networks that may be reached, besides the server's own host and `oauth.tokenUrl`'s. */
+  /** Private names, addresses and networks that can be reached, besides the server's own host and `oauth.tokenUrl`'s. */
   readonly allow?: readonly string[]
   /** Additional trusted certificates in PEM form. */
   readonly ca?: string
@@ -136,7 +136,7 @@ export interface Launch {
   readonly cwd?: string
   /** True if all of its child processes end with it (a process namespace). */
   readonly contained?: boolean
-  /** Called after it has ended; may return a better reason for the end. */
+  /** Called after it has ended; can return a better reason for the end. */
   readonly release?: () => Promise<string | undefined>
 }
 
@@ -231,7 +231,7 @@ function shownUrl(written: string): string {
 /** The servers that the operator names for one connection. They live as long as the client: a name must not lead to another address later. */
 export interface NamedServers {
   readonly itself: NamedServer
-  /** Sources of logins and tokens. The operator named them, so their addresses may be private. */
+  /** Sources of logins and tokens. The operator named them, so their addresses can be private. */
   readonly logins: readonly AddressGuard[]
 }
 

@@ -27,5 +27,5 @@ export const STATES: Readonly<Record<McpState, StateRow>> = {
   disabled: { next: ['disconnected'], isOff: true },
 }
 
-/** Whether `next` may follow `state`. */
+/** Whether `next` can follow `state`. */
 export const mayFollow = (state: McpState, next: McpState): boolean => state === next || STATES[state].next.includes(next)

@@ -24,7 +24,7 @@ export interface ServerOwnerOptions {
 
 /** A worker that takes over from a living owner announces itself once it is connected, or after this time. */
 const TAKEOVER_MS = 10_000
-/** A host without peers may be a short command: it lists unknown tools only when it runs for longer. */
+/** A host without peers can be a short command: it lists unknown tools only when it runs for longer. */
 const STAYS_MS = 1_000
 /** A successor that has not acquired the lease after this time does not use this server. */
 const WANTED_MS = 1_000
@@ -33,7 +33,7 @@ const ANNOUNCED_MS = 10_000
 /** Time for the other workers to read the new state from the store: a poll every 250 ms, later on a busy machine. */
 const SEEN_MS = 1_000
 
-/** The ownership of one server as this worker knows it. The owner may be this worker, which then has a session. */
+/** The ownership of one server as this worker knows it. The owner can be this worker, which then has a session. */
 export class ServerOwner {
   readonly #options: ServerOwnerOptions
   readonly #tasks: BackgroundTasks
@@ -238,7 +238,7 @@ export class ServerOwner {
   }
 
   /**
-   * Resolves when all workers know the successor of this one. A question that meets a worker just as it ends may or may not have been received, and so fails: the
+   * Resolves when all workers know the successor of this one. A question that meets a worker just as it ends has an unknown delivery, and so fails: the
    * owner of a server ends after that.
    */
   async #handOver(signal: AbortSignal): Promise<void> {

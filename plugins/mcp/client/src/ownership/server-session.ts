@@ -105,7 +105,7 @@ export class ServerSession {
     if (Date.now() - this.#publisher.publishedAt > REPORT_MS) void this.#publisher.publish()
   }
 
-  /** Reports that another worker may take over; serves until one does. */
+  /** Reports that another worker can take over; serves until one does. */
   leave(): Promise<void> {
     this.#isLeaving = true
     return this.#publisher.begin()
@@ -303,7 +303,7 @@ class StatePublisher {
   }
 }
 
-/** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that may not be used. */
+/** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
 function checkStanding(server: string, tool: string, tools: readonly McpTool[] | undefined) {
   const standing = tools?.find(one => one.name === tool)?.standing
   if (standing !== 'good')

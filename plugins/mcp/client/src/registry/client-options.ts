@@ -122,7 +122,7 @@ export function placementOf({ url, sandbox }: McpClientConfig): Placement {
   return sandbox ? 'sandbox' : 'all rights'
 }
 
-/** The limits of a sandboxed server. It may read the paths among its arguments. */
+/** The limits of a sandboxed server. It can read the paths among its arguments. */
 function limitsOf(config: SandboxSettings, args: readonly string[]): ProcessLimits {
   const allowedPaths = config.allowed_paths ?? []
   return {

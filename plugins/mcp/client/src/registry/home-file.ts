@@ -113,7 +113,7 @@ const textOf = (file: string): Promise<string> =>
     throw error
   })
 
-/** Only the owner may read the file, and no reader sees half of it. */
+/** Only the owner of the file can read it. The rename is atomic, so no reader sees a part of the text. */
 async function replace(file: string, text: string): Promise<void> {
   const next = `${file}.${randomUUID()}`
   try {

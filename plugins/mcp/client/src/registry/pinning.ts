@@ -11,7 +11,7 @@ const MAX_PINS = 3_000
 const MAX_CHARACTERS = 16_777_216
 const NOT_PINNED = 'it is new, and the limit on the pinned tools of this server is reached'
 
-/** All tools of a server, with their standing: whether they may be used. */
+/** All tools of a server, with their standing: whether they can be used. */
 export const assessTools = (tools: readonly ListedTool[], pins: Pins, entry: McpClientConfig): McpTool[] =>
   tools.map(tool => assess(tool, pins, entry))
 

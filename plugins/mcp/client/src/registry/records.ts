@@ -38,7 +38,7 @@ export interface StateRecord {
   readonly worker: string | null
   /** The prefix of the owner's leases. */
   readonly holder: string
-  /** The owner is about to end: another worker may take over. */
+  /** The owner is about to end: another worker can take over. */
   readonly leaving: boolean
   readonly status: ReportedStatus
   /** The hash of the last list of tools, null if there is none. */

@@ -173,7 +173,7 @@ export class ServerRegistry {
     const isOlder = () => this.#unreported.has(key) && state?.worker === this.#unreported.get(key)
     if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue || isOlder()) return
     const catalogue = await readCatalogue(this.#options.store, key, ctx)
-    // this worker may have listed the tools meanwhile
+    // this worker can have listed the tools meanwhile
     if (!catalogue || isOlder()) return
     this.#unreported.delete(key)
     this.#catalogues.set(key, catalogue)

@@ -162,7 +162,7 @@ function leave({ running: all, changed, options }: CallsContext, running: Runnin
 
 /** How often a call is sent again that did not reach its server. */
 const MAX_RESENDS = 2
-/** How often a busy server may postpone a call, and the wait each time. */
+/** How often a busy server can postpone a call, and the wait each time. */
 const MAX_POSTPONED = 10
 const POSTPONED_MS = 250
 
@@ -230,7 +230,7 @@ function paramsOf(
     arguments: args,
     ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
     ...(dialog?.state !== undefined && { requestState: dialog.state }),
-    // a stateless server logs only on request; one with a session always may
+    // a stateless server logs only on request; one with a session always can
     _meta: { ...(stateless && { ...meta(can), [META.logLevel]: 'info' }), ...trace, progressToken: token },
   }
 }
@@ -272,7 +272,7 @@ function checkInput(name: string, step: ToolStep & { type: 'input' }, can: Runni
   throw protocolError(name, `it asks for ${undeclared.method}, which the client did not declare`)
 }
 
-/** Only the same caller may resume a call, with the same tool. */
+/** Only the same caller can resume a call, with the same tool. */
 interface ParkedKey {
   readonly tool: string
   readonly owner: string | undefined

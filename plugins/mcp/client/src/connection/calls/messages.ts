@@ -78,7 +78,7 @@ export function readLog(params: unknown): LogStep | undefined {
   return { type: 'log', level: level as LogStep['level'], data: data as Json, ...(typeof logger === 'string' && { logger }) }
 }
 
-/** What a server may ask for, as capabilities of the protocol. */
+/** The questions of a server, as capabilities of the protocol. */
 const CAPABILITIES: Readonly<Record<InputMethod, object>> = {
   'elicitation/create': { elicitation: { form: {}, url: {} } },
   'sampling/createMessage': { sampling: {} },

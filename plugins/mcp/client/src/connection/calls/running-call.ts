@@ -16,7 +16,7 @@ export interface RunningCall {
   readonly args: Arguments
   readonly owner: string | undefined
   readonly trace: TraceContext | undefined
-  /** What the server may ask the caller for now. */
+  /** The questions that the caller supports now. */
   can: ToolDialog['can']
   readonly steps: StepQueue
   readonly deadline: Deadline

@@ -185,7 +185,7 @@ function checkedPage(page: URL): URL {
 }
 
 /**
- * Checks the query that came back from the login page. Another state belongs to another login. A login page at another origin than its issuer may belong to another
+ * Checks the query that came back from the login page. Another state belongs to another login. A login page at another origin than its issuer can belong to another
  * server, to which a hostile one has sent the person (mix-up attack, RFC 9207): then the query or the configuration must name the issuer. Throws OAUTH_FAILED.
  */
 function checkedAnswer(answer: URLSearchParams, { state, page, discovery, pinned }: LoginAttempt): URLSearchParams {
@@ -331,7 +331,7 @@ const tokenServerMetadata = (issuer: string, tokenUrl: string, method: string): 
 
 const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 
-/** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error may repeat the request, and so the secret. */
+/** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error can repeat the request, and so the secret. */
 const CODES =
   /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
 
