@@ -1,7 +1,7 @@
 import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { bridgedName, type ToolSchema } from '@svc/mcp-protocol'
-import type { Arguments, CallAnswer, McpClient, Waiting } from './connection/client-types.ts'
+import type { Arguments, CallAnswer, McpClient, AbortOptions } from './connection/client-types.ts'
 import { noResult } from './connection/failures.ts'
 import { createMcpClient } from './connection/mcp-client.ts'
 import { bytesOf, type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
@@ -15,7 +15,7 @@ export type {
   McpStatus,
   StepOptions,
   ToolList,
-  Waiting,
+  AbortOptions,
 } from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
 export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
@@ -44,12 +44,12 @@ export interface RegistryEntry {
 }
 
 /** The address of a server, or its options. */
-export type Registered = string | Omit<HttpOptions, 'name'> | Omit<StdioOptions, 'name'>
+export type ServerLocation = string | Omit<HttpOptions, 'name'> | Omit<StdioOptions, 'name'>
 
 /** Servers by name. */
 export interface McpRegistry extends AsyncDisposable {
   /** Throws NAME_TAKEN and CONFIG_INVALID. */
-  register(name: string, server: Registered, tools?: readonly string[]): void
+  register(name: string, server: ServerLocation, tools?: readonly string[]): void
   /** Returns its client, always the same one; it connects on the first call. Throws MCP_SERVER_UNKNOWN. */
   getClient(name: string): McpClient
   listAll(): readonly RegistryEntry[]
@@ -102,7 +102,7 @@ export interface McpSandboxConfig {
 
 export interface McpSandbox {
   /** Calls a tool of an untrusted server on a connection of its own. */
-  execute(toolName: string, args: Arguments, serverUrl: string, ctx?: Waiting): Promise<CallAnswer>
+  execute(toolName: string, args: Arguments, serverUrl: string, ctx?: AbortOptions): Promise<CallAnswer>
 }
 
 /** Makes a sandbox: `await createMcpSandbox({ timeout: 5 }).execute('forecast', { city: 'Bonn' }, 'https://weather.example/mcp')`. Throws CONFIG_INVALID. */
@@ -144,7 +144,7 @@ export interface BridgeOptions extends Omit<HttpOptions, 'url'> {
  * Makes a tool of svc from one tool of a server: `const { name, tool } = await bridgeTool({ serverUrl: 'https://weather.example/mcp', toolName: 'forecast' })`, then
  * `scope.add(Tools, name, tool)`. Throws MCP_CALL_FAILED.
  */
-export async function bridgeTool({ serverUrl, toolName, ...options }: BridgeOptions, ctx?: Waiting): Promise<BridgedTool> {
+export async function bridgeTool({ serverUrl, toolName, ...options }: BridgeOptions, ctx?: AbortOptions): Promise<BridgedTool> {
   const client = createMcpClient({ ...options, url: serverUrl })
   try {
     const schema = await client.getToolSchema(toolName, ctx)

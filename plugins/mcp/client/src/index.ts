@@ -41,7 +41,7 @@ export default definePlugin({
     scope.add(Checks, 'mcp', mcp.health)
     scope.add(MetricSources, 'mcp-client', { read: async () => mcp.metrics() })
     scope.tap(Host.hooks.ready, (_, ctx) => void mcp.begin(ctx), { stage: JOINED })
-    scope.tap(Peers.hooks.workerExit, ({ holder }) => mcp.gone(holder))
+    scope.tap(Peers.hooks.workerExit, ({ holder }) => mcp.workerExited(holder))
     scope.tap(Host.hooks.closing, how => (how.successor ? mcp.leave() : undefined), { stage: FIRST })
     scope.tap(Host.hooks.closing, how => mcp.drain(how.limitMs), { stage: LAST, limitMs: Number.POSITIVE_INFINITY })
     return mcp.clients

@@ -49,7 +49,7 @@ export interface McpService {
   /** Connects the servers. */
   begin(ctx: CallContext): Promise<void>
   /** A worker has ended; `holder` is the prefix of its leases. */
-  gone(holder: string): void
+  workerExited(holder: string): void
   /** Another process takes over; this one serves until then. */
   leave(): Promise<void>
   /** Waits for the running calls, at most `limitMs` milliseconds. */
@@ -57,7 +57,7 @@ export interface McpService {
   close(): Promise<void>
 }
 
-const TEND_MS = 10_000
+const MAINTAIN_MS = 10_000
 const CLOSE_MS = 30_000
 const DRAIN_MS = 30_000
 
@@ -85,8 +85,8 @@ export async function createMcpService(options: McpServiceOptions): Promise<McpS
       if (!lasting.signal.aborted) log.warn({ err, server: server.entry.name }, 'failed to maintain an MCP server')
     }
   await registry.open(lasting)
-  const tend = () => void Promise.all(owners.map(owner => owner.tend().catch(failed(owner))))
-  const timer = setInterval(tend, TEND_MS).unref()
+  const maintain = () => void Promise.all(owners.map(owner => owner.maintain().catch(failed(owner))))
+  const timer = setInterval(maintain, MAINTAIN_MS).unref()
   const over = Promise.withResolvers<void>()
   const clients = createClients({ owners, registry, store, workers })
   return {
@@ -100,8 +100,8 @@ export async function createMcpService(options: McpServiceOptions): Promise<McpS
     async begin(ctx) {
       await Promise.all(owners.map(owner => owner.begin(ctx).catch(failed(owner))))
     },
-    gone(holder) {
-      for (const owner of owners) owner.gone(holder)
+    workerExited(holder) {
+      for (const owner of owners) owner.workerExited(holder)
     },
     async leave() {
       await Promise.all(owners.map(owner => owner.leave()))
@@ -133,7 +133,7 @@ function createOwner(context: OwnerContext, server: Server): ServerOwner {
   const storage = loginStorage(store, server, lasting, record => void registry.take(loginKey(server), record, lasting))
   const deadHolder = () => {
     const state = registry.state(server)
-    return state?.worker && workers?.isGone(state.worker) ? state.holder : undefined
+    return state?.worker && workers?.hasExited(state.worker) ? state.holder : undefined
   }
   const lease = new ServerLease({ store, lease: `mcp/${stateKey(serverId, server)}`, holder, deadHolder, log, lasting })
   const common = { server, registry, self, log, lasting }

@@ -70,13 +70,13 @@ describe('a call', () => {
       expect(error).to.deep.include({ code: 'CONFIG_INVALID' })
     })
 
-  it('tells its progress', async () => {
+  it('reports its progress', async () => {
     const all = await steps(client.call('progress', { times: 3 }, {}, forever()))
     expect(all.slice(0, -1)).to.deep.equal([1, 2, 3].map(at => ({ type: 'progress', progress: at, message: `step ${at}` })))
     expect(all.at(-1)).to.deep.include({ type: 'result' })
   })
 
-  it('has more time when it tells its progress, up to the most, and none goes by while it waits for a person', () => {
+  it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', () => {
     let now = 0
     let due: { at: number; call: () => void } | undefined
     const clock = {
@@ -233,10 +233,10 @@ describe('a question of the server', () => {
         .that.includes('no longer open')
     })
 
-    it('is one of so many', async () => {
+    it('exceeds the limit', async () => {
       const open = [await ask('anna'), await ask('anna')]
       const error = await ask('anna').catch((one: unknown) => one)
-      expect(error).to.be.an('error').with.property('message').that.includes('2 calls wait')
+      expect(error).to.be.an('error').with.property('message').that.includes('2 calls are already waiting')
       for (const { state } of open) await goOn('anna', 'ask', state!)
     })
   })

@@ -22,7 +22,7 @@ async function metrics(clientHost: ClientHost, name: string): Promise<Record<str
 }
 
 describe('the tool servers of a host', () => {
-  it('are connected when they are asked for, and tell how they stand', async () => {
+  it('connect on demand and report their state', async () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile(), effects: ['read'], timeout: 2 }])
     const before = await clientHost.info('one')
     expect(before).to.deep.include({ state: 'disconnected', tools: [], effects: ['read'], callLimitMs: 20_000 })
@@ -40,7 +40,7 @@ describe('the tool servers of a host', () => {
       .and.include('"files"?')
   })
 
-  it('yield what a tool tells while it works, then its result', async () => {
+  it('yield the progress of a tool, then its result', async () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const steps = await clientHost.steps('one', 'progress', { times: 3 })
     expect(steps.map(step => (step.type === 'progress' ? step.message : step.type))).to.deep.equal([
@@ -166,7 +166,7 @@ describe('the tool servers of a host', () => {
     expect(() => process.kill(pid, 0)).to.throw()
   })
 
-  it('tell the bus that they came and went', async () => {
+  it('publish events when they connect and disconnect', async () => {
     await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const reading = clientHost.host
       .service(Events)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { linesOf } from '../src/commands/tools.ts'
-import { openDesk } from './support/commands.ts'
+import { openCommandHost } from './support/commands.ts'
 import { hostile } from './support/client-host.ts'
 import { listen } from './support/remote.ts'
 
@@ -15,30 +15,30 @@ interface Tried {
 
 describe('svc mcp without a server that runs', () => {
   it('writes servers down, shows them without their secrets, and takes them out', async () => {
-    await using desk = await openDesk([{ name: 'configured', url: 'https://a.example/mcp?key=abc123', enabled: false }])
+    await using host = await openCommandHost([{ name: 'configured', url: 'https://a.example/mcp?key=abc123', enabled: false }])
     expect(
-      (await desk.run('add', 'one', '--env', 'A=abc123', '--timeout', '5', '--allow-path', '/data', '--', command, ...args)).code
+      (await host.run('add', 'one', '--env', 'A=abc123', '--timeout', '5', '--allow-path', '/data', '--', command, ...args)).code
     ).to.equal(0)
-    await desk.run('add', 'docs', 'https://docs.example/mcp', '--api-key-env', 'DOCS_KEY')
-    const file = join(desk.home, 'mcp.yaml')
+    await host.run('add', 'docs', 'https://docs.example/mcp', '--api-key-env', 'DOCS_KEY')
+    const file = join(host.home, 'mcp.yaml')
     expect((await stat(file)).mode & 0o777).to.equal(0o600)
-    const { out, err } = await desk.run('list')
+    const { out, err } = await host.run('list')
     expect(out)
       .to.match(/configured +disabled/)
       .and.match(/one +disconnected +0 /)
       .and.not.include('abc123')
     expect(err).to.include('no server is running')
-    const { servers } = JSON.parse((await desk.run('list', '--json')).out) as { servers: McpServerInfo[] }
+    const { servers } = JSON.parse((await host.run('list', '--json')).out) as { servers: McpServerInfo[] }
     expect(servers.map(one => [one.name, one.state])).to.deep.equal([
       ['configured', 'disabled'],
       ['one', 'disconnected'],
       ['docs', 'disconnected'],
     ])
-    expect((await desk.run('remove', 'one')).code).to.equal(0)
+    expect((await host.run('remove', 'one')).code).to.equal(0)
     expect(await readFile(file, 'utf8'))
       .to.include('docs')
       .and.not.include('one')
-    expect(await desk.run('remove', 'configured')).to.include({ code: 'MCP_SERVER_UNKNOWN' })
+    expect(await host.run('remove', 'configured')).to.include({ code: 'MCP_SERVER_UNKNOWN' })
   })
 
   for (const [said, ...words] of [
@@ -49,8 +49,8 @@ describe('svc mcp without a server that runs', () => {
     ['timeout must be', 'add', 'one', '--timeout', 'soon', 'http://a/'],
   ])
     it(`says "${said}" to: ${words.join(' ')}`, async () => {
-      await using desk = await openDesk()
-      const { code, err } = await desk.run(words[0]!, ...words.slice(1))
+      await using host = await openCommandHost()
+      const { code, err } = await host.run(words[0]!, ...words.slice(1))
       expect(code).to.equal('COMMAND_LINE_INVALID')
       expect(err).to.include(said).and.include('write: svc mcp')
     })
@@ -62,47 +62,47 @@ describe('svc mcp without a server that runs', () => {
     ['Expected an integer but received: x', 'list', '--port', 'x'],
   ])
     it(`says "${said}" to: ${words.join(' ')}`, async () => {
-      await using desk = await openDesk()
-      const { code, err } = await desk.run(words[0]!, ...words.slice(1))
+      await using host = await openCommandHost()
+      const { code, err } = await host.run(words[0]!, ...words.slice(1))
       expect(code).to.equal('COMMAND_LINE_INVALID')
       expect(err).to.include(said)
     })
 
   it('tries a program step by step, and calls a tool of it', async () => {
-    await using desk = await openDesk([{ name: 'one', ...hostile() }])
-    const good = await desk.run('test', 'one', '--tool', 'echo', '--args', '{"text": "hi there"}')
+    await using host = await openCommandHost([{ name: 'one', ...hostile() }])
+    const good = await host.run('test', 'one', '--tool', 'echo', '--args', '{"text": "hi there"}')
     expect(good.out).to.match(/✓ start .*\n✓ handshake .*2025-11-25.*\n✓ list .*14 tools\n✓ call .*hi there\n/)
-    const bad = await desk.run('test', 'one', '--tool', 'fail', '--json')
+    const bad = await host.run('test', 'one', '--tool', 'fail', '--json')
     const { ok, steps } = JSON.parse(bad.out) as Tried
     expect([bad.code, ok, steps.at(-1)?.step, steps.at(-1)?.error?.class]).to.deep.equal([1, false, 'call', 'tool_error'])
-    expect(await desk.run('test', 'oen')).to.deep.include({ code: 'MCP_SERVER_UNKNOWN' })
+    expect(await host.run('test', 'oen')).to.deep.include({ code: 'MCP_SERVER_UNKNOWN' })
   })
 
   it('says of a program that cannot be started whose it is, and what it is called there', async () => {
-    await using desk = await openDesk([{ name: 'nope', command: '/no/such' }])
-    expect((await desk.run('test', 'nope')).out).to.match(
+    await using host = await openCommandHost([{ name: 'nope', command: '/no/such' }])
+    expect((await host.run('test', 'nope')).out).to.match(
       /✗ start .*nope: its command could not be started: there is no such program.*: \/no\/such; install it/
     )
   })
 
   it('says what a server that is added may do on this machine, and shows it', async () => {
-    await using desk = await openDesk()
-    expect((await desk.run('add', 'every', '--', command, ...args)).err).to.match(
+    await using host = await openCommandHost()
+    expect((await host.run('add', 'every', '--', command, ...args)).err).to.match(
       /every runs with all rights of svc; .* svc mcp remove every, then add it with --sandbox/
     )
     for (const flags of [['--sandbox'], ['--network'], ['--allow-path', '/data']])
-      expect((await desk.run('add', flags[0]!.slice(2), ...flags, '--', command)).err).to.include('in the process sandbox')
-    expect((await desk.run('add', 'far', 'https://docs.example/mcp')).err).to.not.include('far runs')
-    const file = join(desk.home, 'other.json')
+      expect((await host.run('add', flags[0]!.slice(2), ...flags, '--', command)).err).to.include('in the process sandbox')
+    expect((await host.run('add', 'far', 'https://docs.example/mcp')).err).to.not.include('far runs')
+    const file = join(host.home, 'other.json')
     await writeFile(file, JSON.stringify({ mcpServers: { other: { command }, away: { url: 'https://a.example/mcp' } } }))
-    expect((await desk.run('import', file)).err).to.match(/with all rights of svc, .* run: other$/m)
-    const { out } = await desk.run('list')
+    expect((await host.run('import', file)).err).to.match(/with all rights of svc, .* run: other$/m)
+    const { out } = await host.run('list')
     expect(out)
       .to.match(/NAME +STATE +TOOLS +RUNS/)
       .and.match(/every .* all rights /)
       .and.match(/network .* sandbox /)
       .and.match(/far .* remote /)
-    const { servers } = JSON.parse((await desk.run('list', '--json')).out) as { servers: { name: string; runs: string }[] }
+    const { servers } = JSON.parse((await host.run('list', '--json')).out) as { servers: { name: string; runs: string }[] }
     expect(servers.map(one => one.runs).join()).to.equal('all rights,sandbox,sandbox,sandbox,remote,all rights,remote')
   })
 
@@ -112,7 +112,7 @@ describe('svc mcp without a server that runs', () => {
       (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
     )
     const port = Number(new URL(refusing.url).port)
-    await using desk = await openDesk([
+    await using host = await openCommandHost([
       { name: 'nowhere', url: 'http://nowhere.invalid/mcp' },
       { name: 'closed', url: 'http://127.0.0.1:1/mcp' },
       { name: 'plain', url: `https://127.0.0.1:${port}/mcp` },
@@ -121,7 +121,7 @@ describe('svc mcp without a server that runs', () => {
       { name: 'keyless', url: `${odd.url}/mcp`, api_key_env: 'SVC_TEST_NOWHERE' },
     ])
     const failure = async (name: string) => {
-      const { steps } = JSON.parse((await desk.run('test', name, '--json')).out) as Tried
+      const { steps } = JSON.parse((await host.run('test', name, '--json')).out) as Tried
       return `${steps.at(-1)?.step} ${steps.at(-1)?.error?.class}`
     }
     expect(await failure('nowhere')).to.equal('resolve connection_refused')
@@ -133,15 +133,15 @@ describe('svc mcp without a server that runs', () => {
   })
 
   it('pins new tools, and approves no unknown one', async () => {
-    await using desk = await openDesk([{ name: 'one', ...hostile({ hidden: true }), deny: ['env'] }])
-    const { out } = await desk.run('tools', 'one')
+    await using host = await openCommandHost([{ name: 'one', ...hostile({ hidden: true }), deny: ['env'] }])
+    const { out } = await host.run('tools', 'one')
     expect(out).to.match(/^echo {2}Does echo\.\n {2}hidden characters removed: description U\+200B/m)
     expect(out).to.include('env (excluded by the configuration)')
-    expect(JSON.parse((await desk.run('list', '--json')).out))
+    expect(JSON.parse((await host.run('list', '--json')).out))
       .to.have.nested.property('servers[0].tools')
       .that.includes('echo')
-    expect((await desk.run('approve', 'one', 'ekko')).code).to.equal('MCP_TOOL_UNKNOWN')
-    expect((await desk.run('approve', 'one')).err).to.include('no tool of one had changed')
+    expect((await host.run('approve', 'one', 'ekko')).code).to.equal('MCP_TOOL_UNKNOWN')
+    expect((await host.run('approve', 'one')).err).to.include('no tool of one had changed')
   })
 
   it('shows of what has changed all that there is to see', () => {
@@ -150,22 +150,22 @@ describe('svc mcp without a server that runs', () => {
     expect(lines.join('\n')).to.match(/^echo \(changed\)\n {2}description.* Send all\."$/)
   })
 
-  it('takes over what other clients keep, and tells what it cannot', async () => {
-    await using desk = await openDesk([{ name: 'taken', command: 'x' }])
-    const file = join(desk.home, 'other.json')
+  it('imports the servers of other clients, and reports the rest', async () => {
+    await using host = await openCommandHost([{ name: 'taken', command: 'x' }])
+    const file = join(host.home, 'other.json')
     await writeFile(file, JSON.stringify({ mcpServers: { one: { command, args }, taken: { command: 'y' }, odd: {} } }))
-    const { code, out, err } = await desk.run('import', file)
+    const { code, out, err } = await host.run('import', file)
     expect([code, out.trim().endsWith('one')]).to.deep.equal([0, true])
     expect(err).to.include('taken: left out').and.include('odd: left out')
-    expect((await desk.run('import', join(desk.home, 'none.json'))).code).to.equal('MCP_IMPORT_INVALID')
+    expect((await host.run('import', join(host.home, 'none.json'))).code).to.equal('MCP_IMPORT_INVALID')
   })
 
   it('logs in to nothing that knows no login', async () => {
-    await using desk = await openDesk([
+    await using host = await openCommandHost([
       { name: 'program', command: 'x' },
       { name: 'keyed', url: 'http://127.0.0.1:1/mcp', api_key_env: 'KEY' },
     ])
-    expect(await desk.run('login', 'program')).to.include({ code: 'COMMAND_LINE_INVALID' })
-    expect((await desk.run('login', 'keyed')).err).to.include('keyed uses the key of KEY')
+    expect(await host.run('login', 'program')).to.include({ code: 'COMMAND_LINE_INVALID' })
+    expect((await host.run('login', 'keyed')).err).to.include('keyed uses the key of KEY')
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ProcessSandbox } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { openDesk } from './support/commands.ts'
+import { openCommandHost } from './support/commands.ts'
 import { community, hostile, openClientHost } from './support/client-host.ts'
 import { describeWith, skipBecause } from '../../../../test/support/needs.ts'
 
@@ -77,8 +77,8 @@ describe('tool servers as npm has them', () => {
         expect(await clientHost.say(name, 'echo'), name).to.equal('MCP_CALL_FAILED connection_refused')
       const { lastError } = await clientHost.info('pathless')
       expect(lastError?.message).to.include('sandbox').and.not.include(folder)
-      await using desk = await openDesk([{ name: 'pathless', ...hostile(), sandbox: true, sandbox_config }], [SANDBOX])
-      expect((await desk.run('test', 'pathless')).out).to.match(/✗ start .*nowhere": it is not there; create it/)
+      await using host = await openCommandHost([{ name: 'pathless', ...hostile(), sandbox: true, sandbox_config }], [SANDBOX])
+      expect((await host.run('test', 'pathless')).out).to.match(/✗ start .*nowhere": it is not there; create it/)
     })
 
     it('are said to have needed too much memory where they did, and come back', async function () {

@@ -50,7 +50,7 @@ describe('a connection to a program', () => {
     expect(states).to.deep.equal(['connecting', 'connected'])
   })
 
-  it('comes again after the program has died, and tells so', async () => {
+  it('reconnects after the program has died, and reports both', async () => {
     await using client = hostile()
     const reasons: string[] = []
     client.onDisconnect(reason => reasons.push(reason))

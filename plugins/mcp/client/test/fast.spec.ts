@@ -99,8 +99,8 @@ for (const mode of ['auto', 'legacy'] as const)
     })
 
     it("give the SDK's list, of all pages", async () => {
-      const { tools, faults } = await ours.listTools()
-      expect(faults).to.deep.equal([])
+      const { tools, problems } = await ours.listTools()
+      expect(problems).to.deep.equal([])
       // beside the server's words: what was taken out of them, and what follows from them
       const words = tools.map(({ hash: _hash, stripped, paramHeaders: _headers, ...tool }) => {
         expect(stripped).to.deep.equal([])

@@ -27,7 +27,7 @@ describe('a list of tools', () => {
   ] as const)
     it(what, async () => {
       await using client = hostile(faults)
-      const { tools, faults: reported } = await client.listTools()
+      const { tools, problems: reported } = await client.listTools()
       expect(tools.length).to.equal(count)
       expect(reported).to.include.members(fault === undefined ? [] : [fault])
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)

@@ -89,7 +89,7 @@ describe('client credentials', () => {
       expect(tokens.asked).to.deep.equal(inBody ? [{ basic, form }, inForm] : [{ basic, form }])
     })
 
-  it('are asked for once more when the token is refused, by one for all', async () => {
+  it('are requested again after a rejected token, once for all requests', async () => {
     await using tokens = await tokenServer(false)
     let good = 't1'
     await using server = await toolServer(header => header === `Bearer ${good}`)
@@ -103,7 +103,7 @@ describe('client credentials', () => {
     expect((await client.callTool('now', {})).error?.class).to.equal('authentication_failed')
   })
 
-  it('are asked for anew a minute before the token is over', async () => {
+  it('are requested again a minute before the token expires', async () => {
     await using tokens = await tokenServer(false, 61)
     let now = Date.now()
     await using server = await toolServer(header => header?.startsWith('Bearer t') === true)
@@ -153,14 +153,14 @@ describe('client credentials', () => {
   })
 })
 
-describe('a server that wants a person', () => {
-  it('needs_auth until somebody has logged in, and is not asked meanwhile', async () => {
+describe('a server that requires a login', () => {
+  it('is needs_auth until a user has logged in, and gets no request meanwhile', async () => {
     await using server = await open(() => ({ status: 401, body: {} }))
     await using client = remote(server.url, { oauth: { clientId: 'me' }, ...ONCE })
     expect((await client.callTool('now', {})).error?.class).to.equal('authentication_failed')
     expect(client.status().state).to.equal('needs_auth')
     const asked = server.seen.length
-    expect((await client.callTool('now', {})).error?.message).to.equal('a person has to log in')
+    expect((await client.callTool('now', {})).error?.message).to.equal('a user has to log in')
     expect(server.seen.length).to.equal(asked)
   })
 

@@ -102,7 +102,7 @@ describe('logging in', () => {
     expect((await before.callTool('now', {})).error).to.equal(null)
   })
 
-  it('is not needed again where the token can be refreshed, once for all who are refused', async () => {
+  it('is not needed again if the token can be refreshed, once for all rejected requests', async () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
     const kept = storage()

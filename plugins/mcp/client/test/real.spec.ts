@@ -32,8 +32,8 @@ describe('server-everything', () => {
   after(() => client.close())
 
   it('is listed whole, without a fault', async () => {
-    const { tools, faults } = await client.listTools()
-    expect(faults).to.deep.equal([])
+    const { tools, problems } = await client.listTools()
+    expect(problems).to.deep.equal([])
     expect(tools.map(tool => tool.name)).to.include.members([
       'echo',
       'get-sum',
@@ -55,7 +55,7 @@ describe('server-everything', () => {
     )
   })
 
-  it('tells its progress', async () => {
+  it('reports its progress', async () => {
     const all = await steps(client.call('trigger-long-running-operation', { duration: 0.2, steps: 2 }, {}, forever()))
     // it logs besides
     expect(all.map(step => step.type).filter(type => type !== 'log')).to.deep.equal(['progress', 'progress', 'result'])
@@ -96,7 +96,7 @@ describe('server-memory', () => {
 })
 
 describe("the official SDK's own server", () => {
-  it('tells a stateless client of changed tools, on a stream that is asked for', async () => {
+  it('notifies a stateless client of changed tools, on a stream that the client opens', async () => {
     const bus = new InMemoryServerEventBus()
     const listening = Promise.withResolvers<void>()
     const subscribe: typeof bus.subscribe = listener => {

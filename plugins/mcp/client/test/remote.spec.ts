@@ -67,7 +67,7 @@ describe('a remote tool server', () => {
     expect(JSON.stringify(await clientHost.clients.list(testContext()))).to.not.include('the-secret')
   })
 
-  it('keeps what a person who logged in has brought, whatever a connection from before still wants to keep', async () => {
+  it('keeps the login of a user, even if an older connection saves its tokens later', async () => {
     await using clientHost = await openClientHost([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }])
     const store = clientHost.host.service(Store)
     const [server] = (await readServers([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }], '/nowhere/mcp.yaml')).servers

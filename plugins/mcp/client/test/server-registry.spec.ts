@@ -11,7 +11,7 @@ const server: Server = { entry: { name: 'one', command: 'one' }, where: 'here', 
 const catalogue = (hash: string): CatalogueRecord => ({
   hash,
   tools: [{ name: 'echo', description: hash, inputSchema: { type: 'object' }, hash, stripped: [], paramHeaders: [] }],
-  faults: [],
+  problems: [],
 })
 const record = (hash: string, worker = 'self'): StateRecord => ({
   worker,

@@ -105,7 +105,7 @@ describe('the configuration of tool servers', () => {
       .and.match(/mcp\.yaml:2\)/)
   })
 
-  it('tells what is wrong with mcp.yaml, with its line', async () => {
+  it('reports the problems of mcp.yaml with their lines', async () => {
     await writeFile(file, '# mine\nclients:\n  - name: a\n    url: nowhere\n  - name: b\n    command: x\n    sandbx: true\n')
     expect(await problemsOf([], file)).to.satisfy(
       (all: string[]) => all.length === 1 && /sandbx.*mcp\.yaml:7\).*sandbox/.test(all[0]!)
@@ -118,7 +118,7 @@ describe('the configuration of tool servers', () => {
     expect((await problemsOf([], file))[0]).to.match(/mcp\.yaml:\d\)/)
   })
 
-  it('knows a server by its address or command, and anew when anything about it is set otherwise', async () => {
+  it('identifies a server by its address or command, and gives a changed entry another fingerprint', async () => {
     const { servers } = await readServers(
       [
         { name: 'a', command: 'x', args: ['1'] },

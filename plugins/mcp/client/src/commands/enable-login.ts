@@ -41,7 +41,7 @@ async function switchServer(call: CommandContext, word: 'enable' | 'disable', na
 
 const LOGIN = 'mcp login <name> [--port <port>]'
 
-/** `svc mcp login <name>`: shows the login page and waits for its answer; running servers connect anew. */
+/** `svc mcp login <name>`: shows the login page and waits for its answer; running servers connect again. */
 export class McpLogin extends SvcCommand {
   static override summary = 'Log in to an MCP server in the browser'
   static override description =

@@ -9,7 +9,7 @@ import { addToFile, homeFile } from '../registry/home-file.ts'
 import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 import { configuredServers, contextOf, reloadServers } from './shared.ts'
 
-/** `svc mcp import <file or ->`: adds the servers of another client's file, except those whose names exist. */
+/** `svc mcp import <file or ->`: adds the servers of another client's file, except those with a name that exists. */
 export class McpImport extends SvcCommand {
   static override summary = "Add the MCP servers of another client's file"
   static override description = 'Reads {"mcpServers": {...}}, the format of many MCP clients.'
@@ -70,7 +70,7 @@ interface ForeignEntry {
 /** The keys that are read; `type` follows from command and url. */
 const KNOWN_KEYS = new Set<string>(['command', 'args', 'env', 'url', 'serverUrl', 'httpUrl', 'headers', 'disabled', 'type'])
 
-/** The imported entries, and what was not imported, a line each. */
+/** The imported entries, and a line for each part that was not imported. */
 export interface Imported {
   readonly entries: readonly McpClientConfig[]
   readonly notes: readonly string[]

@@ -37,7 +37,7 @@ export const configuredServer = async (call: CommandContext, name: string): Prom
 
 export const contextOf = ({ signal }: CommandContext, command: string): CallContext => systemContext(signal, `svc ${command}`)
 
-/** The store that all servers of this home share. Throws STORE_FORGETS where it is not durable. */
+/** The store that all servers of this home share. Throws STORE_FORGETS if it is not durable. */
 export async function openStore(call: CommandContext, ctx: CallContext): Promise<Store> {
   const store = (await call.host()).service(Store)
   const { durable, kind } = await store.probe(ctx)
@@ -56,7 +56,7 @@ async function sandboxOf(call: CommandContext): Promise<ProcessSandbox | undefin
   }
 }
 
-/** The id of the running server of this home; undefined where none runs. Throws SERVER_AMBIGUOUS. */
+/** The id of the running server of this home, `undefined` if none runs. Throws SERVER_AMBIGUOUS. */
 export async function runningId(call: CommandContext, port: number | undefined, ctx: CallContext): Promise<string | undefined> {
   try {
     using server = await reachServer(call.home, { port })
@@ -122,10 +122,10 @@ export async function toolsIn(
   return { catalogue, pins: await readPins(store, server, ctx) }
 }
 
-/** Limit for a line of a problem: a plugin may have written it. */
+/** Limit for a line of a problem: a plugin can have written it. */
 const MAX_LINE = 2_000
 
-/** Reloads the running servers of this home. Returns the exit code: 1 where one reports a problem. */
+/** Reloads the running servers of this home. Returns the exit code: 1 if one reports a problem. */
 export async function reloadServers(call: CommandContext, ctx: CallContext): Promise<number> {
   using stack = new DisposableStack()
   const servers = (await findServers(call.home)).map(server => stack.use(server))
@@ -144,14 +144,14 @@ export async function reloadServers(call: CommandContext, ctx: CallContext): Pro
 /** The address, or the command line. */
 export const locationOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')
 
-/** Connects from this command. Throws MCP_CALL_FAILED where a variable or the sandbox that the entry names is missing. */
+/** Connects from this command. Throws MCP_CALL_FAILED if a variable or the sandbox that the entry names is missing. */
 export async function openClient(call: CommandContext, store: Store, server: Server, ctx: CallContext): Promise<McpClient> {
   const sandbox = server.entry.sandbox && server.entry.url === undefined ? await sandboxOf(call) : undefined
   const storage = loginStorage(store, server, ctx)
   const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: ctx })
   const { createMcpClient } = await import('../connection/mcp-client.ts')
   const client = createMcpClient(options)
-  // a person waits: reports the first failure
+  // a user waits: reports the first failure
   client.setReconnectPolicy(0, 'constant')
   return client
 }
@@ -162,7 +162,7 @@ export async function listNow(call: CommandContext, store: Store, server: Server
   return await client.listTools({ signal: ctx.signal })
 }
 
-/** Logs a person in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */
+/** Logs a user in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */
 export async function logIn(store: Store, server: Server, how: LoginOptions, ctx: CallContext): Promise<void> {
   const storage = personStorage(store, server, ctx)
   const options = clientOptions(server, { env: process.env, sandbox: undefined, storage, lasting: ctx })

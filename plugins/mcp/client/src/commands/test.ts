@@ -11,7 +11,7 @@ import type { McpClient } from '../connection/client-types.ts'
 import type { Server } from '../registry/configured-servers.ts'
 import { configuredServer, contextOf, openClient, openStore, SERVER_ARG } from './shared.ts'
 
-/** `svc mcp test <name>`: connects step by step from this command; exits with 1 where a step fails. */
+/** `svc mcp test <name>`: connects step by step from this command; exits with 1 if a step fails. */
 export class McpTest extends SvcCommand {
   static override summary = 'Test the connection to an MCP server step by step'
   static override description =
@@ -193,8 +193,8 @@ function serverSteps({ server, open, call }: CheckOptions): Work[] {
     step: 'list',
     kind: 'protocol_error',
     async work(signal) {
-      const { tools, faults } = await (await opened()).listTools({ signal })
-      return `${tools.length} tools${faults.length > 0 ? `, left out: ${faults.join('; ')}` : ''}`
+      const { tools, problems } = await (await opened()).listTools({ signal })
+      return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
     },
   }
   return [start, handshake, list, ...(call ? [calling(opened, call)] : [])]

@@ -23,9 +23,9 @@ export class McpTools extends SvcCommand {
     // pins new tools, as a running server does
     if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), ctx)
     const all = assessTools(read.tools, known.pins, server.entry)
-    if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.faults }))
+    if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.problems }))
     for (const tool of all) for (const line of linesOf(tool)) this.print(line)
-    for (const fault of read.faults) this.note(`left out: ${oneLine(fault)}`)
+    for (const fault of read.problems) this.note(`left out: ${oneLine(fault)}`)
     if (all.some(one => one.standing === 'changed'))
       this.note(`changed tools cannot be used until you approve them: svc mcp approve ${server.entry.name}`)
   }
@@ -33,7 +33,7 @@ export class McpTools extends SvcCommand {
 
 const MARKS = { good: '', changed: ' (changed)', hidden: ' (excluded by the configuration)' } as const
 
-/** Never cuts a line of a difference: its maker limits it, and a person must see all of it. */
+/** Never cuts a line of a difference: its maker limits it, and a user must see all of it. */
 const MAX_LINE = 10_000
 
 /** The lines that describe a tool. */

@@ -25,29 +25,29 @@ export type McpChange =
 /** The result of a call: when `error` is set it failed, otherwise `content` holds the output. */
 export interface CallAnswer {
   readonly content: ToolResult['content']
-  /** The same as data, where the tool has an output schema. */
+  /** The structured result, if the tool has an output schema. */
   readonly structured?: Json
   readonly error: McpFailure | null
 }
 
 export type Arguments = { readonly [name: string]: Json | undefined }
-export interface Waiting {
+export interface AbortOptions {
   readonly signal?: AbortSignal
 }
 
 /** The trace of a call: W3C `traceparent` and `tracestate`. */
-export interface Traced {
+export interface TraceHeaders {
   readonly trace?: string
   readonly traceState?: string
 }
 
 /** The context of a call: its signal, and the trace that the server gets (`_meta`, and headers over HTTP). Nothing else of the context leaves this process. */
-export interface RunningCallContext extends Traced {
+export interface RunningCallContext extends TraceHeaders {
   readonly signal: AbortSignal
 }
 
 export interface StepOptions extends McpCallOptions {
-  /** The caller: only the same caller may answer what the server asks. */
+  /** The caller. Only the same caller can answer a question of the server. */
   readonly owner?: string
 }
 
@@ -55,14 +55,14 @@ export interface StepOptions extends McpCallOptions {
 export interface McpClient extends AsyncDisposable {
   readonly name: string
   status(): McpStatus
-  /** Connects; resolves at once where it is connected. Throws MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`). */
-  connect(ctx?: Waiting): Promise<void>
-  /** Lists all tools anew, without hidden characters. Leaves out tools that break a limit and reports them in `faults`. Throws as `connect`. */
-  listTools(ctx?: Waiting): Promise<ToolList>
+  /** Connects; resolves at once if it is connected. Throws MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`). */
+  connect(ctx?: AbortOptions): Promise<void>
+  /** Lists all tools again, without hidden characters. Leaves out tools that exceed a limit, and reports them in `problems`. Throws as `connect`. */
+  listTools(ctx?: AbortOptions): Promise<ToolList>
   /** One tool in the schema form of svc. Throws as `connect`, and class `tool_not_found`. */
-  getToolSchema(name: string, ctx?: Waiting): Promise<ToolSchema>
+  getToolSchema(name: string, ctx?: AbortOptions): Promise<ToolSchema>
   /** Calls a tool; `timeout` in seconds overrides the client's, 0 is invalid. Throws only for invalid options. */
-  callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & Waiting): Promise<CallAnswer>
+  callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & AbortOptions): Promise<CallAnswer>
   /** Calls a tool step by step: progress and log steps, then one `result` or `input`. Throws MCP_CALL_FAILED. */
   call(name: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep>
   /** Calls back when a connection is lost. Returns a function that removes the callback. */
@@ -82,6 +82,6 @@ export interface McpClient extends AsyncDisposable {
 
 export interface ToolList {
   readonly tools: readonly ListedTool[]
-  /** What was left out and why, a line each. */
-  readonly faults: readonly string[]
+  /** The tools that were left out, and the reasons. */
+  readonly problems: readonly string[]
 }

@@ -14,17 +14,17 @@ interface ConnectCycle {
   readonly done: Promise<Connection>
   readonly abort: AbortController
   /** Rejects when a second attempt in a row has failed. */
-  readonly doubt: PromiseWithResolvers<never>
+  readonly secondFailure: PromiseWithResolvers<never>
 }
 
-/** A server that failed is not tried again for this long, unless a person asks for it. */
+/** Pause before the next attempt after a failure. A user can connect earlier. */
 const FAILED_MS = 30_000
-/** A connection that lasted this long was a good one, even without a call. */
+/** A connection that lasted this long resets the count of failures, even without a call. */
 const STEADY_MS = 60_000
-/** The era of a server is asked for again after a day: the server may support the newer one by then. */
+/** The known era of a server expires after a day, because the server can be upgraded. */
 const DAY_MS = 86_400_000
 
-/** Keeps one connection to a server: connects on demand, reconnects after a loss, stops where another attempt makes no sense. */
+/** Keeps one connection to a server: connects on demand, reconnects after a loss, stops if another attempt makes no sense. */
 export class ConnectionManager {
   readonly #options: ResolvedOptions
   readonly #emit: (change: McpChange) => void
@@ -66,7 +66,7 @@ export class ConnectionManager {
 
   /** As `ready`, but throws once a second attempt in a row has failed; further attempts go on in the background. */
   soon(signal: AbortSignal): Promise<Connection> {
-    return this.#waitFor(signal, ({ done, doubt }) => Promise.race([done, doubt.promise]))
+    return this.#waitFor(signal, ({ done, secondFailure }) => Promise.race([done, secondFailure.promise]))
   }
 
   /** As `ready`, but does not wait for the next retry of a failed server. */
@@ -76,7 +76,7 @@ export class ConnectionManager {
     return this.ready(signal)
   }
 
-  /** This connection cannot be used any more; `end` is the state where the manager must not reconnect. */
+  /** Ends a connection that is lost. With `end`, the manager enters that state and does not reconnect. */
   lost(connection: Connection, reason: string, end?: McpState): void {
     if (this.#live !== connection) return
     const { name, clock, quarantineAfter } = this.#options
@@ -132,7 +132,7 @@ export class ConnectionManager {
     return abortable(result(this.#begin()), signal)
   }
 
-  /** The error for a caller where no attempt is due. */
+  /** The error for a caller if no attempt is due. */
   #refusal(): SvcError | undefined {
     const { name, clock } = this.#options
     const { state, lastError, nextRetryAt = 0 } = this.#status
@@ -147,18 +147,18 @@ export class ConnectionManager {
   #begin(pauseMs = 0): ConnectCycle {
     if (this.#cycle !== undefined) return this.#cycle
     const abort = new AbortController()
-    const doubt = Promise.withResolvers<never>()
-    const done = this.#tryUntilConnected(abort.signal, pauseMs, doubt.reject).finally(() => {
+    const secondFailure = Promise.withResolvers<never>()
+    const done = this.#tryUntilConnected(abort.signal, pauseMs, secondFailure.reject).finally(() => {
       if (this.#cycle?.abort === abort) this.#cycle = undefined
     })
-    this.#cycle = { done, abort, doubt }
+    this.#cycle = { done, abort, secondFailure }
     // callers that wait get the error; all others read it in the state
     done.catch(() => {})
-    doubt.promise.catch(() => {})
+    secondFailure.promise.catch(() => {})
     return this.#cycle
   }
 
-  async #tryUntilConnected(signal: AbortSignal, pauseMs: number, doubted: (why: unknown) => void): Promise<Connection> {
+  async #tryUntilConnected(signal: AbortSignal, pauseMs: number, failedTwice: (why: unknown) => void): Promise<Connection> {
     for (let [tries, ms] = [0, pauseMs]; ; tries++) {
       if (ms > 0) await wait(this.#options.clock, ms, signal)
       signal.throwIfAborted()
@@ -169,7 +169,7 @@ export class ConnectionManager {
         signal.throwIfAborted()
         const next = this.#afterFailure(failureOf(error), tries)
         if (next === undefined) throw error
-        if (tries > 0) doubted(error)
+        if (tries > 0) failedTwice(error)
         ms = Math.max(1, next)
       }
     }
@@ -202,7 +202,7 @@ export class ConnectionManager {
     return connection
   }
 
-  /** Milliseconds until the next attempt; `undefined` where there is none. */
+  /** Milliseconds until the next attempt, `undefined` if there is none. */
   #afterFailure(lastError: McpFailure, tries: number): number | undefined {
     const { clock, quarantineAfter } = this.#options
     this.#failures++

@@ -15,20 +15,20 @@ import { openStdio } from './transport/stdio.ts'
 export interface Connection {
   readonly rpc: JsonRpc
   readonly protocolVersion: string
-  /** True where each request carries all of its context (2026-07-28 and later). */
+  /** True if each request carries all of its context (2026-07-28 and later). */
   readonly stateless: boolean
-  /** True where each request has its own stream (HTTP). */
+  /** True if each request has its own stream (HTTP). */
   readonly perRequest: boolean
   readonly server?: { readonly name: string; readonly version: string }
   readonly instructions?: string
   /** Resolves with the reason once the connection has ended. */
   readonly ended: Promise<string>
   stderr(): string | undefined
-  /** `_meta` of a request: what the server may ask the caller for. */
+  /** `_meta` of a request: the questions that the caller supports. */
   readonly meta: (can: readonly InputRequest['method'][]) => object
   /** Answers a request of the server (protocols before 2026). */
   readonly respond: Respond
-  /** True where a person has logged in meanwhile, so that a new connection can succeed. */
+  /** True if a user has logged in meanwhile, so that a new connection can succeed. */
   authorize(): Promise<boolean>
   close(): Promise<void>
 }
@@ -51,13 +51,13 @@ export async function openConnection(
   try {
     return await withTimeout(connectMs, begin, { signal, late: () => tooSlow(name, connectMs) })
   } catch (error) {
-    // the process or the session is gone before the caller gets the error
+    // closes the process or the session before the caller gets the error
     await opening?.then(late => late.close()).catch(() => {})
     throw signal.aborted ? (signal.reason as Error) : failed(name, error)
   }
 }
 
-/** A login can take several attempts: a server may ask for more scopes than it named first. */
+/** A login can take several attempts: a server can ask for more scopes than it named first. */
 const MAX_LOGINS = 3
 
 async function open(
@@ -78,8 +78,8 @@ async function open(
         probe: { timeoutMs: link.perRequest ? options.connectMs : Math.min(PROBE_MS, options.connectMs) },
       },
     })
-    client.onerror = channel.noise
-    const failure = await shakeHands(client, link, options.connectMs, signal)
+    client.onerror = channel.countUnexpected
+    const failure = await handshake(client, link, options.connectMs, signal)
     if (failure === undefined) return connected(options, client, channel, toolsChanged)
     if (!old && endedOnProbe(failure, link)) old = true
     else if (logins++ === MAX_LOGINS || !(await loggedIn(link, signal))) throw failure as Error
@@ -87,7 +87,7 @@ async function open(
 }
 
 /** Returns the error of a failed handshake. */
-async function shakeHands(client: Client, link: Link, timeout: number, signal: AbortSignal): Promise<unknown> {
+async function handshake(client: Client, link: Link, timeout: number, signal: AbortSignal): Promise<unknown> {
   const onAbort = () => link.giveUp('the attempt was aborted')
   signal.addEventListener('abort', onAbort, { once: true })
   if (signal.aborted) onAbort()
@@ -118,8 +118,8 @@ async function loggedIn(link: Link, signal: AbortSignal): Promise<boolean> {
 interface Channel {
   readonly link: Link
   readonly rpc: JsonRpc
-  /** Counts a message without use; too many of them end the link. */
-  readonly noise: () => void
+  /** Counts a message that no request expects. Too many of them end the link. */
+  readonly countUnexpected: () => void
   /** To be called after the handshake. */
   readonly begin: (stateless: boolean) => void
 }
@@ -133,16 +133,16 @@ async function openChannel(
   const { name, limits } = options
   let stateless = false
   const isFlood = createFloodGauge(options)
-  const noise = () => {
+  const countUnexpected = () => {
     if (isFlood()) link.giveUp('it sent too many messages without a request')
   }
   const events: LinkEvents = {
     take(message) {
-      if (message.method !== undefined || !rpc.awaits(message.id)) noise()
+      if (message.method !== undefined || !rpc.awaits(message.id)) countUnexpected()
       return rpc.take(message) || takeUnrequested(message)
     },
     tooLong: id => rpc.tooLong(id, tooLarge(name, limits.resultBytes)),
-    noise,
+    countUnexpected,
   }
   function takeUnrequested({ id, method, params }: Message): boolean {
     if (method === 'notifications/tools/list_changed') toolsChanged()
@@ -162,7 +162,7 @@ async function openChannel(
   const begin = (isStateless: boolean) => {
     stateless = isStateless
   }
-  return { link, rpc, noise, begin }
+  return { link, rpc, countUnexpected, begin }
 }
 
 async function openLink(
@@ -177,7 +177,7 @@ async function openLink(
 
 const WINDOW_S = 10
 
-/** Returns true when more messages came within ten seconds than a server may send without a request. */
+/** Returns true when more messages came within ten seconds than a server can send without a request. */
 function createFloodGauge({ limits, clock }: ResolvedOptions): () => boolean {
   let [begun, count] = [clock.now(), 0]
   return () => {

@@ -53,7 +53,7 @@ function knownFailure(server: string, error: unknown): SvcError | undefined {
       `its sandbox cannot be created: a program or a path of its entry does not exist, or is protected; run "svc mcp test ${server}" to see which`
     )
   if (code === 'CHILD_NOT_STARTED') {
-    // the message of the cause may name the sandbox program with its path
+    // the message of the cause can name the sandbox program with its path
     const { reason } = (error as { details?: { reason?: string } }).details ?? {}
     return undelivered('connection_refused', `its command could not be started: ${reason}`)
   }
@@ -101,7 +101,7 @@ const isUnknownTool = (message: unknown) => UNKNOWN_TOOL.test(String(message).sl
 /** Whether the text of a failed result means an unknown tool: servers of the SDK's version 1 report it so. */
 export const saysUnknownTool = (text: string): boolean => V1_ERROR.test(text) && isUnknownTool(text)
 
-const LOGIN_REQUIRED = 'a person has to log in'
+const LOGIN_REQUIRED = 'a user has to log in'
 
 export const toolNotFound = (server: string, tool: string, facts: FailureFacts = {}): SvcError =>
   callFailed(server, 'tool_not_found', `it has no tool "${tool.slice(0, 128)}"`, facts)

@@ -6,7 +6,7 @@ import { failed, protocolError, type RpcError } from './failures.ts'
 /** The answer to a request: a result, or an error of JSON-RPC. */
 export type Answer = { readonly result: unknown } | { readonly error: RpcError }
 
-/** Receives what the server sends for a request, until the answer. */
+/** Receives the messages of the server for a request, until the answer. */
 export interface CallListener {
   /** The caller. Needed to attribute a question of the server while requests of several callers run. */
   readonly owner?: string
@@ -51,7 +51,7 @@ export class JsonRpc {
     this.#isStateless = isStateless
   }
 
-  /** Sends a request, and settles once: with the answer, or MCP_CALL_FAILED where the link fails, or the reason of an abort. */
+  /** Sends a request, and settles once: with the answer, or MCP_CALL_FAILED if the link fails, or the reason of an abort. */
   request(method: string, params: (token: string) => object, { headers, signal, listener }: RequestOptions): Promise<Answer> {
     if (this.#over !== undefined) return Promise.reject(this.#over)
     if (signal.aborted) return Promise.reject(signal.reason as Error)
@@ -159,7 +159,7 @@ export class JsonRpc {
 const isRpcError = (error: unknown): error is RpcError =>
   typeof error === 'object' && error !== null && typeof (error as RpcError).code === 'number'
 
-/** The listener, where one caller alone has requests that run or were abandoned just now. */
+/** Returns the listener if all running and recently abandoned requests have the same caller. */
 function onlyListener(
   pending: Map<string, PendingRequest>,
   abandoned: readonly (string | undefined)[]
@@ -172,7 +172,7 @@ function onlyListener(
   return isOneOwner ? listeners.at(-1) : undefined
 }
 
-/** Milliseconds for which a server may still send for an abandoned request; until then its questions reach no other caller. */
+/** Milliseconds for which a server can still send for an abandoned request; until then its questions reach no other caller. */
 const LINGER_MS = 5_000
 const MAX_ABANDONED = 1_000
 
@@ -206,11 +206,11 @@ export interface Message {
 /** Carries messages to one server and back. */
 export interface Link {
   readonly transport: Transport
-  /** True where each request has a stream of its own (HTTP): closing that cancels a stateless request. */
+  /** True if each request has a stream of its own (HTTP): closing that cancels a stateless request. */
   readonly perRequest: boolean
-  /** Sends a message; `sender` is returned by `sender()` while an answer to it is handled. Calls `failed` where it cannot be sent. */
+  /** Sends a message; `sender` is returned by `sender()` while an answer to it is handled. Calls `failed` if it cannot be sent. */
   send(message: object, sender: string, failed: (error: unknown) => void, options?: TransportSendOptions): void
-  /** The `sender` of the request that the current message answers, where the transport knows it. */
+  /** The `sender` of the request that the current message answers, if the transport knows it. */
   sender(): string | undefined
   /** Resolves with the reason once the link has ended. Never rejects. */
   readonly ended: Promise<string>
@@ -218,7 +218,7 @@ export interface Link {
   close(): Promise<void>
   /** Closes the link at once. */
   giveUp(reason: string): void
-  /** True where a person has logged in meanwhile, so that another attempt can succeed. */
+  /** True if a user has logged in meanwhile, so that another attempt can succeed. */
   authorize(): Promise<boolean>
   stderr(): string | undefined
 }
@@ -227,13 +227,13 @@ export interface Link {
 export interface LinkEvents {
   /** Returns true for a message that the SDK must not get. */
   readonly take: (message: Message) => boolean
-  /** A message exceeded the limit; `id` is the request that it answers, where it could be read. */
+  /** A message exceeded the limit; `id` is the request that it answers, if it could be read. */
   tooLong(id: string | undefined): void
   /** The server sent something that is not a message. */
-  noise(): void
+  countUnexpected(): void
 }
 
-/** For `failed`, where no caller waits for the message. */
+/** For `failed`, if no caller waits for the message. */
 export const ignoreFailure = () => {}
 
 export const asMessage = (message: object) => message as JSONRPCMessage

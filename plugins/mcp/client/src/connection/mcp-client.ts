@@ -2,7 +2,7 @@ import type { McpFailure } from '@svc/core/contracts'
 import { failureOf, fromMcpSchema, type ListedTool, readTool, RPC } from '@svc/mcp-protocol'
 import { type Calls, createCalls } from './calls/calls.ts'
 import { textOfResult } from './calls/messages.ts'
-import type { Arguments, CallAnswer, McpChange, McpClient, ToolList, Waiting } from './client-types.ts'
+import type { Arguments, CallAnswer, McpChange, McpClient, ToolList, AbortOptions } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
 import type { Connection } from './connection.ts'
 import { cancelled, failed, protocolError, refused, toolNotFound, tooSlow } from './failures.ts'
@@ -37,7 +37,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     changed: () => idle.changed(),
   })
   const onChange = (callback: (change: McpChange) => void) => {
-    // the same callback may be added twice
+    // the same callback can be added twice
     const listener = (change: McpChange) => callback(change)
     listeners.add(listener)
     return () => void listeners.delete(listener)
@@ -84,7 +84,7 @@ function notifyOne(listener: (change: McpChange) => void, change: McpChange): vo
 /** Applies the time limit of a connection to `work`. */
 async function bounded<T>(
   { name, connectMs, clock }: ResolvedOptions,
-  ctx: Waiting = {},
+  ctx: AbortOptions = {},
   work: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
   const ending = new AbortController()
@@ -106,7 +106,7 @@ async function bounded<T>(
 function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, emit: (change: McpChange) => void) {
   let known: Map<string, ListedTool> | undefined
   async function list(signal: AbortSignal): Promise<ToolList> {
-    // a list alone does not reset the count of failures: a server may list its tools and crash on each call
+    // a list alone does not reset the count of failures: a server can list its tools and crash on each call
     const listed = await listAll(resolved, await manager.ready(signal), signal)
     known = new Map(listed.tools.map(tool => [tool.name, tool]))
     return listed
@@ -152,7 +152,7 @@ async function callTool(
   calls: Calls,
   name: string,
   args: Arguments,
-  { timeout, signal = new AbortController().signal }: { readonly timeout?: number } & Waiting = {}
+  { timeout, signal = new AbortController().signal }: { readonly timeout?: number } & AbortOptions = {}
 ): Promise<CallAnswer> {
   const options = timeout === undefined ? {} : { timeoutMs: positive('timeout', timeout) * 1_000 }
   try {
@@ -170,7 +170,7 @@ async function callTool(
 
 interface ToolCollection {
   readonly tools: Map<string, ListedTool>
-  readonly faults: string[]
+  readonly problems: string[]
   bytes: number
 }
 
@@ -179,7 +179,7 @@ const MAX_FAULTS = 100
 /** Lists all tools, page by page. Leaves out a tool or a page that breaks a limit, and reports it. Throws MCP_CALL_FAILED. */
 async function listAll(options: ResolvedOptions, connection: Connection, signal: AbortSignal): Promise<ToolList> {
   const { limits } = options
-  const all: ToolCollection = { tools: new Map(), faults: [], bytes: 0 }
+  const all: ToolCollection = { tools: new Map(), problems: [], bytes: 0 }
   const seen = new Set<string>()
   let cursor: string | undefined
   do {
@@ -191,7 +191,7 @@ async function listAll(options: ResolvedOptions, connection: Connection, signal:
     else continue
     break
   } while (seen.add(cursor))
-  return { tools: [...all.tools.values()], faults: all.faults }
+  return { tools: [...all.tools.values()], problems: all.problems }
 }
 
 async function readPage(
@@ -226,7 +226,7 @@ function add(all: ToolCollection, raw: unknown, { limits }: ResolvedOptions): bo
   return true
 }
 
-function report({ faults }: ToolCollection, text: string): false {
-  if (faults.length < MAX_FAULTS) faults.push(text)
+function report({ problems }: ToolCollection, text: string): false {
+  if (problems.length < MAX_FAULTS) problems.push(text)
   return false
 }

@@ -27,7 +27,7 @@ export interface McpLimits {
   readonly callsPerTool: number
   /** Messages a second without a request, averaged over ten seconds; above it the connection is closed; default 1000. */
   readonly noticesPerSecond: number
-  /** Concurrent calls that wait for the answer of a person; default 64. */
+  /** Concurrent calls that wait for the answer of a user; default 64. */
   readonly parked: number
   /** Milliseconds that a call waits for that answer; default 300,000. */
   readonly parkedMs: number
@@ -66,7 +66,7 @@ interface CommonOptions {
   readonly connectMs?: number
   /** Default: 5 attempts, `exponential`. */
   readonly reconnect?: ReconnectPolicy
-  /** What a server of a protocol before 2026 may ask for, declared in the handshake; default `elicitation/create`. */
+  /** The questions of a server before protocol 2026, declared in the handshake; default `elicitation/create`. */
   readonly can?: readonly InputRequest['method'][]
   /** Milliseconds without a call after which the connection is closed until the next one; 0 keeps it; default 0. */
   readonly idleMs?: number
@@ -84,7 +84,7 @@ export interface TokenStorage {
   save(value: Json | undefined): Promise<void>
 }
 
-/** A person who can log in now. */
+/** A user who can log in now. */
 export interface Person {
   /** Where the browser is sent back to. */
   readonly redirectUrl: string
@@ -93,21 +93,21 @@ export interface Person {
 }
 
 /**
- * OAuth. With `tokenUrl`: client credentials from there. Without: the discovery of the protocol, with the authorization code grant and PKCE; a person has to log in
+ * OAuth. With `tokenUrl`: client credentials from there. Without: the discovery of the protocol, with the authorization code grant and PKCE; a user has to log in
  * once (`loginMcp`), then the client refreshes the tokens of `storage`.
  */
 export interface OAuthOptions {
   readonly clientId?: string
   readonly clientSecret?: string
   readonly tokenUrl?: string
-  /** The only authorization server for logins; may have a private address. Default: the one that the MCP server names. */
+  /** The only authorization server for logins; can have a private address. Default: the one that the MCP server names. */
   readonly issuer?: string
   readonly scope?: string
   /** Metadata of this client for servers that need no registration (https). */
   readonly clientMetadataUrl?: string
   /** Default: in memory. */
   readonly storage?: TokenStorage
-  /** Without a person, a server that needs a login becomes `needs_auth`. */
+  /** Without a user, a server that needs a login becomes `needs_auth`. */
   readonly person?: Person
 }
 
@@ -122,7 +122,7 @@ export interface HttpOptions extends CommonOptions {
   readonly oauth?: OAuthOptions
   /** False: no address but the server's own, not even for a login. Default true. */
   readonly networkAccess?: boolean
-  /** Private names, addresses and networks that may be reached, besides the server's own host and `oauth.tokenUrl`'s. */
+  /** Private names, addresses and networks that can be reached, besides the server's own host and `oauth.tokenUrl`'s. */
   readonly allow?: readonly string[]
   /** Additional trusted certificates in PEM form. */
   readonly ca?: string
@@ -134,9 +134,9 @@ export interface Launch {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** True where all of its child processes end with it (a process namespace). */
+  /** True if all of its child processes end with it (a process namespace). */
   readonly contained?: boolean
-  /** Called after it has ended; may return a better reason for the end. */
+  /** Called after it has ended; can return a better reason for the end. */
   readonly release?: () => Promise<string | undefined>
 }
 
@@ -231,7 +231,7 @@ function shownUrl(written: string): string {
 /** The servers that the operator names for one connection. They live as long as the client: a name must not lead to another address later. */
 export interface NamedServers {
   readonly itself: NamedServer
-  /** Sources of logins and tokens. The operator named them, so their addresses may be private. */
+  /** Sources of logins and tokens. The operator named them, so their addresses can be private. */
   readonly logins: readonly AddressGuard[]
 }
 
@@ -242,7 +242,7 @@ function namedServers({ url, oauth }: HttpOptions): NamedServers {
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
 
-/** Bytes of a size like `512M`; undefined where it is not a size. */
+/** Bytes of a size like `512M`; undefined if it is not a size. */
 export function bytesOf(size: string): number | undefined {
   const [, digits, unit] = /^(\d+)([KMG]?)$/.exec(size) ?? []
   return digits === undefined || unit === undefined ? undefined : Number(digits) * UNITS[unit]!

@@ -1,20 +1,20 @@
 import type { McpState } from '@svc/core/contracts'
 
 interface StateRow {
-  /** The states that may follow. A state may always follow itself, with other details. */
+  /** The states that can follow. A state can always follow itself with other details. */
   readonly next: readonly McpState[]
   /** A connection is open. */
   readonly isConnected?: true
   /** Only `enable` ends this state: neither a call nor a retry connects. */
   readonly isOff?: true
-  /** A person has to act, or to know: `/health` is degraded. */
+  /** `/health` is degraded in this state. */
   readonly needsAttention?: true
 }
 
 const STOPPED = ['disconnected', 'disabled'] as const
 const ATTEMPT_ENDS = ['connected', 'degraded', 'failed', 'quarantined', 'needs_auth', ...STOPPED] as const
 
-/** All states of a connection, and so of a server: what may follow each, and what it means. */
+/** All states of a connection: the states that can follow, and their meaning. */
 export const STATES: Readonly<Record<McpState, StateRow>> = {
   disconnected: { next: ['connecting', 'disabled'] },
   connecting: { next: ['reconnecting', ...ATTEMPT_ENDS] },
@@ -27,5 +27,5 @@ export const STATES: Readonly<Record<McpState, StateRow>> = {
   disabled: { next: ['disconnected'], isOff: true },
 }
 
-/** Whether `next` may follow `state`. */
+/** Whether `next` can follow `state`. */
 export const mayFollow = (state: McpState, next: McpState): boolean => state === next || STATES[state].next.includes(next)

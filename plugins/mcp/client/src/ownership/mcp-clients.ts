@@ -87,7 +87,7 @@ export function createAnswer(owners: readonly ServerOwner[], lasting: CallContex
   }
 }
 
-/** Asks the owner of a server; asks the next owner where the question has reached none. */
+/** Asks the owner of a server; asks the next owner if the question has reached none. */
 async function* askOwner(
   { workers }: McpClientsOptions,
   owner: ServerOwner,

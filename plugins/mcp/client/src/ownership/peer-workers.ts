@@ -8,24 +8,24 @@ export const PING = { do: 'ping' } as const
 /** The other workers of this server, as candidates for the ownership of a connection. */
 export class PeerWorkers {
   readonly #peers: Peers
-  readonly #gone = new Set<string>()
+  readonly #exited = new Set<string>()
 
   constructor(peers: Peers) {
     this.#peers = peers
   }
 
   /** Whether a worker is known to have ended. */
-  isGone(worker: string): boolean {
-    return this.#gone.has(worker)
+  hasExited(worker: string): boolean {
+    return this.#exited.has(worker)
   }
 
-  markGone(worker: string): void {
-    this.#gone.add(worker)
+  markExited(worker: string): void {
+    this.#exited.add(worker)
   }
 
-  /** Asks a worker for a sign of life; marks it where it has ended. */
+  /** Pings a worker, and marks it if it has ended. */
   async ping(worker: string, ctx: CallContext): Promise<void> {
-    if (this.#gone.has(worker)) return
+    if (this.#exited.has(worker)) return
     for await (const _ of this.ask(worker, PING, ctx)) return
   }
 
@@ -33,7 +33,7 @@ export class PeerWorkers {
     try {
       yield* this.#peers.ask(worker, TOPIC, message, ctx)
     } catch (error) {
-      if (codeOf(error) === 'PEER_GONE') this.#gone.add(worker)
+      if (codeOf(error) === 'PEER_GONE') this.#exited.add(worker)
       throw error
     }
   }
@@ -55,7 +55,7 @@ export interface ServerLeaseOptions {
   readonly lasting: CallContext
 }
 
-/** A worker that was killed keeps its server for this long where no other worker learns of its end. */
+/** The lease of a killed worker expires after this time, unless another worker releases it earlier. */
 const LEASE_MS = 30_000
 const RELEASE_MS = 5_000
 
@@ -67,7 +67,7 @@ export class ServerLease {
     this.#options = options
   }
 
-  /** Returns the fence of the lease; undefined where another worker holds it. */
+  /** Returns the fence of the lease, `undefined` if another worker holds it. */
   async acquire(): Promise<Fence | undefined> {
     const { store, deadHolder, lasting } = this.#options
     const fence = await this.#tryAcquire()
@@ -77,7 +77,7 @@ export class ServerLease {
     return this.#tryAcquire()
   }
 
-  /** Returns false where another worker holds the lease by now. */
+  /** Returns false if another worker holds the lease by now. */
   async renew(fence: Fence): Promise<boolean> {
     const { store, lease, log, lasting } = this.#options
     try {

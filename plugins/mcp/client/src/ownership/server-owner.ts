@@ -11,7 +11,7 @@ import type { ServerSession } from './server-session.ts'
 export interface ServerOwnerOptions {
   readonly server: Server
   readonly registry: ServerRegistry
-  /** The other workers; undefined where this process is alone: then it owns all servers. */
+  /** The other workers, `undefined` if this process is alone: then it owns all servers. */
   readonly workers: PeerWorkers | undefined
   readonly lease: ServerLease
   readonly self: string
@@ -24,16 +24,16 @@ export interface ServerOwnerOptions {
 
 /** A worker that takes over from a living owner announces itself once it is connected, or after this time. */
 const TAKEOVER_MS = 10_000
-/** A host without peers may be a short command: it lists unknown tools only when it runs for longer. */
+/** A host without peers can be a short command: it lists unknown tools only when it runs for longer. */
 const STAYS_MS = 1_000
-/** A successor that has not acquired the lease by then does not use this server. */
+/** A successor that has not acquired the lease after this time does not use this server. */
 const WANTED_MS = 1_000
-/** A successor that has the lease and does not announce itself is no longer waited for. */
+/** Maximum wait for a successor that has the lease to announce itself. */
 const ANNOUNCED_MS = 10_000
 /** Time for the other workers to read the new state from the store: a poll every 250 ms, later on a busy machine. */
 const SEEN_MS = 1_000
 
-/** The ownership of one server as this worker knows it. The owner may be this worker, which then has a session. */
+/** The ownership of one server as this worker knows it. The owner can be this worker, which then has a session. */
 export class ServerOwner {
   readonly #options: ServerOwnerOptions
   readonly #tasks: BackgroundTasks
@@ -56,7 +56,7 @@ export class ServerOwner {
   get server(): Server {
     return this.#options.server
   }
-  /** The session, where this worker owns the server. */
+  /** The session, if this worker owns the server. */
   get session(): ServerSession | undefined {
     return this.#session
   }
@@ -65,7 +65,7 @@ export class ServerOwner {
     return this.#stage === 'drained' || this.#stage === 'closed' ? undefined : this.#session
   }
 
-  /** Returns the session, or the worker that owns the server. Takes a server without an owner. Throws MCP_CALL_FAILED where it is disabled, or has no owner in time. */
+  /** Returns the session, or the worker that owns the server. Takes a server without an owner. Throws MCP_CALL_FAILED if it is disabled, or has no owner in time. */
   async find(ctx: CallContext): Promise<ServerSession | string> {
     const { registry, server, workers, self } = this.#options
     const endsAt = performance.now() + callTimesOf(server.entry).usual
@@ -74,7 +74,7 @@ export class ServerOwner {
       if (!registry.isEnabled(server)) throw serverDisabled(server.entry.name)
       if (this.#session) return this.#session
       const worker = registry.state(server)?.worker
-      if (worker && worker !== self && workers?.isGone(worker) === false) return worker
+      if (worker && worker !== self && workers?.hasExited(worker) === false) return worker
       const taken = await this.#takeOnce()
       if (taken) return taken
       if (performance.now() > endsAt) throw noOwner(server.entry.name)
@@ -87,7 +87,7 @@ export class ServerOwner {
     return this.#changes.next(signal)
   }
 
-  /** Takes the server where it has no owner. Changes have no effect before this call. */
+  /** Takes the server if it has no owner. Changes have no effect before this call. */
   async begin(ctx: CallContext): Promise<void> {
     const { registry, server, workers, isEager } = this.#options
     this.#stage = 'open'
@@ -96,8 +96,8 @@ export class ServerOwner {
     if (!isEager) return this.#listSoon()
     if (await this.#takeOnce()) return
     const worker = registry.state(server)?.worker
-    if (worker) await workers?.ping(worker, ctx).catch(() => {}) // marks it where it has ended
-    if (worker && workers?.isGone(worker)) await this.#takeOnce()
+    if (worker) await workers?.ping(worker, ctx).catch(() => {}) // marks it if it has ended
+    if (worker && workers?.hasExited(worker)) await this.#takeOnce()
   }
 
   changed(kind: RecordKind): void {
@@ -110,21 +110,21 @@ export class ServerOwner {
   }
 
   /** Called regularly: renews the lease, and takes a server without an owner. */
-  async tend(): Promise<void> {
+  async maintain(): Promise<void> {
     const { registry, server, workers, lease } = this.#options
     const session = this.#session
-    session?.tend()
+    session?.maintain()
     if (session?.fence && !(await lease.renew(session.fence)) && this.#session === session) this.#lost()
     const worker = registry.state(server)?.worker
-    if (!this.#session && (!worker || workers?.isGone(worker))) this.#takeIfDue()
+    if (!this.#session && (!worker || workers?.hasExited(worker))) this.#takeIfDue()
   }
 
-  /** A worker has ended; takes the server where that worker owned it. */
-  gone(holder: string): void {
+  /** A worker has ended; takes the server if that worker owned it. */
+  workerExited(holder: string): void {
     const { registry, server, workers } = this.#options
     const state = registry.state(server)
     if (!state?.worker || state.holder !== holder) return
-    workers?.markGone(state.worker)
+    workers?.markExited(state.worker)
     this.#takeIfDue()
     this.#changes.notify()
   }
@@ -174,7 +174,7 @@ export class ServerOwner {
     this.#session = session
     const opened = isEager ? session.open().catch(() => {}) : undefined // its state has the error
     // the old owner answers until then, so that no caller waits for the handshake
-    if (before?.leaving && before.worker && workers?.isGone(before.worker) === false)
+    if (before?.leaving && before.worker && workers?.hasExited(before.worker) === false)
       await withTimeout(TAKEOVER_MS, () => opened).catch(() => {})
     if (this.#session === session) await session.announce()
     return session
@@ -214,7 +214,7 @@ export class ServerOwner {
     const at = this.#loginAt()
     const isNew = at !== this.#loggedIn
     this.#loggedIn = at
-    if (isNew && this.#session) this.#tasks.add(this.#session.reconnect('a person has logged in'))
+    if (isNew && this.#session) this.#tasks.add(this.#session.reconnect('a user has logged in'))
   }
 
   #loginAt(): number {
@@ -238,7 +238,7 @@ export class ServerOwner {
   }
 
   /**
-   * Resolves when all workers know the successor of this one. A question that meets a worker just as it ends may or may not have been received, and so fails: the
+   * Resolves when all workers know the successor of this one. A question that meets a worker just as it ends has an unknown delivery, and so fails: the
    * owner of a server ends after that.
    */
   async #handOver(signal: AbortSignal): Promise<void> {
@@ -265,7 +265,7 @@ export class ServerOwner {
     const { registry, server, lease, self } = this.#options
     await lease.release(session.fence)
     if (registry.state(server)?.worker !== self) return
-    // where this fails, the other workers find out when they ask this worker
+    // if this fails, the other workers find out when they ask this worker
     await registry.report(server, session.record(null), undefined, ctx).catch(() => {})
   }
 }

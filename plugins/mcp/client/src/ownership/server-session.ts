@@ -25,7 +25,7 @@ export interface ServerSessionOptions {
   /** The name of this worker, and the prefix of its leases. */
   readonly self: string
   readonly holder: string
-  /** The fence of the lease; undefined where there are no other workers. */
+  /** The fence of the lease, `undefined` if there are no other workers. */
   readonly fence: Fence | undefined
   readonly metrics: ServerMetrics
   readonly listener: ConnectionListener
@@ -100,12 +100,12 @@ export class ServerSession {
   }
 
   /** Called regularly. */
-  tend(): void {
-    if (STATES[this.state].isConnected) this.#listing.current().catch(() => {}) // does nothing where the tools are known
+  maintain(): void {
+    if (STATES[this.state].isConnected) this.#listing.current().catch(() => {}) // does nothing if the tools are known
     if (Date.now() - this.#publisher.publishedAt > REPORT_MS) void this.#publisher.publish()
   }
 
-  /** Reports that another worker may take over; serves until one does. */
+  /** Reports that another worker can take over; serves until one does. */
   leave(): Promise<void> {
     this.#isLeaving = true
     return this.#publisher.begin()
@@ -115,7 +115,7 @@ export class ServerSession {
   assess(): void {
     const { server, registry } = this.#options
     const changed = registry.tools(server)?.filter(one => one.standing === 'changed') ?? []
-    const reason = degradedReason(server.entry.name, changed, this.#catalogue?.faults ?? [])
+    const reason = degradedReason(server.entry.name, changed, this.#catalogue?.problems ?? [])
     void this.#client?.then(client => client.setDegraded(reason)).catch(() => {})
   }
 
@@ -125,7 +125,7 @@ export class ServerSession {
     await this.open()
   }
 
-  /** Connects anew, with new credentials. */
+  /** Connects again, with new credentials. */
   async reconnect(reason: string): Promise<void> {
     await (await this.#connectable()).disconnect(reason)
     await this.enable()
@@ -138,7 +138,7 @@ export class ServerSession {
 
   /** Ends the connection; its process has ended when this resolves. */
   async close(): Promise<void> {
-    this.#listing.close()
+    this.#listing.forget()
     const client = await this.#client?.catch(() => undefined)
     await Promise.all([this.#publisher.end(), client?.close()])
   }
@@ -215,13 +215,13 @@ export class ServerSession {
   async #list(): Promise<void> {
     const { server, registry, self, lasting } = this.#options
     const client = await this.#connectable()
-    const { tools, faults } = await client.listTools({ signal: lasting.signal }).catch((error: unknown) => {
+    const { tools, problems } = await client.listTools({ signal: lasting.signal }).catch((error: unknown) => {
       client.setDegraded(failureOf(error))
       throw error
     })
     await registry.pinNewTools(server, tools, lasting)
-    const hash = catalogueHash(tools, faults)
-    if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, faults }
+    const hash = catalogueHash(tools, problems)
+    if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, problems }
     registry.listed(server, this.#catalogue, self)
     await this.#publisher.publish()
     this.assess()
@@ -303,7 +303,7 @@ class StatePublisher {
   }
 }
 
-/** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that may not be used. */
+/** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
 function checkStanding(server: string, tool: string, tools: readonly McpTool[] | undefined) {
   const standing = tools?.find(one => one.name === tool)?.standing
   if (standing !== 'good')
@@ -324,35 +324,30 @@ function errorClassOf(end: StepsEnd): McpErrorClass | undefined {
   return end.last.type === 'result' && end.last.result.isError ? 'tool_error' : undefined
 }
 
-/** The reason why a connected server is degraded; undefined where it is not. */
-function degradedReason(server: string, changed: readonly McpTool[], faults: readonly string[]): McpFailure | undefined {
+/** The reason why a connected server is degraded, `undefined` if it is not. */
+function degradedReason(server: string, changed: readonly McpTool[], problems: readonly string[]): McpFailure | undefined {
   const names = changed.map(one => one.name)
   if (names.length > 0)
     return { class: 'protocol_error', message: `tools that changed: ${shortList(names)}; svc mcp approve ${server}` }
-  return faults.length > 0 ? { class: 'protocol_error', message: `left out: ${shortList(faults)}` } : undefined
+  return problems.length > 0 ? { class: 'protocol_error', message: `left out: ${shortList(problems)}` } : undefined
 }
 
 const SHOWN = 5
 const shortList = (all: readonly string[]) =>
   all.length <= SHOWN ? all.join(', ') : `${all.slice(0, SHOWN).join(', ')} and ${all.length - SHOWN} more`
 
-const catalogueHash = (tools: readonly ListedTool[], faults: readonly string[]) =>
+const catalogueHash = (tools: readonly ListedTool[], problems: readonly string[]) =>
   createHash('sha256')
-    .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), faults]))
+    .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), problems]))
     .digest('hex')
 
-/** Limit for servers that report changed tools all the time. */
-const PAUSE_MS = 1_000
-
-/** When to list the tools of a server: once a connection, and again when the server reports changed tools. */
+/** Lists the tools of a server once per connection, and again when the server reports changed tools. The client limits these reports to one per second. */
 class ToolListing {
   readonly #list: () => Promise<void>
   #current: Promise<void> | undefined
   #isRunning = false
   #isKnown = false
   #isStale = false
-  #begun = Number.NEGATIVE_INFINITY
-  #timer: NodeJS.Timeout | undefined
 
   constructor(list: () => Promise<void>) {
     this.#list = list
@@ -375,38 +370,25 @@ class ToolListing {
     await abortable(this.current(), signal)
   }
 
-  /** The tools have changed. Calls wait for the new list, except while the limit for such reports delays it. */
+  /** Lists the tools again. Calls wait for the new list. */
   again(): void {
     if (this.#isRunning) this.#isStale = true
-    else if (this.#timer === undefined) this.#next()
+    else this.#restart()
   }
 
-  /** The connection is gone. */
+  /** The connection has ended. */
   forget(): void {
-    this.close()
+    this.#isStale = false
     this.#current = undefined
     this.#isKnown = false
   }
 
-  close(): void {
-    this.#isStale = false
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  #next() {
-    const waitMs = this.#begun + PAUSE_MS - performance.now()
-    const begin = () => {
-      this.#timer = undefined
-      this.#current = this.#run()
-      this.#current.catch(() => {}) // the next call gets the error
-    }
-    if (waitMs <= 0) return begin()
-    this.#timer = setTimeout(begin, waitMs).unref()
+  #restart() {
+    this.#current = this.#run()
+    this.#current.catch(() => {}) // the next call gets the error
   }
 
   async #run(): Promise<void> {
-    this.#begun = performance.now()
     this.#isRunning = true
     this.#isKnown = false
     try {
@@ -417,8 +399,9 @@ class ToolListing {
       throw error
     } finally {
       this.#isRunning = false
-      if (this.#isStale) this.#next()
+      const isStale = this.#isStale
       this.#isStale = false
+      if (isStale) this.#restart()
     }
   }
 }

@@ -50,7 +50,7 @@ export function limitedBySandbox(entry: McpClientConfig, options: McpCallOptions
     : options
 }
 
-/** The client options of a server. Throws MCP_CALL_FAILED where a variable or the sandbox that the entry names is missing. */
+/** The client options of a server. Throws MCP_CALL_FAILED if a variable or the sandbox that the entry names is missing. */
 export function clientOptions({ entry }: Server, context: ClientOptionsContext): McpClientOptions {
   const { usual, total } = callTimesOf(entry)
   const common = {
@@ -122,7 +122,7 @@ export function placementOf({ url, sandbox }: McpClientConfig): Placement {
   return sandbox ? 'sandbox' : 'all rights'
 }
 
-/** The limits of a sandboxed server. It may read the paths among its arguments. */
+/** The limits of a sandboxed server. It can read the paths among its arguments. */
 function limitsOf(config: SandboxSettings, args: readonly string[]): ProcessLimits {
   const allowedPaths = config.allowed_paths ?? []
   return {
@@ -136,7 +136,7 @@ function limitsOf(config: SandboxSettings, args: readonly string[]): ProcessLimi
 
 /**
  * Replaces each launch of a server with one in the sandbox. The server gets no variables but `env`: HOME and PATH of this process name folders that the sandbox does
- * not have. Throws MCP_CALL_FAILED where there is no sandbox; the server never runs without it.
+ * not have. Throws MCP_CALL_FAILED if there is no sandbox; the server never runs without it.
  */
 function sandboxed(
   entry: McpClientConfig,

@@ -16,7 +16,7 @@ export interface HomeEntry {
 /** The path of mcp.yaml, which `svc mcp add` writes: the entries of `mcp.clients`, under `clients`. */
 export const homeFile = (home: string = svcHome()): string => join(home, 'mcp.yaml')
 
-/** Reads the servers of the file, and its problems with their lines; both are empty where there is no file. Throws CONFIG_UNREADABLE. */
+/** Reads the servers of the file, and its problems with their lines; both are empty if there is no file. Throws CONFIG_UNREADABLE. */
 export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]; problems: SvcError[] }> {
   // loading the YAML parser takes a tenth of a start
   if (!existsSync(file)) return { entries: [], problems: [] }
@@ -62,7 +62,7 @@ export const addToFile = (file: string, entries: readonly McpClientConfig[]): Pr
     if (isSeq(list)) list.flow = false
   })
 
-/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN where the file does not have it. */
+/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN if the file does not have it. */
 export const removeFromFile = (file: string, name: string, hint: string): Promise<void> =>
   edit(file, (document, { isMap, isSeq }) => {
     const list = document.get('clients')
@@ -113,7 +113,7 @@ const textOf = (file: string): Promise<string> =>
     throw error
   })
 
-/** Only the owner may read the file, and no reader sees half of it. */
+/** Only the owner of the file can read it. The rename is atomic, so no reader sees a part of the text. */
 async function replace(file: string, text: string): Promise<void> {
   const next = `${file}.${randomUUID()}`
   try {

@@ -11,7 +11,7 @@ const MAX_PINS = 3_000
 const MAX_CHARACTERS = 16_777_216
 const NOT_PINNED = 'it is new, and the limit on the pinned tools of this server is reached'
 
-/** All tools of a server, with their standing: whether they may be used. */
+/** All tools of a server, with their standing: whether they can be used. */
 export const assessTools = (tools: readonly ListedTool[], pins: Pins, entry: McpClientConfig): McpTool[] =>
   tools.map(tool => assess(tool, pins, entry))
 
@@ -34,7 +34,7 @@ export function isWanted(name: string, { tools, allow, deny }: McpClientConfig):
   return allow === undefined || toolMatcher(allow)(name)
 }
 
-/** Pins all new tools. Returns the same pins where there are none. */
+/** Pins all new tools. Returns the same pins if there are none. */
 export function withNewPins(pins: Pins, tools: readonly ListedTool[]): Pins {
   let size = sizeOf(pins)
   const fresh = tools.filter(tool => {

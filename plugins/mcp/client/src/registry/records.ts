@@ -17,7 +17,7 @@ const SPACE: Space = {
   collections: { [RECORDS]: { indexes: { by_seen: ['seen'] }, watched: true }, [CATALOGUES]: {} },
 }
 
-/** A person has enabled or disabled the server; overrides the configuration. */
+/** A user has enabled or disabled the server; overrides the configuration. */
 export interface SwitchRecord {
   readonly enabled: boolean
   /** Unix milliseconds: enabling an enabled server ends a quarantine, so each record must differ. */
@@ -34,14 +34,14 @@ export type ReportedStatus = Omit<McpServerInfo, 'name' | 'url' | 'command' | 'e
 
 /** The state of a server, as its owner reports it. */
 export interface StateRecord {
-  /** The owner; null where there is none. */
+  /** The owner, null if there is none. */
   readonly worker: string | null
   /** The prefix of the owner's leases. */
   readonly holder: string
-  /** The owner is about to end: another worker may take over. */
+  /** The owner is about to end: another worker can take over. */
   readonly leaving: boolean
   readonly status: ReportedStatus
-  /** The hash of the last list of tools; null where there is none. */
+  /** The hash of the last list of tools, null if there is none. */
   readonly catalogue: string | null
   readonly known?: KnownEra
   /** Unix milliseconds. */
@@ -52,13 +52,13 @@ export interface CatalogueRecord {
   readonly hash: string
   readonly tools: readonly ListedTool[]
   /** What was left out and why, a line each. */
-  readonly faults: readonly string[]
+  readonly problems: readonly string[]
 }
 
 /** The result of a login: secret. */
 interface LoginRecord {
   readonly login: Json
-  /** Unix milliseconds of a login by a person; 0 for tokens that came without one. */
+  /** Unix milliseconds of a login by a user; 0 for tokens that came without one. */
   readonly at: number
 }
 
@@ -71,12 +71,12 @@ export const asJson = (value: object): Json => value as unknown as Json
 
 export type RecordStore = Pick<Store, 'get' | 'batch'>
 
-/** Creates the collections where they are missing. */
+/** Creates the collections if they are missing. */
 export const openRecords = async (store: Store, ctx: CallContext): Promise<void> => {
   await store.open(SPACE, ctx)
 }
 
-/** A record of the store; version 0 where there is none. */
+/** A record of the store; version 0 if there is none. */
 export interface StoredRecord {
   readonly version: number
   readonly value: Json | undefined
@@ -113,7 +113,7 @@ const pinsIn = (value: Json | undefined): Pins => (value as unknown as PinsRecor
 export const readPins = async (store: RecordStore, server: Server, ctx: CallContext): Promise<Pins> =>
   pinsIn((await readRecord(store, pinsKey(server), ctx)).value)
 
-/** Changes the pinned tools of a server; writes nothing where `change` returns its argument. */
+/** Changes the pinned tools of a server; writes nothing if `change` returns its argument. */
 export async function changePins(
   store: RecordStore,
   server: Server,
@@ -181,7 +181,7 @@ export function loginStorage(
   }
 }
 
-/** The storage for a login by a person: overwrites any other. `done` makes the owner of the server connect anew. */
+/** The storage for a login by a user: overwrites any other. `done` makes the owner of the server connect again. */
 export function personStorage(store: RecordStore, server: Server, ctx: CallContext): TokenStorage & { done(): Promise<void> } {
   const key = loginKey(server)
   let latest: Json | undefined

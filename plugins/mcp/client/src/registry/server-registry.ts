@@ -36,7 +36,7 @@ export interface ServerRegistryOptions {
   readonly changed: (server: Server, kind: RecordKind) => void
 }
 
-/** All records of the servers: what people decided, and what the owners report. Reads from memory; writes go to the store, which all workers watch. */
+/** All records of the servers: decisions of users, and reports of the owners. Reads from memory; writes go to the store, which all workers watch. */
 export class ServerRegistry {
   readonly #options: ServerRegistryOptions
   readonly #watched: ReadonlyMap<string, { readonly server: Server; readonly kind: RecordKind }>
@@ -76,7 +76,7 @@ export class ServerRegistry {
     await read(lasting)
   }
 
-  /** The switch of a person overrides the configuration. */
+  /** The switch of a user overrides the configuration. */
   isEnabled(server: Server): boolean {
     return this.#value<SwitchRecord>(switchKey(server))?.enabled ?? server.entry.enabled ?? true
   }
@@ -173,7 +173,7 @@ export class ServerRegistry {
     const isOlder = () => this.#unreported.has(key) && state?.worker === this.#unreported.get(key)
     if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue || isOlder()) return
     const catalogue = await readCatalogue(this.#options.store, key, ctx)
-    // this worker may have listed the tools meanwhile
+    // this worker can have listed the tools meanwhile
     if (!catalogue || isOlder()) return
     this.#unreported.delete(key)
     this.#catalogues.set(key, catalogue)

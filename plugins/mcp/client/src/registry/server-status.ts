@@ -43,7 +43,7 @@ export function serverInfoOf({ entry }: Server, { status = NEVER_CONNECTED, isEn
   }
 }
 
-/** An address without its query, which may hold a key. */
+/** An address without its query, which can hold a key. */
 export function publicUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`

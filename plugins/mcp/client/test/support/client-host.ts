@@ -10,10 +10,10 @@ import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const HOSTILE = fileURLToPath(new URL('../../../../../test/support/hostile-server.mjs', import.meta.url))
 
-/** The script of a server that breaks the promises that are named. */
+/** A server that violates the protocol as the options say. */
 export const hostile = (faults: object = {}) => ({ command: process.execPath, args: [HOSTILE, JSON.stringify(faults)] })
 
-/** A server of the tool protocol as npm has it. */
+/** An MCP server from npm. */
 export const community = (name: string, ...args: string[]) => ({
   command: process.execPath,
   args: [
@@ -22,13 +22,13 @@ export const community = (name: string, ...args: string[]) => ({
   ],
 })
 
-/** A host with these servers, and what a test sees of it. */
+/** A host with MCP servers. */
 export interface ClientHost extends AsyncDisposable {
   readonly host: RunningHost
   readonly clients: McpClients
   readonly home: string
   info(name: string): Promise<McpServerInfo>
-  /** The last word of a call: its text, or the code and class of its error. */
+  /** Returns the text of a result, or the code and class of an error. */
   say(
     server: string,
     tool: string,
@@ -36,27 +36,27 @@ export interface ClientHost extends AsyncDisposable {
     more?: { readonly signal?: AbortSignal; readonly timeoutMs?: number }
   ): Promise<string>
   steps(server: string, tool: string, args?: object): Promise<ToolStep[]>
-  /** Answers once this is true of a server; looks whenever something changes. */
+  /** Waits until the state of a server matches. */
   until(name: string, isTrue: (info: McpServerInfo) => boolean): Promise<McpServerInfo>
 }
 
-/** Starts a host in a home of its own, with a store in memory. */
+/** Starts a host with a temporary home and a store in memory. */
 export async function openClientHost(clients: readonly McpClientConfig[], give: readonly Fixture[] = []): Promise<ClientHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home
-  let stirred = Promise.withResolvers<void>()
-  const ear = definePlugin({
+  let change = Promise.withResolvers<void>()
+  const changes = definePlugin({
     setup: scope =>
       void scope.tap(McpClients.hooks.changed, () => {
-        const { resolve } = stirred
-        stirred = Promise.withResolvers()
+        const { resolve } = change
+        change = Promise.withResolvers()
         resolve()
       }),
   })
   const host = await testHost(['store-memory', 'mcp-client'].map(pluginFolder), {
     config: { mcp: { clients } },
-    give: [{ name: 'test:ear', use: ear }, ...give],
+    give: [{ name: 'test:changes', use: changes }, ...give],
   })
   const service = host.service(McpClients)
   const info = async (name: string) => (await service.list(testContext())).find(one => one.name === name)!
@@ -80,7 +80,7 @@ export async function openClientHost(clients: readonly McpClientConfig[], give: 
     steps: (server, tool, args = {}) => gather(service.call(server, tool, { ...args }, {}, testContext())),
     async until(name, isTrue) {
       for (;;) {
-        const next = stirred.promise
+        const next = change.promise
         const now = await info(name)
         if (isTrue(now)) return now
         await next

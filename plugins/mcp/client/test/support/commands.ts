@@ -7,20 +7,20 @@ import { type Fixture, testHost } from '@svc/testing'
 import { COMMANDS } from '../../src/commands.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-/** What a command has said, and its code; of one that fails the code of its error, and its words as a line for people. */
+/** The output and the exit code of a command. A failed command has the code of its error, and its message in `err`. */
 interface Ended {
   readonly code: number | string
   readonly out: string
   readonly err: string
 }
 
-/** Commands of this plugin over a host in a home of its own, with a store that lasts. */
-export interface Desk extends AsyncDisposable {
+/** Runs the commands of this plugin with a host in a temporary home and a persistent store. */
+export interface CommandHost extends AsyncDisposable {
   readonly home: string
   run(command: string, ...args: readonly string[]): Promise<Ended>
 }
 
-export async function openDesk(clients: readonly object[] = [], give: readonly Fixture[] = []): Promise<Desk> {
+export async function openCommandHost(clients: readonly object[] = [], give: readonly Fixture[] = []): Promise<CommandHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home

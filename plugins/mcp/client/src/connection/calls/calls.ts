@@ -17,9 +17,9 @@ const MAX_WAITING = 1_000
 /** The calls of one server. */
 export interface Calls {
   call(tool: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep>
-  /** The connection is gone: drops the calls that wait for a person. */
+  /** Drops the calls that wait for an answer, because the connection has ended. */
   disconnected(): void
-  /** Calls that run, and those that wait for a person. */
+  /** The number of calls that run or wait for an answer. */
   count(): number
 }
 
@@ -97,18 +97,18 @@ function iterate(context: CallsContext, begin: () => RunningCall, signal: AbortS
         if (step.type === 'result') context.manager.succeeded()
         return { done: false, value }
       } catch (error) {
-        end('cut')
+        end('aborted')
         throw failed(context.options.name, error)
       }
     },
     async return() {
-      end('cut')
+      end('aborted')
       return DONE
     },
   }
 }
 
-type End = 'cut' | 'parked' | 'done'
+type End = 'aborted' | 'parked' | 'done'
 
 /** Starts a call, or resumes one that waited for an answer. */
 function start(
@@ -155,14 +155,14 @@ function leave({ running: all, changed, options }: CallsContext, running: Runnin
   all.delete(running)
   running.leave()
   running.leave = () => {}
-  if (end === 'cut') stop(running, cancelled(options.name))
+  if (end === 'aborted') stop(running, cancelled(options.name))
   if (end === 'done') running.deadline.stop()
   changed()
 }
 
 /** How often a call is sent again that did not reach its server. */
 const MAX_RESENDS = 2
-/** How often a busy server may postpone a call, and the wait each time. */
+/** How often a busy server can postpone a call, and the wait each time. */
 const MAX_POSTPONED = 10
 const POSTPONED_MS = 250
 
@@ -194,7 +194,7 @@ async function send(context: CallsContext, running: RunningCall, dialog: ToolDia
   }
 }
 
-/** Returns `undefined` where the call was not executed and another attempt can succeed. */
+/** Returns `undefined` if the call was not executed and another attempt can succeed. */
 async function sendOnce(
   context: CallsContext,
   running: RunningCall,
@@ -230,7 +230,7 @@ function paramsOf(
     arguments: args,
     ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
     ...(dialog?.state !== undefined && { requestState: dialog.state }),
-    // a stateless server logs only on request; one with a session always may
+    // a stateless server logs only on request; one with a session always can
     _meta: { ...(stateless && { ...meta(can), [META.logLevel]: 'info' }), ...trace, progressToken: token },
   }
 }
@@ -242,7 +242,7 @@ async function headersOf(context: CallsContext, { tool, args, abort, trace }: Ru
   return { ...paramHeaders(known.paramHeaders, args), ...trace }
 }
 
-/** Updates the connection after a failure. Returns true where the call was not executed and another attempt can succeed. */
+/** Updates the connection after a failure. Returns true if the call was not executed and another attempt can succeed. */
 async function canResend(
   manager: ConnectionManager,
   connection: Connection,
@@ -257,7 +257,7 @@ async function canResend(
   else if (kind === 'connection_refused' && status === undefined) manager.lost(connection, message)
   else if (kind === 'authentication_failed') {
     const isLoggedIn = await abortable(connection.authorize(), signal)
-    if (isLoggedIn) manager.lost(connection, 'a person has logged in')
+    if (isLoggedIn) manager.lost(connection, 'a user has logged in')
     return isLoggedIn
   } else return false
   return isUndelivered(error)
@@ -272,13 +272,13 @@ function checkInput(name: string, step: ToolStep & { type: 'input' }, can: Runni
   throw protocolError(name, `it asks for ${undeclared.method}, which the client did not declare`)
 }
 
-/** Only the same caller may resume a call, with the same tool. */
+/** Only the same caller can resume a call, with the same tool. */
 interface ParkedKey {
   readonly tool: string
   readonly owner: string | undefined
 }
 
-/** Calls that wait until a person has answered the server's question (before 2026, where the call stays open meanwhile). */
+/** Calls that wait for the answer of a user to a question of the server (before 2026, where the call stays open meanwhile). */
 class ParkedCalls<T> {
   readonly #server: string
   readonly #max: number
@@ -297,9 +297,10 @@ class ParkedCalls<T> {
     return this.#all.size
   }
 
-  /** Adds a call and returns the state that resumes it. Calls `late` where no answer comes in time. */
+  /** Adds a call and returns the state that resumes it. Calls `late` if no answer comes in time. */
   add(call: T, key: ParkedKey, late: () => void): string {
-    if (this.#all.size >= this.#max) throw callFailed(this.#server, 'cancelled', `${this.#max} calls wait for an answer already`)
+    if (this.#all.size >= this.#max)
+      throw callFailed(this.#server, 'cancelled', `${this.#max} calls are already waiting for an answer`)
     const state = randomUUID()
     const cancel = this.#clock.after(this.#ms, () => {
       this.#all.delete(state)
@@ -309,7 +310,7 @@ class ParkedCalls<T> {
     return state
   }
 
-  /** Removes and returns the call. Throws MCP_CALL_FAILED where it is gone, or belongs to another caller. */
+  /** Removes and returns the call. Throws MCP_CALL_FAILED if it has ended, or belongs to another caller. */
   take(state: string, { tool, owner }: ParkedKey): T {
     const parked = this.#all.get(state)
     if (parked === undefined || parked.tool !== tool || parked.owner !== owner) throw questionClosed(this.#server)
@@ -317,7 +318,7 @@ class ParkedCalls<T> {
     return parked.call
   }
 
-  /** Drops all calls: their connection is gone. */
+  /** Drops all calls, because their connection has ended. */
   clear(): void {
     for (const state of this.#all.keys()) this.#remove(state)
   }

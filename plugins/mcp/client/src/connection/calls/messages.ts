@@ -71,14 +71,14 @@ export const textOfResult = (result: ToolResult): string =>
 type LogStep = Extract<ToolStep, { type: 'log' }>
 const LEVELS = new Set<unknown>(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'])
 
-/** Reads a log message of the server as a step of a call; `undefined` where it is not one. */
+/** Reads a log message of the server as a step of a call, `undefined` if it is not one. */
 export function readLog(params: unknown): LogStep | undefined {
   const { level, data, logger } = (params ?? {}) as Record<string, unknown>
   if (!LEVELS.has(level) || data === undefined || deeper(data, MAX_DEPTH)) return undefined
   return { type: 'log', level: level as LogStep['level'], data: data as Json, ...(typeof logger === 'string' && { logger }) }
 }
 
-/** What a server may ask for, as capabilities of the protocol. */
+/** The questions of a server, as capabilities of the protocol. */
 const CAPABILITIES: Readonly<Record<InputMethod, object>> = {
   'elicitation/create': { elicitation: { form: {}, url: {} } },
   'sampling/createMessage': { sampling: {} },
@@ -91,7 +91,7 @@ export const capabilitiesOf = (can: readonly InputMethod[]): Record<string, obje
 export const isInputMethod = (method: unknown): method is InputMethod =>
   typeof method === 'string' && Object.hasOwn(CAPABILITIES, method)
 
-/** The answer to a question for which there is no answer. */
+/** The response to a question that the caller does not answer. */
 export function noAnswer(method: InputMethod): { readonly result: object } | { readonly error: object } {
   if (method === 'elicitation/create') return { result: { action: 'cancel' } }
   if (method === 'roots/list') return { result: { roots: [] } }

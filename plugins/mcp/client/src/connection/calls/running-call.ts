@@ -1,7 +1,7 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { deeper } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
-import type { Arguments, Traced } from '../client-types.ts'
+import type { Arguments, TraceHeaders } from '../client-types.ts'
 import { tooSlow } from '../failures.ts'
 import type { CallListener } from '../json-rpc.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -10,13 +10,13 @@ import { MAX_DEPTH, noAnswer } from './messages.ts'
 
 type JsonObject = { readonly [key: string]: Json | undefined }
 
-/** A call from its start to its last step. It may wait for a person in between. */
+/** A call from its start to its last step. It can wait for the answer of a user. */
 export interface RunningCall {
   readonly tool: string
   readonly args: Arguments
   readonly owner: string | undefined
   readonly trace: TraceContext | undefined
-  /** What the server may ask the caller for now. */
+  /** The questions that the caller supports now. */
   can: ToolDialog['can']
   readonly steps: StepQueue
   readonly deadline: Deadline
@@ -56,7 +56,7 @@ export function stop(running: RunningCall, failure: Error): void {
 /** Answers a request of the server (protocols before 2026). */
 export type Respond = (id: string | number, answer: object) => void
 
-/** Passes on what the server sends for a running call. */
+/** Passes messages of the server to a running call. */
 export function listenerOf(running: RunningCall, respond: Respond): CallListener {
   return {
     ...(running.owner !== undefined && { owner: running.owner }),
@@ -145,8 +145,8 @@ interface TraceContext {
 const TRACE = /^[\da-f-]{55,128}$/
 const STATE = /^[\x20-\x7e]{1,512}$/
 
-/** The trace for the server; `undefined` where there is none, or where it is not valid in a header. */
-export function traceContextOf({ trace, traceState }: Traced): TraceContext | undefined {
+/** The trace for the server, `undefined` if there is none, or if it is not valid in a header. */
+export function traceContextOf({ trace, traceState }: TraceHeaders): TraceContext | undefined {
   if (trace === undefined || !TRACE.test(trace)) return undefined
   return traceState !== undefined && STATE.test(traceState)
     ? { traceparent: trace, tracestate: traceState }

@@ -22,7 +22,7 @@ interface SavedLogin {
   readonly wantedScope?: string
 }
 
-/** The SDK requires a redirect address; without a person it is never used. */
+/** The SDK requires a redirect address; without a user the SDK never uses it. */
 const UNUSED_REDIRECT = 'http://127.0.0.1/callback'
 
 /** The login of the protocol: discovery, authorization code, PKCE. The SDK decides what to store. */
@@ -137,7 +137,7 @@ function forgotten(scope: string): Partial<Record<keyof SavedLogin, undefined>> 
 /** The authorization of requests to a server. */
 export interface Auth {
   readonly provider: AuthProvider | OAuthClientProvider
-  /** The query that came back from the login page; `undefined` where no person was sent there. */
+  /** The query that came back from the login page, `undefined` if no person was sent there. */
   answer?(): Promise<URLSearchParams | undefined>
 }
 
@@ -153,7 +153,7 @@ export async function createAuth(
   return { provider: await createClientCredentials({ ...oauth, tokenUrl: oauth.tokenUrl }, url, fetch, refused, clock) }
 }
 
-/** A login whose page a person has opened. */
+/** A login attempt after a user has opened its page. */
 interface LoginAttempt {
   readonly state: string
   readonly page: URL
@@ -166,7 +166,7 @@ const bare = (issuer: string) => issuer.replace(/\/$/, '')
 const issuerOf = (discovery: OAuthDiscoveryState | undefined) =>
   discovery?.authorizationServerMetadata?.issuer ?? discovery?.authorizationServerUrl
 
-/** Throws OAUTH_FAILED where the MCP server names another authorization server than the configuration. */
+/** Throws OAUTH_FAILED if the MCP server names another authorization server than the configuration. */
 function checkIssuer(found: OAuthDiscoveryState, pinned: string | undefined): void {
   const issuer = issuerOf(found) ?? ''
   if (pinned === undefined || bare(issuer) === bare(pinned)) return
@@ -185,7 +185,7 @@ function checkedPage(page: URL): URL {
 }
 
 /**
- * Checks the query that came back from the login page. Another state belongs to another login. A login page at another origin than its issuer may belong to another
+ * Checks the query that came back from the login page. Another state belongs to another login. A login page at another origin than its issuer can belong to another
  * server, to which a hostile one has sent the person (mix-up attack, RFC 9207): then the query or the configuration must name the issuer. Throws OAUTH_FAILED.
  */
 function checkedAnswer(answer: URLSearchParams, { state, page, discovery, pinned }: LoginAttempt): URLSearchParams {
@@ -331,7 +331,7 @@ const tokenServerMetadata = (issuer: string, tokenUrl: string, method: string): 
 
 const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 
-/** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error may repeat the request, and so the secret. */
+/** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error can repeat the request, and so the secret. */
 const CODES =
   /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
 

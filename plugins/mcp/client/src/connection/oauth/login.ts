@@ -16,7 +16,7 @@ export interface LoginOptions {
 const WAIT_MS = 300_000
 
 /**
- * Logs a person in, and stores the tokens in `options.oauth.storage`: `await loginMcp({ url, oauth: { storage } }, { show: page => open(page.href) })`. Throws
+ * Logs a user in, and stores the tokens in `options.oauth.storage`: `await loginMcp({ url, oauth: { storage } }, { show: page => open(page.href) })`. Throws
  * MCP_CALL_FAILED, and the reason of an abort.
  */
 export async function loginMcp(

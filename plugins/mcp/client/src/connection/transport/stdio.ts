@@ -84,7 +84,7 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
 /** Limit for reading the rest of the output of an ended process. */
 const REST_MS = 1_000
 
-/** A server may answer and end: reads its output to the end. */
+/** A server can answer and end: reads its output to the end. */
 async function readRest({ stdout }: Child): Promise<void> {
   if (stdout.closed || stdout.destroyed || !stdout.readableFlowing) return
   const timer = setTimeout(() => stdout.destroy(), REST_MS)
@@ -99,7 +99,7 @@ function read(child: Child, most: number, inner: Transport, events: LinkEvents, 
   readLines(child.stdout, most, {
     line(text) {
       const message = parsed(text)
-      if (message === undefined) events.noise()
+      if (message === undefined) events.countUnexpected()
       else inner.onmessage?.(message)
     },
     tooLong: (begin, end) => events.tooLong(answered(begin, end)),

@@ -18,11 +18,11 @@ const ENDLESS_MS = 2 ** 31 - 1
 const ENDLESS_BYTES = Number.MAX_SAFE_INTEGER
 /** Limits of requests to other servers: metadata for logins, and tokens. */
 const FOREIGN = { totalMs: 30_000, wireBytes: 1_048_576, bodyBytes: 1_048_576, redirects: 0 }
-/** Limits of requests to the server: only the timeout of the call applies, because servers may be silent for long. Redirects are errors. */
+/** Limits of requests to the server: only the timeout of the call applies, because servers can be silent for long. Redirects are errors. */
 const OWN = { totalMs: ENDLESS_MS, headersMs: 0, idleMs: 0, wireBytes: ENDLESS_BYTES, bodyBytes: ENDLESS_BYTES, redirects: 0 }
 const CONNECTIONS = 72
 const KEEP_ALIVE_MS = 30_000
-/** Node looks up two names at a time in the whole process: a fast lookup may wait for slow ones. */
+/** Node looks up two names at a time in the whole process: a fast lookup can wait for slow ones. */
 const DNS_MS = 20_000
 
 /**
@@ -179,7 +179,7 @@ const loginForbidden = (url: URL, cause: unknown) =>
 
 /** Form fields with a credential. */
 const SECRET_FIELDS = ['client_secret', 'code', 'code_verifier', 'refresh_token', 'client_assertion']
-/** A shorter value is not a credential, and may be part of a word. */
+/** A shorter value is not a credential, and can be part of a word. */
 const SHORTEST = 6
 const MARK = '[secret]'
 
@@ -193,7 +193,7 @@ function credentialsOf(headers: Headers, keyHeader: string | undefined, body: un
   const fields = SECRET_FIELDS.map(name => form?.get(name))
   const all = [credential, ...basic.slice(1), key, ...fields].filter(one => typeof one === 'string' && one.length >= SHORTEST)
   const forms = (all as string[]).flatMap(one => [one, encodeURIComponent(one), JSON.stringify(one).slice(1, -1)])
-  // the longest first: one may contain another
+  // the longest first: one can contain another
   return [...new Set(forms)].sort((a, b) => b.length - a.length)
 }
 
