@@ -7,7 +7,7 @@ import { answerInvalid } from './errors.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
-/** A larger text does not fit into a socket's buffer, and neither do many answers in a row: their reader may be one that takes nothing. */
+/** Length above which an answer gets a stall timeout, because it does not fit into the buffer of a socket. */
 const LARGE = 65_536
 
 interface AnswerParts {
@@ -18,7 +18,7 @@ interface AnswerParts {
   readonly log: Log
 }
 
-/** The last middleware: calls the route or mount, and answers with what it says. */
+/** The last middleware: calls the route or mount and sends its answer. */
 export function createAnswer({ life, limits, common, log }: AnswerParts): Middleware {
   const replies = createRouteReplies(log)
   const send = (ctx: Context, reply: RouteReply) => sendReply(ctx, reply, common, limits.stallMs)
@@ -32,7 +32,7 @@ export function createAnswer({ life, limits, common, log }: AnswerParts): Middle
     ctx.set(headers)
     await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), type, { ...limits, life })
   }
-  /** A mount gets the raw request, its body included, and writes the answer itself or says it. */
+  /** Passes the raw request, including its body, to a mount, which writes or returns the answer. */
   const handOver = async (ctx: Context, mount: Mount) => {
     if (!mount.answer) return mount.handle!(ctx.req, rawResponse(ctx, life), ctx.state.callContext)
     const reply = await mount.answer(ctx.req, ctx.state.callContext)
@@ -51,11 +51,11 @@ function requestOf(ctx: Context): RouteRequest {
 
 function headersOf({ req }: Context): Readonly<Record<string, string>> {
   const cookies = req.headers['set-cookie']
-  // Node joins all repeated headers but this one into text
+  // Node joins all repeated headers into a string, except set-cookie
   return (cookies ? { ...req.headers, 'set-cookie': cookies.join(', ') } : req.headers) as Record<string, string>
 }
 
-/** The response for code that writes it without Koa, with the headers of every answer. */
+/** Returns the raw response, with the common headers, for a mount that writes it without Koa. */
 function rawResponse(ctx: Context, life: Life): ServerResponse {
   ctx.respond = false
   ctx.res.statusCode = 200 // Koa begins with 404
@@ -63,7 +63,7 @@ function rawResponse(ctx: Context, life: Life): ServerResponse {
   return ctx.res
 }
 
-/** Gives Koa the answer of a route. */
+/** Sets the answer of a route on the Koa context. */
 function sendReply(
   ctx: Context,
   { status, headers, body, text }: RouteReply,
@@ -74,20 +74,20 @@ function sendReply(
   const content = body === undefined ? text : JSON.stringify(body)
   if (headers) setHeaders(ctx, headers, common)
   if (content === undefined) {
-    if (body !== undefined) throw answerInvalid('a body that JSON cannot hold')
-    ctx.body = null // no content, and no text for the status either
+    if (body !== undefined) throw answerInvalid('a body that cannot be converted to JSON')
+    ctx.body = null // also prevents Koa's status text as the body
     ctx.status = status ?? 204
     return
   }
   ctx.status = status ?? 200
   if (!headers || !ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? TEXT_TYPE : JSON_TYPE)
   ctx.body = content
-  const isQueued = ctx.res.socket === null // behind other answers on this connection
+  const isQueued = ctx.res.socket === null // waits for earlier answers on this connection
   if (content.length > LARGE || isQueued) ctx.req.socket.setTimeout(stallMs)
-  if (isQueued) ctx.res.setTimeout(stallMs) // from its turn on, where an answer before it took the limit off
+  if (isQueued) ctx.res.setTimeout(stallMs) // an earlier answer can have reset the timeout of the connection
 }
 
-/** A route's own header replaces the common one (a page has a policy of its own), but `Vary` adds up. Throws what Node says of a header that it cannot send. */
+/** Sets the headers of a route. They replace common headers, except `Vary`, which is merged. Throws Node's error for an invalid header. */
 function setHeaders(ctx: Context, headers: Readonly<Record<string, string>>, common: Readonly<Record<string, string>>): void {
   try {
     for (const [name, value] of Object.entries(headers))
@@ -120,31 +120,31 @@ function checkHeaders(headers: unknown) {
 const OF_THE_SERVER: ReadonlySet<string> = new Set(ROUTE_HEADERS.server)
 const OF_ISOLATED: ReadonlySet<string> = new Set(ROUTE_HEADERS.isolated)
 
-/** JSON, an event stream or plain text: no browser runs anything of these. */
+/** Types that a browser never executes: JSON, event streams, plain text. */
 const DATA = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain|text\/event-stream)\s*(?:;\s*charset="?utf-8"?\s*)?$/i
-/** What a browser may do with anything else: show it, without scripts, forms, other documents, or the origin of this server. */
+/** Policy for all other types: the browser can show the content, but without scripts, forms, other documents or the origin of this server. */
 const SANDBOX = "sandbox; default-src 'none'"
 const POLICY = 'content-security-policy'
-/** Pages of this server, `/docs` for one, run scripts that come from it: none may come from a stranger, anywhere in a list of types. */
+/** Script types, anywhere in a list of types. Pages of this server such as `/docs` run scripts from it, so an isolated plugin must not serve any. */
 const SCRIPT = /(?:java|ecma|live|j)script/i
 const PLAIN = 'text/plain; charset=utf-8'
 
-/** A path of this server. Browsers drop tabs and take a backslash for a slash, so `/\t/evil.example` would lead elsewhere. */
+/** A path of this server. Browsers ignore tabs and treat a backslash as a slash, so `/\t/evil.example` would lead to another server. */
 const OWN_PATH = /^\/(?![/\\])[\x21-\x7e]*$/
-/** They make a client send the same body to another route. */
+/** Statuses that make a client send the same body to another route. */
 const RESENDING = [307, 308]
 
-/** Warned of once each, up to so many. */
+/** Maximum number of warnings; each is logged once. */
 const MOST_WARNINGS = 1_000
 
-/** What answers: a route, or a mount by its path. */
+/** The source of an answer: a route, or a mount named by its path. */
 type Source = Pick<Bound, 'name' | 'plugin' | 'isIsolated'>
 
-/** Holds answers of routes to what a route may answer. */
+/** Removes from answers of routes what a route is not allowed to send. */
 interface RouteReplies {
-  /** The answer without the headers that are not the route's to set; each is logged once. Throws ROUTE_ANSWER_INVALID. */
+  /** Returns the answer without forbidden headers; each removed header is logged once. Throws ROUTE_ANSWER_INVALID. */
   fit(from: Source, reply: RouteReply): RouteReply
-  /** The type of a stream, and what it needs beside the usual headers. */
+  /** Returns the content type of a stream and its additional headers. */
   forStream(bound: Bound, type: string): { readonly type: string; readonly headers: Readonly<Record<string, string>> }
 }
 
@@ -154,24 +154,24 @@ function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
     const key = `${name} ${header}`
     if (warned.has(key) || warned.size >= MOST_WARNINGS) return
     warned.add(key)
-    const why = isIsolated ? 'a route of an isolated plugin may not set it' : 'only the server sets it'
-    log.warn({ of: plugin, route: name, header }, `a header of a route was left out: ${why}`)
+    const why = isIsolated ? 'a route of an isolated plugin cannot set it' : 'only the server sets it'
+    log.warn({ of: plugin, route: name, header }, `removed a header from the answer of a route: ${why}`)
   }
   return {
     fit(from, reply) {
       const { isIsolated } = from
       if (reply.headers === undefined) return reply
       const given = Object.entries(reply.headers)
-      const isAllowed = ([name]: [string, string]) => mayFrom(isIsolated, name.toLowerCase())
+      const isAllowed = ([name]: [string, string]) => canSet(isIsolated, name.toLowerCase())
       const headers = given.every(isAllowed) ? reply.headers : Object.fromEntries(given.filter(isAllowed))
-      for (const one of given) if (!isAllowed(one)) warn(from, one[0].toLowerCase().slice(0, 100))
+      for (const header of given) if (!isAllowed(header)) warn(from, header[0].toLowerCase().slice(0, 100))
       return isIsolated ? fitIsolated({ ...reply, headers }) : { ...reply, headers }
     },
     forStream: ({ isIsolated }, type) => (isIsolated ? shownAs(type) : { type, headers: {} }),
   }
 }
 
-const mayFrom = (isIsolated: boolean, name: string) =>
+const canSet = (isIsolated: boolean, name: string) =>
   isIsolated ? OF_ISOLATED.has(name) || name.startsWith(ROUTE_HEADERS.prefix) : !OF_THE_SERVER.has(name)
 
 function fitIsolated(reply: RouteReply): RouteReply {
@@ -179,7 +179,7 @@ function fitIsolated(reply: RouteReply): RouteReply {
   const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   if (byName.size < Object.keys(headers).length) throw answerInvalid('a header twice')
   const location = byName.get('location')
-  if (location !== undefined && !OWN_PATH.test(location)) throw answerInvalid('a Location that is no path of this server')
+  if (location !== undefined && !OWN_PATH.test(location)) throw answerInvalid('a Location that is not a path of this server')
   if (RESENDING.includes(status)) throw answerInvalid(`the status ${status}, which makes clients send their body elsewhere`)
   const given = byName.get('content-type')
   if (given === undefined) return { ...reply, headers }
@@ -187,7 +187,7 @@ function fitIsolated(reply: RouteReply): RouteReply {
   return { ...reply, headers: { ...Object.fromEntries(byName), 'content-type': type, ...more } }
 }
 
-/** How a browser gets what an isolated plugin sends. */
+/** Returns a content type and headers with which a browser cannot run the content of an isolated plugin. */
 function shownAs(type: string): ReturnType<RouteReplies['forStream']> {
   if (SCRIPT.test(type)) return { type: PLAIN, headers: { [POLICY]: SANDBOX } }
   return { type, headers: DATA.test(type) ? {} : { [POLICY]: SANDBOX } }
@@ -196,7 +196,7 @@ function shownAs(type: string): ReturnType<RouteReplies['forStream']> {
 interface StreamLimits {
   /** Milliseconds between the heartbeats of an event stream. */
   readonly heartbeatMs: number
-  /** Milliseconds after which a reader that takes nothing is cut off. */
+  /** Milliseconds after which the server disconnects a client that reads nothing. */
   readonly stallMs: number
 }
 interface StreamParts extends StreamLimits {
@@ -205,12 +205,12 @@ interface StreamParts extends StreamLimits {
 
 const EVENTS = 'text/event-stream'
 const EVENT_HEADERS = { 'Content-Type': EVENTS, 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' } as const
-/** So much text goes out at once, even if the loop has not turned since the last write. */
+/** Length from which pending text is written at once, before the end of the tick. */
 const CHUNK = 65_536
 
 /**
- * Sends the items of a stream as they come. Headers go with the first item: what is thrown before it can still be an ordinary error record.
- * Ends when the stream does, or the reader is gone; then the iterator is returned.
+ * Sends the items of a stream as they arrive. Headers go with the first item, so an earlier error still becomes an ordinary error record.
+ * Ends when the stream ends or the client disconnects; then it calls `return` of the iterator.
  */
 async function sendStream(ctx: Context, items: AsyncIterable<string>, type: string, parts: StreamParts): Promise<void> {
   const iterator = items[Symbol.asyncIterator]()
@@ -221,7 +221,7 @@ async function sendStream(ctx: Context, items: AsyncIterable<string>, type: stri
     over = true
   }
   const leave = () => {
-    // the server ends it, and it may have last words
+    // when the server stops, the stream can still send its last event
     if (state.gone) end()
     else ctx.res.once('close', end)
   }
@@ -246,7 +246,7 @@ function textOf(item: unknown): string {
   return item
 }
 
-/** Answers whether the stream came to its own end. */
+/** Returns true if the stream ended by itself. */
 async function send(
   ctx: Context,
   iterator: AsyncIterator<string>,
@@ -257,7 +257,7 @@ async function send(
   const { life } = parts
   if (life.draining) ctx.set('Connection', 'close')
   ctx.set(type === EVENTS ? EVENT_HEADERS : { 'Content-Type': type })
-  ctx.respond = false // a text that is written as it comes: a stream of Node would cost each token twice
+  ctx.respond = false // written directly, because a Node stream would double the cost of each token
   ctx.res.writeHead(200)
   life.streams.add(ctx)
   using outlet = createOutlet(ctx.res, parts, type === EVENTS)
@@ -271,20 +271,20 @@ async function send(
 }
 
 interface Outlet extends Disposable {
-  /** Takes text; answers what to wait for before more is given. */
+  /** Adds text. Returns a promise to wait for before adding more. */
   take(text: string): Promise<void> | undefined
   end(): void
 }
 
-/** Gathers what comes within one turn of the loop into one write, the first at once, and holds no more than the reader takes. */
+/** Collects the text of one tick into one write, except the first text, which is written at once. Waits for slow readers. */
 function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimits, events: boolean): Outlet {
   let pending = ''
-  let asked: NodeJS.Immediate | undefined
+  let scheduled: NodeJS.Immediate | undefined
   let begun = false
   let blocked: Promise<void> | undefined
   res.on('timeout', () => res.destroy())
   const flush = () => {
-    asked = undefined
+    scheduled = undefined
     if (pending === '' || blocked || res.destroyed) return
     const text = pending
     pending = ''
@@ -302,7 +302,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
     take(text) {
       pending += text
       if (blocked) return blocked
-      if (begun && pending.length < CHUNK) return void (asked ??= setImmediate(flush))
+      if (begun && pending.length < CHUNK) return void (scheduled ??= setImmediate(flush))
       flush()
       if (begun) return blocked ?? turn()
       begun = true
@@ -315,7 +315,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
     },
     [Symbol.dispose]() {
       clearInterval(timer)
-      clearImmediate(asked)
+      clearImmediate(scheduled)
       flush()
     },
   }
@@ -323,7 +323,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
 
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** Waits until the reader has taken what was written, or is gone; one that takes nothing runs into the time-out of its socket. */
+/** Waits until the client has read the text or its connection closes. The socket timeout closes the connection of a client that reads nothing. */
 function drained(res: ServerResponse, stallMs: number): Promise<void> {
   return new Promise(resolve => {
     res.setTimeout(stallMs)

@@ -4,17 +4,25 @@ import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
 import { isEndless } from './concurrency-limit.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { type Ask, type Asked, createAsk, createAsked, type CredentialHeaders, type Holder, prepareAll } from './schemes.ts'
+import {
+  type Ask,
+  createAsk,
+  createScopeSchemes,
+  type CredentialHeaders,
+  type Holder,
+  prepareAll,
+  type ScopeSchemes,
+} from './schemes.ts'
 import { authenticationFailed, scopeMissing } from './errors.ts'
 import type { Guesses } from './guesses.ts'
 
-/** Who asks, and whether he may. */
+/** Identifies the caller of a request and checks its scope. */
 export interface Authentication {
-  /** Asks every scheme, once before the server opens, whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, and what a scheme throws. */
+  /** Calls `prepare` of every scheme, once before the server opens. Throws AUTHENTICATION_WITHOUT_SCHEME and errors of schemes. */
   prepare(callContext: CallContext): Promise<void>
   /** Throws AUTHENTICATION_FAILED, RATE_LIMITED, FORBIDDEN. */
   readonly middleware: Middleware
-  /** Whether a credential is asked for. */
+  /** Whether the request needs a credential. */
   asks(state: RequestState): boolean
   /** Checks the credential of an accepted request again. Returns its expiry, or `undefined` if it is no longer valid or cannot be checked. */
   again(state: RequestState): Promise<Standing | undefined>
@@ -35,41 +43,41 @@ interface AuthenticationParts {
 const ANONYMOUS = 'anonymous'
 const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
-const STRANGE = 'the credential is none that is known here'
+const UNKNOWN = 'the credential is not known'
 
 export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationParts): Authentication {
-  const asked = createAsked(schemes, enabled, scheme => headers.isSound(scheme))
+  const schemesFor = createScopeSchemes(schemes, enabled, scheme => headers.isSound(scheme))
   const ask = createAsk(headers, timeoutMs)
-  const shows = (state: RequestState) => showsOne(state) || headers.read(state.credentials).length > 0
-  const isGuess = (state: RequestState) => headers.read(state.credentials).some(one => !isOfProxy(one))
+  const hasCredential = (state: RequestState) => hasStandardHeader(state) || headers.read(state.credentials).length > 0
+  const isGuess = (state: RequestState) => headers.read(state.credentials).some(credential => !isOfProxy(credential))
 
-  const check = async (state: RequestState, who: Asked): Promise<Holder | undefined> => {
+  const check = async (state: RequestState, who: ScopeSchemes): Promise<Holder | undefined> => {
     if (state.doubled !== undefined) throw authenticationFailed(`${state.doubled} is given more than once`)
     const holder = await ask(who, state, state.credentials)
-    if (holder && isTwo(state)) await refuseStranger(who, state, ask)
-    // one that no scheme takes for its own is a guess too: a scheme may tell by its answer that it was near
-    if (!holder && (who.own.length > 0 ? shows(state) : isGuess(state))) throw authenticationFailed(STRANGE)
+    if (holder && hasTwoCredentials(state)) await checkBoth(who, state, ask)
+    // a credential that no scheme recognizes counts as a guess too, otherwise the answer would reveal which formats exist
+    if (!holder && (who.own.length > 0 ? hasCredential(state) : isGuess(state))) throw authenticationFailed(UNKNOWN)
     return holder
   }
-  const identify = async (ctx: Context, who: Asked): Promise<Holder> => {
+  const identify = async (ctx: Context, who: ScopeSchemes): Promise<Holder> => {
     let holder: Holder | undefined
     try {
       holder = await guesses.guard(ctx.state, () => check(ctx.state, who))
     } catch (error) {
       throw codeOf(error) === 'AUTHENTICATION_FAILED' ? challenged(ctx, who, messageOf(error)) : error
     }
-    if (!holder) throw challenged(ctx, who, shows(ctx.state) ? STRANGE : undefined)
+    if (!holder) throw challenged(ctx, who, hasCredential(ctx.state) ? UNKNOWN : undefined)
     return holder
   }
-  const enter = async (ctx: Context, who: Asked, scope: Route['scope'], next: Next) => {
+  const enter = async (ctx: Context, who: ScopeSchemes, scope: Route['scope'], next: Next) => {
     const { id, scopes } = await identify(ctx, who)
     admit(ctx.state, id, scopes)
     if (!isWithin(scopes, scope)) throw scopeMissing(scope ?? '')
     return next()
   }
   const whoFor = (state: RequestState) => {
-    const { scope } = placeOf(state) ?? {}
-    return scope === undefined ? undefined : asked(scope)
+    const { scope } = targetOf(state) ?? {}
+    return scope === undefined ? undefined : schemesFor(scope)
   }
   return {
     async prepare(callContext) {
@@ -78,16 +86,16 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
     },
     middleware(ctx, next) {
       const { state } = ctx
-      const place = placeOf(state)
-      const isOpen = place !== undefined && place.scope === undefined
-      const who = isOpen ? undefined : asked(place?.scope)
-      if (who) return enter(ctx, who, place?.scope, next)
+      const target = targetOf(state)
+      const isOpen = target !== undefined && target.scope === undefined
+      const who = isOpen ? undefined : schemesFor(target?.scope)
+      if (who) return enter(ctx, who, target?.scope, next)
       admit(state, ANONYMOUS, isOpen && enabled ? NONE : ALL)
       return next()
     },
     asks: state => whoFor(state) !== undefined,
     async again(state) {
-      const { scope } = placeOf(state) ?? {}
+      const { scope } = targetOf(state) ?? {}
       const who = whoFor(state)
       if (!who) return {}
       const holder = await ask(who, state, state.credentials).catch(() => undefined)
@@ -96,12 +104,12 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
   }
 }
 
-const placeOf = ({ route, mount }: RequestState) => route?.route ?? mount
+const targetOf = ({ route, mount }: RequestState) => route?.route ?? mount
 
 const isWithin = (scopes: readonly string[], scope: Route['scope']) =>
   scope === undefined || scopes.includes(scope) || scopes.includes('*')
 
-function challenged(ctx: Context, { challenge }: Asked, message?: string) {
+function challenged(ctx: Context, { challenge }: ScopeSchemes, message?: string) {
   ctx.set('WWW-Authenticate', challenge)
   return authenticationFailed(message)
 }
@@ -117,21 +125,21 @@ function admit(state: RequestState, id: string, scopes: readonly string[]) {
 /** The two headers that the schemes of svc read. */
 const OWN = ['authorization', 'x-api-key'] as const
 
-/** Such a header is a credential even where no loaded scheme reads it. */
-const showsOne = ({ credentials }: RequestState) => OWN.some(name => credentials[name] !== undefined)
+/** Whether the request has one of these headers. They count as credentials even if no loaded scheme reads them. */
+const hasStandardHeader = ({ credentials }: RequestState) => OWN.some(name => credentials[name] !== undefined)
 
-/** A key and a token; what a proxy before us has asked for itself (Basic, Digest) is none of ours. */
-const isTwo = ({ credentials }: RequestState) =>
+/** Whether the request has both an API key and a bearer token. */
+const hasTwoCredentials = ({ credentials }: RequestState) =>
   credentials['x-api-key'] !== undefined && /^bearer\b/i.test(credentials.authorization ?? '')
 
-/** What a proxy before us has asked for itself. */
+/** Whether the credential is for a proxy in front of the server (Basic, Digest). */
 const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
 
-/** A good credential does not make an unknown one beside it good. */
-async function refuseStranger(who: Asked, state: RequestState, ask: Ask): Promise<void> {
+/** Checks each of two credentials separately: a valid credential does not excuse an unknown second one. */
+async function checkBoth(who: ScopeSchemes, state: RequestState, ask: Ask): Promise<void> {
   for (const name of OWN) {
     const { [name]: _other, ...rest } = state.credentials
-    if (!(await ask(who, state, rest))) throw authenticationFailed('one of the two credentials is none that is known here')
+    if (!(await ask(who, state, rest))) throw authenticationFailed('one of the two credentials is not known')
   }
 }
 
@@ -139,35 +147,35 @@ interface RevalidationParts {
   readonly schemes: SlotView<AuthScheme>
   readonly authentication: Pick<Authentication, 'again' | 'asks'>
   readonly log: Log
-  /** The circumstances of work that no request waits for. */
+  /** The context for work outside a request. */
   readonly lasting: CallContext
 }
 
-/** A credential that is taken beyond its own end (clocks differ) is asked for again so often. */
+/** Interval for checking a credential that a scheme accepts after its expiry, because clocks differ. */
 const SECOND = 1_000
-/** What a timer of Node can wait for. */
+/** The longest delay of a Node timer. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
 /**
- * Watches streams without an end: each lasts no longer than the credential that opened it. It is asked for again when a scheme tells a change and when it
- * expires; if it is no longer valid or cannot be checked, the server closes the stream.
+ * Closes an endless stream when the credential that opened it becomes invalid. The server checks the credential again when a scheme reports a change and when the
+ * credential expires. If the credential is no longer valid or cannot be checked, the server closes the stream.
  */
 export function createCredentialRevalidation({ schemes, authentication, log, lasting }: RevalidationParts): Middleware {
   const open = new Map<Context, NodeJS.Timeout | undefined>()
   const watched = new Set<string>()
-  /** Streams whose credential is being looked at; true: once more, for something has changed since. */
+  /** Streams whose credential is being checked; true: check again, because a change was reported since. */
   const asking = new Map<Context, boolean>()
 
-  /** A scheme that reports changes without end makes no more than one look at a time for each stream. */
+  /** Runs at most one check at a time for each stream, however often a scheme reports changes. */
   const ask = async (ctx: Context): Promise<void> => {
     if (asking.has(ctx)) return void asking.set(ctx, true)
     do {
       asking.set(ctx, false)
-      await look(ctx)
+      await checkAgain(ctx)
     } while (asking.get(ctx) && open.has(ctx))
     asking.delete(ctx)
   }
-  const look = async (ctx: Context): Promise<void> => {
+  const checkAgain = async (ctx: Context): Promise<void> => {
     const standing = await authentication.again(ctx.state)
     if (!open.has(ctx)) return
     if (standing) return arm(ctx, standing.expires)
@@ -192,7 +200,7 @@ export function createCredentialRevalidation({ schemes, authentication, log, las
       read: async () => {},
     }
     follow(parts, lasting, log).catch((err: unknown) =>
-      log.error({ err, scheme: name }, 'changes of credentials are no longer seen')
+      log.error({ err, scheme: name }, 'the server no longer receives changes of credentials from this scheme')
     )
   }
   return (ctx, next) => {
@@ -203,7 +211,7 @@ export function createCredentialRevalidation({ schemes, authentication, log, las
       open.delete(ctx)
     })
     for (const [name, scheme] of schemes.entries()) if (scheme.changes && !watched.has(name)) watch(name)
-    // what was taken back since authentication has asked
+    // the credential can have been revoked since the authentication middleware checked it
     void ask(ctx)
     return next()
   }

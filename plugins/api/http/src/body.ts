@@ -9,7 +9,7 @@ import type bodyParser from 'koa-bodyparser'
 import type { Check, Checks, Context, Fields, Middleware } from './context.ts'
 import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
 
-// loaded with the first body: loading it takes as long as all else that this plugin needs
+// loaded at the first body, because it takes as long to load as all other dependencies of this plugin together
 const loadParser = () => createRequire(import.meta.url)('koa-bodyparser') as typeof bodyParser
 
 type Kind = NonNullable<Route['accepts']>
@@ -22,17 +22,17 @@ const MEDIA_TYPES: Readonly<Record<Parsed, string>> = {
   text: 'text/plain',
 }
 const DEEPEST = 100
-/** The server does not read a body that is declared so many times too large: it closes the connection. */
+/** If Content-Length exceeds the limit by this factor, the server closes the connection instead of reading the body. */
 const HOPELESS = 16
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
- * Reads the body of a route that wants one, up to the limit of the route or else `usual` bytes. koa-bodyparser reads JSON, forms and text; a route that accepts
- * bytes gets them as they came. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE.
+ * Reads the body of a route that accepts one, up to the limit of the route or else `defaultLimit` bytes. koa-bodyparser reads JSON, forms and text; a route that
+ * accepts bytes gets the raw bytes. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE.
  */
-export function createBody(usual: number): Middleware {
+export function createBody(defaultLimit: number): Middleware {
   const parserOf = createParsers()
-  const together = createStepBatcher() // what follows on a body
+  const together = createStepBatcher() // batches the steps after each body
   return async (ctx, next) => {
     const { headers } = ctx.req
     const coding = headers['transfer-encoding']
@@ -45,7 +45,7 @@ export function createBody(usual: number): Middleware {
       takeEmpty(ctx, kind)
       return next()
     }
-    const limit = route.bodyLimit ?? usual
+    const limit = route.bodyLimit ?? defaultLimit
     mustBe(kind, headers)
     if (Number(declared) > limit) throw tooLarge(ctx, Number(declared), limit)
     if (kind === 'bytes') ctx.state.bytes = await readBytes(ctx.req, limit)
@@ -60,7 +60,7 @@ function takeEmpty(ctx: Context, kind: Kind) {
   else ctx.request.body = kind === 'text' ? '' : {}
 }
 
-/** One koa-bodyparser for each kind of body and limit: its options are fixed when it is made. */
+/** Creates one koa-bodyparser for each kind of body and limit, because its options are fixed when it is created. */
 function createParsers() {
   const made = new Map<string, Middleware>()
   return (kind: Parsed, limit: number): Middleware => {
@@ -68,8 +68,8 @@ function createParsers() {
     const known = made.get(key)
     if (known) return known
     const bytes = String(limit)
-    // `mustBe` has looked at the media type, by stricter rules; scalars have an answer of their own. A form is read as text: the parser's own fields are paths into an
-    // object, the 1,001st is dropped, and so is one that is called `constructor`. The last one is an option of co-body.
+    // `mustBe` has already checked the media type by stricter rules, and `checkJson` refuses scalars. The parser reads a form as text, because its form mode turns
+    // names into object paths and drops field 1,001 and every field called `constructor`. `onProtoPoisoning` is an option of co-body.
     const options = {
       enableTypes: [kind === 'json' ? 'json' : 'text'],
       extendTypes: { text: [MEDIA_TYPES.form] },
@@ -86,8 +86,8 @@ function createParsers() {
 }
 
 /**
- * The parser repairs invalid UTF-8 and drops a byte order mark, so the bytes themselves are kept and looked at. Their listener must be there in the same turn as
- * the parser's own.
+ * Parses the body and checks its raw bytes, because the parser repairs invalid UTF-8 and drops a byte order mark. The `data` listener must be added in the same
+ * tick as the parser's own.
  */
 async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middleware): Promise<void> {
   const { req, request } = ctx
@@ -97,23 +97,23 @@ async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middlewa
   const failure = await failureOf(() => parser(ctx, async () => {}))
   req.off('data', keep)
   if (statusOf(failure) === 413) {
-    req.resume() // the parser stopped reading: without the rest no request on this connection would be answered any more
+    req.resume() // the parser stopped reading, and an unread rest would block later requests on this connection
     throw payloadTooLarge(limit)
   }
   if (failure && !(failure instanceof SyntaxError)) throw failure
   checkBytes(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), kind)
   if (failure) throw invalidValue('body', `must be valid JSON: ${messageOf(failure).slice(0, 200)}`)
-  if (request.rawBody === undefined) throw wrongType(kind) // it could not read the media type
+  if (request.rawBody === undefined) throw wrongType(kind) // the parser did not recognize the media type
   if (kind === 'form') request.body = fieldsOf(request.body as string)
   if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
 }
 
 /**
- * The fields of a form; one that comes more than once has a list of texts. URLSearchParams takes a leading `?` away, and searches the rest of the form for the `=` of
- * each field that has none: seconds for a form of 1 MB.
+ * Returns the fields of a form; a repeated field has a list of strings. URLSearchParams does not work here: it removes a leading `?`, and for each field without `=`
+ * it searches the rest of the form, which takes seconds for 1 MB.
  */
 function fieldsOf(form: string): Record<string, string | string[]> {
-  const fields = parseForm(form, '&', '=', { maxKeys: 0 }) as Record<string, string | string[]> // it has no prototype
+  const fields = parseForm(form, '&', '=', { maxKeys: 0 }) as Record<string, string | string[]> // an object without prototype
   delete fields.__proto__
   return { ...fields }
 }
@@ -136,7 +136,7 @@ function checkBytes(bytes: Buffer, kind: Parsed): void {
   try {
     decodeURIComponent(bytes.toString())
   } catch {
-    throw invalidValue('body', 'must be valid UTF-8, percent-encoded') // the parser takes `%FF` for text
+    throw invalidValue('body', 'must be valid UTF-8, percent-encoded') // the parser accepts `%FF`
   }
 }
 
@@ -145,14 +145,14 @@ function checkJson(value: unknown): void {
   checkDepth(value, 1)
 }
 
-/** Code that walks a body must not run out of stack. */
+/** Limits the depth, so that recursive code does not overflow the stack. */
 function checkDepth(value: object, depth: number): void {
   if (depth > DEEPEST) throw invalidValue('body', `must not be nested deeper than ${DEEPEST} levels`)
-  for (const member of Array.isArray(value) ? value : Object.values(value))
-    if (typeof member === 'object' && member !== null) checkDepth(member, depth + 1)
+  for (const child of Array.isArray(value) ? value : Object.values(value))
+    if (typeof child === 'object' && child !== null) checkDepth(child, depth + 1)
 }
 
-/** The body of a route that accepts bytes, as it came. */
+/** Reads the body of a route that accepts bytes. */
 function readBytes(req: IncomingMessage, limit: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -162,13 +162,13 @@ function readBytes(req: IncomingMessage, limit: number): Promise<Uint8Array> {
       if (size <= limit) chunks.push(chunk)
       else reject(payloadTooLarge(limit))
     })
-    // plain, and with memory of its own: it may cross to another process
+    // a plain Uint8Array with its own memory, because it can be sent to another process
     req.on('end', () => resolve(new Uint8Array(Buffer.concat(chunks))))
     req.on('error', reject)
   })
 }
 
-/** The end of such a body is unknown: nothing that follows it on the connection is taken for a request. */
+/** The end of a body with an unknown transfer coding is unknown, so the connection closes and nothing after it counts as a request. */
 function encoded(ctx: Context, coding: string) {
   ctx.set('Connection', 'close')
   if (!/chunked\s*$/i.test(coding)) return invalidValue('transfer-encoding', 'must end with chunked')
@@ -184,7 +184,7 @@ function mustBe(kind: Kind, headers: IncomingMessage['headers']): void {
   const type = headers['content-type']
   const coding = headers['content-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'identity') throw unsupportedMediaType('the body is compressed')
-  if (coding !== undefined) headers['content-encoding'] = 'identity' // the parser knows the word in lower case only
+  if (coding !== undefined) headers['content-encoding'] = 'identity' // the parser accepts only lower case
   if (kind === 'bytes' || type === MEDIA_TYPES[kind]) return
   if (type === undefined) throw unsupportedMediaType('the body has no Content-Type', MEDIA_TYPES[kind])
   if (type.includes(',')) throw invalidValue('content-type', 'is given more than once')
@@ -194,7 +194,7 @@ function mustBe(kind: Kind, headers: IncomingMessage['headers']): void {
 function isUtf8Type(type: string, wanted: string): boolean {
   const [media, ...parameters] = type.split(';').map(part => part.trim().toLowerCase())
   const charset = parameters
-    .find(one => one.startsWith('charset='))
+    .find(parameter => parameter.startsWith('charset='))
     ?.slice('charset='.length)
     .replaceAll('"', '')
   return media === wanted && (charset === undefined || charset === 'utf-8' || charset === 'utf8')
@@ -204,7 +204,7 @@ const NAMES: Readonly<Record<Parsed, string>> = { json: 'JSON', form: 'a form', 
 
 const wrongType = (kind: Parsed) => unsupportedMediaType(`the body is not declared as ${NAMES[kind]} in UTF-8`, MEDIA_TYPES[kind])
 
-/** `isIsolated`: the schemas are a stranger's, whose patterns JavaScript's own engine might take for ever with. */
+/** `isIsolated`: the schemas are untrusted, so their patterns run in an engine that cannot hang. */
 export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
   body: route.accepts === 'bytes' ? undefined : checkOf(route.body, isIsolated),
   query: checkOf(route.query, isIsolated),
@@ -218,54 +218,57 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
   }
   const typed = Object.entries(properties).filter(([, { type }]) => type === 'integer' || type === 'number' || type === 'boolean')
   return {
-    faults: isIsolated ? boundedFaults(json) : ownFaults(json),
+    problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
     required,
     typed: new Map(typed.map(([name, { type }]) => [name, type!])),
     known: new Set(Object.keys(properties)),
   }
 }
 
-function ownFaults(json: JsonSchema): Check['faults'] {
+function ownProblems(json: JsonSchema): Check['problems'] {
   const own = schema(json, { faults: 'first' })
   return fields => own.check(fields)
 }
 
-function boundedFaults(json: JsonSchema): Check['faults'] {
+function isolatedProblems(json: JsonSchema): Check['problems'] {
   let made: Promise<ToolSchema> | undefined
   return async fields => (await (made ??= toolSchema(json))).check(fields, 'first')
 }
 
-/** Refuses what the route's schemas of query and body do not allow. Throws MISSING_FIELD, INVALID_VALUE. */
+/** Checks query and body against the schemas of the route. Throws MISSING_FIELD, INVALID_VALUE. */
 export const validation: Middleware = async (ctx, next) => {
   const { query, body } = ctx.state.route?.checks ?? {}
   if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
-  const looking = query && hold(query, typedQuery(query, ctx.state.query))
-  if (looking) await looking // of an isolated plugin's schema
-  const holding = body && hold(body, ctx.request.body as Fields)
-  if (holding) await holding
+  const queryCheck = query && validate(query, typedQuery(query, ctx.state.query))
+  if (queryCheck) await queryCheck // a promise only for isolated plugins
+  const bodyCheck = body && validate(body, ctx.request.body as Fields)
+  if (bodyCheck) await bodyCheck
   return next()
 }
 
-function hold(check: Check, fields: Fields): void | Promise<void> {
+function validate(check: Check, fields: Fields): void | Promise<void> {
   const missing = check.required.filter(name => !Object.hasOwn(fields, name))
   if (missing.length > 0) throw missingField(missing, check.required, Object.keys(fields).slice(0, 100))
-  const faults = check.faults(fields)
-  return faults instanceof Promise ? faults.then(refuseFirst) : refuseFirst(faults)
+  const problems = check.problems(fields)
+  return problems instanceof Promise ? problems.then(refuseFirst) : refuseFirst(problems)
 }
 
-function refuseFirst([fault]: readonly SchemaProblem[]): void {
-  if (fault) throw invalid(fault)
+function refuseFirst([problem]: readonly SchemaProblem[]): void {
+  if (problem) throw invalid(problem)
 }
 
-function invalid(fault: SchemaProblem) {
-  const value = isShort(fault.value) ? { value: fault.value } : {}
-  return invalidValue(fault.path || 'body', fault.message, { ...value, ...(fault.allowed ? { allowed: fault.allowed } : {}) })
+function invalid(problem: SchemaProblem) {
+  const value = isShort(problem.value) ? { value: problem.value } : {}
+  return invalidValue(problem.path || 'body', problem.message, {
+    ...value,
+    ...(problem.allowed ? { allowed: problem.allowed } : {}),
+  })
 }
 
 const isShort = (value: unknown) =>
   (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
 
-/** The first value of an unknown parameter counts. A known parameter must not appear twice. */
+/** Parses the query. A parameter of the schema must not appear twice; of another repeated parameter the first value counts. */
 function parseQuery(search: string, known: ReadonlySet<string> | undefined): Readonly<Record<string, string>> {
   const query: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(search)) {
@@ -278,7 +281,7 @@ function parseQuery(search: string, known: ReadonlySet<string> | undefined): Rea
   return query
 }
 
-/** A query is text; where the schema wants a number or boolean, text that is one counts as one. */
+/** Converts query values to numbers and booleans where the schema requires them. */
 function typedQuery({ typed }: Check, query: Readonly<Record<string, string>>): Fields {
   if (typed.size === 0) return { ...query }
   return Object.fromEntries(Object.entries(query).map(([name, text]) => [name, typedValue(typed.get(name), text)]))

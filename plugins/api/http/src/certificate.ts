@@ -6,7 +6,7 @@ import { codeOf, type Log, messageOf } from '@svc/core'
 import type { SslConfig } from './config.ts'
 import { certificateInvalid, certificateUnreadable, keyInvalid, keyMismatch, keyProtected, sslIncomplete } from './errors.ts'
 
-/** A certificate (with what it hangs from) and its key, as PEM. */
+/** A certificate (with its intermediate certificates) and its key, as PEM. */
 export interface Certificate {
   readonly cert: Buffer
   readonly key: Buffer
@@ -22,7 +22,7 @@ export async function readCertificate({ cert, key }: SslConfig): Promise<Certifi
   )
   if (!leaf.checkPrivateKey(privateKey(pair.key, key))) throw keyMismatch(cert, key)
   attempt(
-    // an import would load TLS at the start of every server
+    // an import would load TLS when any server starts
     () => process.getBuiltinModule('node:tls').createSecureContext(pair),
     error => certificateInvalid(cert, messageOf(error))
   )
@@ -34,11 +34,11 @@ const read = (file: string) =>
     throw certificateUnreadable(resolve(file), error)
   })
 
-function attempt<T>(work: () => T, fault: (error: unknown) => Error): T {
+function attempt<T>(work: () => T, toError: (error: unknown) => Error): T {
   try {
     return work()
   } catch (error) {
-    throw fault(error)
+    throw toError(error)
   }
 }
 
@@ -57,32 +57,33 @@ function privateKey(pem: Buffer, file: string): KeyObject {
 interface WatchParts {
   readonly ssl: SslConfig
   readonly first: Certificate
-  /** Puts the new one to use. */
+  /** Installs the new certificate. */
   readonly take: (next: Certificate) => void
   readonly log: Log
 }
 
-/** Both files are written one after the other: so long after the last change they are read. */
+/** Delay between the last change and reading the files: programs write the two files one after the other. */
 const SETTLE_MS = 100
-/** For folders without change events: network drives, links that change further up. */
+/** Interval for folders without change events: network drives, links that change in a parent folder. */
 const LOOK_MS = 60_000
 
-/** Takes up a certificate whose files change; an invalid one is logged once, and the old one stays in use. */
+/** Reloads the certificate when its files change. An invalid certificate is logged once, and the old one stays in use. */
 export function watchCertificate({ ssl, first, take, log }: WatchParts): Disposable {
   let current = first
-  let fault = ''
+  let lastProblem = ''
   let settling: NodeJS.Timeout | undefined
   const look = async () => {
     try {
       const next = await readCertificate(ssl)
-      fault = ''
+      lastProblem = ''
       if (next.cert.equals(current.cert) && next.key.equals(current.key)) return
       take(next)
       current = next
       log.info({ cert: ssl.cert, until: new X509Certificate(next.cert).validTo }, 'a new certificate is in use')
     } catch (err) {
-      if (messageOf(err) !== fault) log.error({ err }, 'the certificate on disk cannot be used: the old one stays in use')
-      fault = messageOf(err)
+      if (messageOf(err) !== lastProblem)
+        log.error({ err }, 'the certificate on disk is not usable; the server keeps the old certificate')
+      lastProblem = messageOf(err)
     }
   }
   const changed = () => {
@@ -95,7 +96,7 @@ export function watchCertificate({ ssl, first, take, log }: WatchParts): Disposa
     [Symbol.dispose]() {
       clearTimeout(settling)
       clearInterval(timer)
-      for (const one of watchers) one.close()
+      for (const watcher of watchers) watcher.close()
     },
   }
 }
@@ -110,4 +111,4 @@ function watchFolder(folder: string, changed: () => void, log: Log): FSWatcher[]
     return []
   }
 }
-const BLIND = 'changes of the certificate files cannot be watched: the server checks them once a minute'
+const BLIND = 'cannot watch the certificate files for changes; the server checks them once a minute'

@@ -5,7 +5,7 @@ import type { ServerConfig } from './config.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import { crowded } from './errors.ts'
 
-/** What one principal may have open at a time, in all workers: requests, and streams among them. Without a name it is the address that counts. */
+/** Limits the open requests and open streams of one principal, across all workers. Anonymous requests count by address. */
 export interface ConcurrencyLimit {
   /** Throws RATE_LIMITED. */
   readonly middleware: Middleware
@@ -15,7 +15,7 @@ export interface ConcurrencyLimit {
 
 type ConcurrencyConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
 
-/** One limit, and its error. */
+/** A limit and the error for exceeding it. */
 interface Kind {
   readonly places: WorkerSemaphore
   full(): Error
@@ -36,23 +36,23 @@ export function createConcurrencyLimit(
   return {
     async middleware(ctx, next) {
       const { state } = ctx
-      if (state.gone || state.route?.route.uncounted) return next() // a client that has left already will not leave again
+      if (state.gone || state.route?.route.uncounted) return next() // `left` does not run for a client that has already disconnected
       const kinds = isStream(ctx) ? streaming : plain
       const key = keyOf(state)
       const taken = kinds.map(({ places }) => places.take(key))
-      // some places may be another worker's to give
+      // `take` returns a promise when it must ask the supervisor
       admit(state, key, kinds, taken.every(isKnown) ? taken : await Promise.all(taken.map(async got => got)))
       return next()
     },
     async wanted({ name }) {
-      // what is out has its end within this turn of the loop: its places come first
+      // answers that finish in this tick release their permits first
       await new Promise(resolve => setImmediate(resolve))
       await Promise.all(streaming.map(({ places }) => places.yield(name)))
     },
   }
 }
 
-/** A mount says which of its requests open one. */
+/** Whether the request opens a stream. A mount declares which of its requests do. */
 function isStream({ state: { route, mount }, req }: Context): boolean {
   if (route) return route.route.stream !== undefined
   const { method, headers } = req
@@ -67,7 +67,7 @@ const isKnown = (got: boolean | Promise<boolean>): got is boolean => typeof got 
 const keyOf = ({ principal, address }: RequestState) =>
   principal.id === 'anonymous' ? `address/${networkOf(address)}` : `id/${principal.id}`
 
-/** Holds all its places until its end, or gives back those that it got: while it waited for them its client may have left. */
+/** Keeps the permits until the request ends. Returns them at once if one is missing or the client disconnected while waiting. */
 function admit(state: RequestState, key: string, kinds: readonly Kind[], got: readonly boolean[]) {
   const back = () => kinds.forEach((kind, at) => got[at] && kind.places.give(key))
   const full = kinds.find((_, at) => !got[at])
@@ -76,43 +76,43 @@ function admit(state: RequestState, key: string, kinds: readonly Kind[], got: re
   if (full) throw full.full()
 }
 
-/** So many that have nothing open are remembered: who comes again and again costs no new entry each time. */
+/** Maximum idle callers in memory, so that a frequent caller does not need a new entry each time. */
 const REMEMBERED = 1_000
-/** A worker keeps this fraction of the permits for its next requests, so they need no round trip. With a smaller limit, each permit is requested. */
+/** A worker keeps 1/16 of a caller's permits for its next requests, which saves round trips. Below a limit of 16 it keeps none. */
 const KEPT_PART = 16
-/** More than that is kept for so long: of streams that end together the next ones follow at once, and the others are left in one go. */
+/** A worker keeps further permits for this time: when many streams end together, their successors often follow at once. */
 const LINGER_MS = 50
-/** Who gets no answer in this time counts alone; the supervisor's own limits are shorter. */
+/** Without an answer in this time, the worker counts on its own. The supervisor's own timeouts are shorter. */
 const ENTER_MS = 5_000
 
 type SharedLimits = Pick<Peers, 'acquire' | 'release'>
 
 interface SemaphoreParts {
-  /** What names of these places begin with, among the workers. */
+  /** The prefix of the permit names that workers share. */
   readonly prefix: string
   readonly limit: number
-  /** Absent in a host that runs alone: it counts by itself. */
+  /** Absent without a supervisor: the process counts on its own. */
   readonly peers: SharedLimits | undefined
   readonly lasting: CallContext
 }
 
-/** What one caller has here. Its places in all are those that are open, but for the `lone` ones, and those that are kept. */
+/** The permits of one caller in this worker. The supervisor knows of `open - lone + kept`. */
 interface Stock {
   open: number
   kept: number
-  /** Open, and unknown to the other workers: there was no answer. */
+  /** Open, but unknown to the supervisor because it did not answer. */
   lone: number
-  /** Asked for, and not answered yet. */
+  /** Requested from the supervisor, without an answer yet. */
   asked: number
 }
 
-/** The places of one kind, of which each caller has `limit` in all workers together. */
+/** A semaphore across all workers: each caller has `limit` permits. */
 export class WorkerSemaphore {
   readonly #parts: SemaphoreParts
   readonly #stocks = new Map<string, Stock>()
-  /** How many are kept for good of what one caller has. */
+  /** Number of permits that this worker keeps for a caller after they become free. */
   readonly #part: number
-  /** Those of whom more is kept. */
+  /** Callers for whom this worker keeps more permits until `LINGER_MS` is over. */
   readonly #lingering = new Set<string>()
 
   constructor(parts: SemaphoreParts) {
@@ -120,7 +120,7 @@ export class WorkerSemaphore {
     this.#part = Math.floor(parts.limit / KEPT_PART)
   }
 
-  /** Takes one. An answer that must be waited for is a promise; it is never rejected. */
+  /** Takes a permit. Returns a promise, which never rejects, only if the supervisor must be asked. */
   take(key: string): boolean | Promise<boolean> {
     const { peers } = this.#parts
     const stock = this.#stockOf(key)
@@ -131,7 +131,7 @@ export class WorkerSemaphore {
     return true
   }
 
-  /** Gives one back that was taken. */
+  /** Returns a permit. */
   give(key: string): void {
     const stock = this.#stockOf(key)
     stock.open--
@@ -141,7 +141,7 @@ export class WorkerSemaphore {
     this.#tidy(key, stock)
   }
 
-  /** Leaves what is kept of the places of this name, if it is one of ours. */
+  /** Releases the kept permits of this name, because another worker needs them. */
   async yield(name: string): Promise<void> {
     const { prefix } = this.#parts
     const key = name.startsWith(prefix) ? name.slice(prefix.length) : ''
@@ -174,7 +174,7 @@ export class WorkerSemaphore {
     return got
   }
 
-  /** Undefined where there is no answer; one that comes later is given back. */
+  /** Returns undefined if the supervisor does not answer in time; a permit that arrives later is released. */
   async #enter(peers: SharedLimits, key: string): Promise<boolean | undefined> {
     const { prefix, limit, lasting } = this.#parts
     const asked = (async () => peers.acquire(prefix + key, limit, lasting))()
@@ -201,13 +201,13 @@ export class WorkerSemaphore {
 
   async #leave(key: string): Promise<void> {
     const { prefix, peers, lasting } = this.#parts
-    // if the supervisor cannot be reached, it has ended, and its counts with it
+    // an unreachable supervisor has ended, and its counts with it
     await peers?.release(prefix + key, lasting).catch(() => {})
   }
 
-  /** Leaves what is kept, but for so many. */
-  #empty(key: string, stock: Stock, but = 0): Promise<unknown> {
-    const left = Array.from({ length: Math.max(0, stock.kept - but) })
+  /** Releases the kept permits except for `remaining`. */
+  #empty(key: string, stock: Stock, remaining = 0): Promise<unknown> {
+    const left = Array.from({ length: Math.max(0, stock.kept - remaining) })
     stock.kept -= left.length
     return Promise.all(left.map(() => this.#leave(key)))
   }

@@ -8,36 +8,36 @@ export interface SslConfig {
   handshake_timeout_ms: number
 }
 
-/** Whose pages may use the server. */
+/** The origins whose web pages can use the server. */
 export interface CorsConfig {
   enabled: boolean
-  /** Absent: the origins of this machine where authentication is off, else none. */
+  /** Default: the origins of this machine while authentication is off, otherwise none. */
   origins?: string[]
   methods: string[]
   headers: string[]
   credentials: boolean
-  /** Seconds that a browser may keep the answer to a preflight. */
+  /** Seconds that a browser caches the answer to a preflight. */
   max_age: number
 }
 
-/** The section `server`, as far as this plugin owns it. Names as in the configuration file. */
+/** The keys of the section `server` that this plugin owns, named as in the configuration file. */
 export interface ServerConfig {
   host: string
   port: number
   /** Host names accepted besides loopback and `host`. */
   allowed_hosts: string[]
-  /** Addresses whose `X-Forwarded-For` counts. */
+  /** Addresses whose `X-Forwarded-For` the server trusts. */
   trusted_proxies: string[]
-  /** Seconds that running requests have when the server stops. */
+  /** Seconds that the server waits for running requests when it stops. */
   shutdown_timeout: number
-  /** Bytes of a request body. */
+  /** Maximum bytes of a request body. */
   body_limit: number
   heartbeat_ms: number
   stall_timeout_ms: number
   headers_timeout_ms: number
   request_timeout_ms: number
   keep_alive_ms: number
-  /** Bytes of a request's headers. */
+  /** Maximum bytes of the request line and headers. */
   header_limit: number
   max_connections: number
   max_requests_per_principal: number
@@ -67,45 +67,48 @@ export const serverConfig = schema<ServerConfig>({
   additionalProperties: false,
   properties: {
     host: { type: 'string', minLength: 1, default: '127.0.0.1', description: 'Address to listen on.' },
-    port: { type: 'integer', minimum: 0, maximum: 65535, default: 8080, description: 'Port to listen on; 0 takes a free one.' },
+    port: { type: 'integer', minimum: 0, maximum: 65535, default: 8080, description: 'Port to listen on; 0 picks a free port.' },
     allowed_hosts: { ...texts, description: 'Host names accepted besides loopback names and server.host.' },
     trusted_proxies: {
       ...texts,
-      description: 'Addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For and X-Forwarded-Proto count.',
+      description:
+        'Addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For and X-Forwarded-Proto the server trusts.',
     },
     shutdown_timeout: {
       type: 'number',
       minimum: 0,
       default: 30,
-      description: 'Seconds that running requests have when the server stops.',
+      description: 'Seconds that the server waits for running requests when it stops.',
     },
-    body_limit: { type: 'integer', minimum: 1, default: 1_048_576, description: 'Largest request body in bytes.' },
+    body_limit: { type: 'integer', minimum: 1, default: 1_048_576, description: 'Maximum bytes of a request body.' },
     heartbeat_ms: ms(15_000, 'Milliseconds between the heartbeat comments of an event stream.'),
-    stall_timeout_ms: ms(60_000, 'Milliseconds after which a reader that takes nothing is cut off.'),
-    headers_timeout_ms: ms(20_000, 'Milliseconds within which the headers of a request must have come.'),
-    request_timeout_ms: ms(60_000, 'Milliseconds within which a whole request, body included, must have come.'),
-    keep_alive_ms: ms(5_000, 'Milliseconds that an idle connection is kept open.'),
-    header_limit: count(1024, 16_384, 'Largest request line and headers in bytes.'),
-    max_connections: count(1, 10_000, 'Open connections of a worker; further ones are closed at once.'),
+    stall_timeout_ms: ms(60_000, 'Milliseconds after which the server disconnects a client that reads nothing.'),
+    headers_timeout_ms: ms(20_000, 'Milliseconds in which the headers of a request must arrive.'),
+    request_timeout_ms: ms(60_000, 'Milliseconds in which a whole request, including its body, must arrive.'),
+    keep_alive_ms: ms(5_000, 'Milliseconds that the server keeps an idle connection open.'),
+    header_limit: count(1024, 16_384, 'Maximum bytes of the request line and headers.'),
+    max_connections: count(1, 10_000, 'Maximum open connections of a worker; the worker closes further connections at once.'),
     max_requests_per_principal: count(
       1,
       1_024,
-      'Requests that one principal has open at a time (without a name: one address), in all workers together.'
+      'Maximum open requests of one principal, across all workers. Anonymous requests count by address.'
     ),
-    max_streams_per_principal: count(1, 256, 'Streams among them.'),
+    max_streams_per_principal: count(1, 256, 'Maximum open streams of one principal, across all workers.'),
     max_requests_per_second: count(
       0,
       1_000,
-      'Requests a second and address that a worker lets come as far as authentication; 0 for any number, as from loopback.'
+      'Maximum requests per second that a worker accepts from one address before authentication. 0 disables the limit; loopback addresses have no limit.'
     ),
     ssl: closed({
       enabled: flag(false, 'Serve TLS.'),
-      cert: file('Certificate file (PEM, with what it hangs from). A changed file is taken up without restart.'),
-      key: file("The certificate's key file (PEM, not encrypted)."),
-      handshake_timeout_ms: ms(10_000, 'Milliseconds within which a TLS handshake must be done.'),
+      cert: file(
+        'Certificate file (PEM, including intermediate certificates). The server reloads a changed file without a restart.'
+      ),
+      key: file('Private key file of the certificate (PEM, not encrypted).'),
+      handshake_timeout_ms: ms(10_000, 'Milliseconds in which a TLS handshake must complete.'),
     }),
     cors: closed({
-      enabled: flag(true, 'Whether pages of other origins may use the server.'),
+      enabled: flag(true, 'Let web pages of other origins use the server.'),
       origins: {
         type: 'array',
         items: {
@@ -114,9 +117,9 @@ export const serverConfig = schema<ServerConfig>({
           patternHint: 'must be an origin like https://app.example.com, without a path, or *',
         },
         description:
-          'Origins whose pages may use the server, * for all. Default: the origins of this machine (http://localhost:5173); none while authentication is on.',
+          'Origins whose web pages can use the server, * for all. Default: the origins of this machine (http://localhost:5173); none while authentication is on.',
       },
-      methods: words(['GET', 'POST', 'PUT', 'DELETE'], 'Methods that they may use.'),
+      methods: words(['GET', 'POST', 'PUT', 'DELETE'], 'Methods that web pages of other origins can use.'),
       headers: words(
         [
           'Authorization',
@@ -133,16 +136,16 @@ export const serverConfig = schema<ServerConfig>({
           'Mcp-Method',
           'Mcp-Name',
         ],
-        'Request headers that they may send.'
+        'Request headers that web pages of other origins can send.'
       ),
-      credentials: flag(false, 'Whether they may send cookies and the like.'),
-      max_age: count(0, 600, 'Seconds that a browser keeps the answer to a preflight.'),
+      credentials: flag(false, 'Let web pages of other origins send cookies and other browser credentials.'),
+      max_age: count(0, 600, 'Seconds that a browser caches the answer to a preflight.'),
     }),
     auth: closed({
-      enabled: flag(false, 'Whether a credential is needed. The plugins that know credentials have keys of their own below.'),
+      enabled: flag(false, 'Require a credential. Each authentication plugin adds its own keys to this section.'),
       timeout_ms: ms(
         10_000,
-        'Milliseconds that the plugins which know credentials have, all together, to say who asks; then 503.'
+        'Milliseconds that all authentication plugins together have to check a credential; after that the server answers 503.'
       ),
     }),
   },

@@ -2,30 +2,30 @@ import type { SchemaProblem, Principal, CallContext } from '@svc/core'
 import type { Mount, Route } from '@svc/core/contracts'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 
-/** A route with what is made once for it. */
+/** A route with its name, its plugin and its compiled checks. */
 export interface Bound {
   readonly name: string
   /** The plugin that added it. */
   readonly plugin: string | undefined
   readonly route: Route
   readonly checks: Checks
-  /** Its plugin runs in a process of its own: it is no part of the server, and must not act as one. */
+  /** The plugin runs in its own process: the server limits what its routes can do. */
   readonly isIsolated: boolean
 }
 
-/** The checks of one route, made once and compiled at its first request. */
+/** The checks of one route, compiled at its first request. */
 export interface Checks {
   readonly body: Check | undefined
   readonly query: Check | undefined
 }
 
-/** How one schema of a route is held. */
+/** The check of one schema of a route. */
 export interface Check {
-  readonly faults: (fields: Fields) => SchemaProblem[] | Promise<SchemaProblem[]>
+  readonly problems: (fields: Fields) => SchemaProblem[] | Promise<SchemaProblem[]>
   readonly required: readonly string[]
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
-  /** The known names; others are ignored. */
+  /** Names in the schema; others are ignored. */
   readonly known: ReadonlySet<string>
 }
 
@@ -37,43 +37,43 @@ export type Context = ParameterizedContext<RequestState>
 /** Koa middleware over our state. Errors are thrown as service errors; the first middleware turns them into the error record. */
 export type Middleware = KoaMiddleware<RequestState, DefaultContext>
 
-/** What the middleware knows of a request: `ctx.state`. */
+/** The state of a request that middleware shares: `ctx.state`. */
 export interface RequestState {
-  /** `performance.now()` when the request came. */
+  /** `performance.now()` when the request arrived. */
   readonly began: number
   /** Aborts when the client leaves, and when the server ends a stream. */
   readonly ending: AbortController
   requestId: string
   /** The client's address. */
   address: string
-  /** W3C `traceparent`, where it is valid. */
+  /** W3C `traceparent`, if valid. */
   trace: string | undefined
-  /** W3C `tracestate` beside it. */
+  /** W3C `tracestate`, if `traceparent` is valid. */
   traceState: string | undefined
-  /** Headers that carry a credential, taken off the request: only schemes see them. */
+  /** Credential headers, removed from the request: only schemes see them. */
   credentials: Readonly<Record<string, string>>
-  /** The header among them that was given more than once. */
+  /** The name of a credential header that the client sent more than once. */
   doubled: string | undefined
   principal: Principal
-  /** What the handler is called with; made once the principal is known. */
+  /** The context that handlers receive; complete after authentication. */
   callContext: CallContext
-  /** The route that answers; `undefined` where none does. */
+  /** The route that matches the request. */
   route: Bound | undefined
-  /** The mount that takes the raw request where no route answers. */
+  /** The mount that takes the raw request if no route matches. */
   mount: Mount | undefined
   query: Readonly<Record<string, string>>
   /** The body of a route that asks for raw bytes. */
   bytes: Uint8Array | undefined
-  /** The error code that the request was refused with. */
+  /** The error code of the answer, if the request failed. */
   refused: string | undefined
-  /** Runs once when the answer is out or the client has gone. */
+  /** Runs once when the answer is sent or the client has disconnected. */
   left: (() => void) | undefined
-  /** The client has gone, or has been cut off. */
+  /** The client has disconnected, or the server closed its connection. */
   gone: boolean
 }
 
-const NOBODY: Principal = Object.freeze({ id: '', scopes: Object.freeze([]) })
-/** What a request without credentials has. */
+const NO_PRINCIPAL: Principal = Object.freeze({ id: '', scopes: Object.freeze([]) })
+/** The `credentials` of a request without any. */
 export const NO_CREDENTIALS: RequestState['credentials'] = Object.freeze({})
 const NO_QUERY: RequestState['query'] = Object.freeze({})
 
@@ -88,8 +88,8 @@ export function createState(): RequestState {
     traceState: undefined,
     credentials: NO_CREDENTIALS,
     doubled: undefined,
-    principal: NOBODY,
-    callContext: { signal: ending.signal, principal: NOBODY, requestId: '' },
+    principal: NO_PRINCIPAL,
+    callContext: { signal: ending.signal, principal: NO_PRINCIPAL, requestId: '' },
     route: undefined,
     mount: undefined,
     query: NO_QUERY,
@@ -102,10 +102,10 @@ export function createState(): RequestState {
 
 /** The state of the server that requests depend on. */
 export interface Life {
-  /** The server is about to end: each answer closes its connection. */
+  /** The server is stopping: each answer closes its connection. */
   draining: boolean
-  /** No other process takes over: new requests are refused. */
+  /** The server is stopping without a successor: it refuses new requests. */
   ending: boolean
-  /** Requests whose answer is a stream that has begun. */
+  /** Requests whose stream has started. */
   readonly streams: Set<Context>
 }

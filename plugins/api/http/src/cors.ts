@@ -3,14 +3,14 @@ import type { CorsConfig } from './config.ts'
 import type { Context, Middleware } from './context.ts'
 import { corsCredentials, originForbidden } from './errors.ts'
 
-/** What a page of another origin may read of an answer. */
+/** Answer headers that web pages of other origins can read. */
 const EXPOSED =
   'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Allow, WWW-Authenticate, Mcp-Session-Id'
 const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 const REMEMBERED = 256
 
 export interface Cors {
-  /** Looks whose page asks, says what the page may do, and answers preflights. Throws FORBIDDEN. */
+  /** Checks the Origin, sets the CORS headers and answers preflights. Throws FORBIDDEN. */
   readonly middleware: Middleware
   /** Headers of every answer. */
   readonly headers: Readonly<Record<string, string>>
@@ -19,9 +19,9 @@ export interface Cors {
 export interface CorsParts {
   readonly config: CorsConfig
   readonly addresses: Addresses
-  /** Each Host is checked: then a page that came from this very server may ask it. */
+  /** The server checks each Host, so it can trust pages of its own origin. */
   readonly isHostChecked: boolean
-  /** A credential is asked for: then another program of this machine is a stranger like others. */
+  /** Authentication is on, so origins of this machine are not trusted by default. */
   readonly isAuthenticated: boolean
 }
 
@@ -63,7 +63,9 @@ export function refuseLentCredentials({ origins, credentials }: CorsConfig): voi
   if (credentials && origins?.includes('*')) throw corsCredentials()
 }
 
-/** Which origins are allowed: those listed, else those of this machine where no credential is asked for; none where CORS is off. */
+/**
+ * Returns the check for allowed origins: the listed origins. Without a list, the origins of this machine while authentication is off. No origin if CORS is off.
+ */
 function createOrigins({ enabled, origins }: CorsConfig, isAuthenticated: boolean): (origin: string) => boolean {
   if (!enabled || (isAuthenticated && !origins)) return () => false
   if (origins?.includes('*')) return () => true

@@ -27,14 +27,14 @@ const STATUS = {
   TIMEOUT: 504,
 } as const satisfies Record<ApiCode, number>
 
-/** The one table from code to status, as others may read it. */
+/** The table from error code to HTTP status, published for other plugins. */
 export const errorCodes: readonly ErrorCode[] = (Object.keys(STATUS) as ApiCode[]).map(code => ({
   code,
   status: STATUS[code],
   meaning: API_CODES[code],
 }))
 
-/** A value may be invalid because it names what does not exist. */
+/** INVALID_VALUE with the reason `not found` becomes 404. */
 const statusOf = ({ error_code: code, details }: Explained['record']) =>
   code === 'INVALID_VALUE' && details.reason === 'not found' ? 404 : STATUS[code]
 
@@ -46,10 +46,10 @@ const answer = (...parts: Parameters<typeof explained>) => withStatus(explained(
 export const explain = (explanation: PublicError, requestId: string): Answer =>
   withStatus(explainPublicError(explanation, requestId))
 
-/** How the API answers whatever was thrown. */
+/** Returns the API answer for any thrown value. */
 export const explainThrown = (error: unknown, requestId: string): Answer => explain(toPublicError(error), requestId)
 
-/** How a request that is no HTTP is answered; `code` is Node's. */
+/** Returns the answer to bytes that are not a valid HTTP request. `code` is the error code of Node's parser. */
 export function explainMalformed(code: string | undefined): Answer {
   if (code === 'HPE_HEADER_OVERFLOW') return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' })
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
@@ -92,12 +92,12 @@ export const scopeMissing = (scope: string) =>
   svcError('FORBIDDEN', `the credential lacks the scope ${scope}`, { details: { scope, reason: 'the scope is missing' } })
 
 export const hostForbidden = (host: string) =>
-  svcError('FORBIDDEN', 'this Host is not served here; server.allowed_hosts names those that are', {
+  svcError('FORBIDDEN', 'the server does not accept this Host; server.allowed_hosts lists the accepted names', {
     details: { field: 'host', value: host.slice(0, 200) },
   })
 
 export const originForbidden = (origin: string) =>
-  svcError('FORBIDDEN', 'pages of this Origin may not use the server; server.cors.origins names those that may', {
+  svcError('FORBIDDEN', 'the server does not accept this Origin; server.cors.origins lists the accepted origins', {
     details: { field: 'origin', value: origin.slice(0, 200) },
   })
 
@@ -108,9 +108,9 @@ export const tooMany = (limit: number, window: number, retryAfter: number) =>
 
 const RETRY_SECONDS = 1
 
-/** A limit of what is open at a time has no window: room is there as soon as something ends. */
+/** `window` is 0, because a concurrency limit has no time window: the next request passes as soon as another one ends. */
 export const crowded = (what: 'requests' | 'streams', limit: number) =>
-  svcError('RATE_LIMITED', `${limit} ${what} are open already; end one, or wait for it`, {
+  svcError('RATE_LIMITED', `${limit} ${what} are already open; wait until one of them ends`, {
     details: { limit, window: 0, retry_after: RETRY_SECONDS },
   })
 
@@ -121,51 +121,55 @@ export const routeInvalid = (name: string, what: string) => svcError('ROUTE_INVA
 export const answerInvalid = (what: string) => svcError('ROUTE_ANSWER_INVALID', `the route answered ${what}`)
 
 export const noScheme = () =>
-  svcError('AUTHENTICATION_WITHOUT_SCHEME', 'server.auth.enabled is true, and no loaded plugin knows any credential', {
-    hint: 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins", or set server.auth.enabled to false and keep server.host at 127.0.0.1',
+  svcError('AUTHENTICATION_WITHOUT_SCHEME', 'server.auth.enabled is true, but no loaded plugin checks credentials', {
+    hint: 'Add "@svc/plugin-auth-api-key" or "@svc/plugin-auth-bearer" to "plugins", or set server.auth.enabled to false and keep server.host at 127.0.0.1',
   })
 
 export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
   svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
     cause,
     ...(plugin === undefined ? {} : { plugin }),
-    hint: `fix that plugin, switch it off (${switchedOff(plugin)}), or set server.auth.enabled to false`,
+    hint: `Fix this plugin, disable it (${howToDisable(plugin)}), or set server.auth.enabled to false`,
   })
 
 export const schemeInvalid = (name: string, plugin: string | undefined, what: string) =>
   svcError('SCHEME_INVALID', `the credential scheme "${name}" ${what}`, {
     ...(plugin === undefined ? {} : { plugin }),
-    hint: 'declare the headers that it reads and its challenge (headers: ["x-my-key"], challenge: "MyKey"); answer { id, scopes } with an id of your own',
+    hint: 'Declare the headers that the scheme reads and its challenge (headers: ["x-my-key"], challenge: "MyKey"); return { id, scopes } with an id that is not reserved',
   })
 
-/** What a scheme's plugin says of itself, as its own. */
+/** Passes on the error that a scheme's `prepare` threw, with its code, details and hint. */
 export const schemeUnready = (code: string, plugin: string | undefined, cause: unknown) => {
   const { details = {}, hint } = Object(cause) as Partial<SvcError>
   const named = { ...(plugin === undefined ? {} : { plugin }), ...(hint === undefined ? {} : { hint }) }
   return svcError(code, messageOf(cause), { cause, details, ...named })
 }
 
-const switchedOff = (plugin = '<name>') =>
-  `svc plugins disable ${plugin} where it was installed, else enabled: false in "plugins"`
+const howToDisable = (plugin = '<name>') =>
+  `run svc plugins disable ${plugin} if it is installed, otherwise set enabled: false in "plugins"`
 
-/** The client learns nothing of who was asked; the log does. */
+/** `where` and `hint` go to the log only: the client must not learn which scheme was asked. */
 export const schemeSilent = (asked: { readonly name: string; readonly plugin: string | undefined } | undefined, ms: number) =>
   svcError('UNAVAILABLE', 'the credential could not be checked in time', {
-    where: `the credentials of "${asked?.name}" (${asked?.plugin}), silent for ${ms} ms`,
-    hint: `fix that plugin or what it asks, switch it off (${switchedOff(asked?.plugin)}), or raise server.auth.timeout_ms`,
+    where: `the credential scheme "${asked?.name}" (${asked?.plugin}) did not answer within ${ms} ms`,
+    hint: `Fix this plugin or the server that it queries, disable it (${howToDisable(asked?.plugin)}), or raise server.auth.timeout_ms`,
   })
 
 export const proxyInvalid = (entry: string) =>
-  svcError('PROXY_INVALID', `server.trusted_proxies: "${entry}" is no address and no network`, {
-    hint: 'write an address (10.0.0.7, fd00::7) or a network (10.0.0.0/8, fd00::/8)',
+  svcError('PROXY_INVALID', `server.trusted_proxies: "${entry}" is not an address or a network`, {
+    hint: 'Write an address (10.0.0.7, fd00::7) or a network (10.0.0.0/8, fd00::/8)',
   })
 
 export const corsCredentials = () =>
-  svcError('CORS_INVALID', 'server.cors.credentials with the origin * would lend every page the credentials of its reader', {
-    hint: 'name the origins in server.cors.origins, or set server.cors.credentials to false',
-  })
+  svcError(
+    'CORS_INVALID',
+    'server.cors.credentials with the origin * lets every web page send requests with the credentials of its reader',
+    {
+      hint: 'List the origins in server.cors.origins, or set server.cors.credentials to false',
+    }
+  )
 
-const SSL_HINT = 'svc serve --ssl-cert cert.pem --ssl-key key.pem, or server.ssl.cert and server.ssl.key'
+const SSL_HINT = 'Run svc serve --ssl-cert cert.pem --ssl-key key.pem, or set server.ssl.cert and server.ssl.key'
 
 export const sslIncomplete = (key: 'cert' | 'key') =>
   svcError('SSL_INCOMPLETE', `TLS needs a certificate and its key: server.ssl.${key} is missing`, { hint: SSL_HINT })
@@ -174,35 +178,35 @@ export const certificateUnreadable = (file: string, cause: unknown) =>
   svcError('CERTIFICATE_UNREADABLE', `${file} cannot be read: ${messageOf(cause)}`, { cause, hint: SSL_HINT })
 
 export const certificateInvalid = (file: string, reason: string) =>
-  svcError('CERTIFICATE_INVALID', `${file} is no certificate that can be used: ${reason}`, {
-    hint: "give a certificate in PEM form (-----BEGIN CERTIFICATE-----), the server's own first",
+  svcError('CERTIFICATE_INVALID', `${file} is not a valid certificate: ${reason}`, {
+    hint: "Use a certificate in PEM format (-----BEGIN CERTIFICATE-----), the server's own first",
   })
 
 export const keyInvalid = (file: string, reason: string) =>
-  svcError('KEY_INVALID', `${file} is no private key that can be used: ${reason}`, {
-    hint: 'give the private key in PEM form (-----BEGIN PRIVATE KEY-----)',
+  svcError('KEY_INVALID', `${file} is not a valid private key: ${reason}`, {
+    hint: 'Use a private key in PEM format (-----BEGIN PRIVATE KEY-----)',
   })
 
 export const keyProtected = (file: string) =>
   svcError('KEY_PROTECTED', `the key in ${file} is protected by a password`, {
-    hint: `give it without one, readable by this user only: openssl pkey -in ${file} -out key.pem`,
+    hint: `Remove the password and make the file readable by this user only: openssl pkey -in ${file} -out key.pem`,
   })
 
 export const keyMismatch = (cert: string, key: string) =>
   svcError('KEY_MISMATCH', `the key in ${key} does not belong to the certificate in ${cert}`, {
-    hint: "give the key that the certificate was asked for with; in a chain the server's own certificate comes first",
+    hint: "Use the key that the certificate was requested with; in a chain, put the server's own certificate first",
   })
 
 export const portTaken = (host: string, port: number, cause: unknown) =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by another program`, {
     cause,
     details: { host, port },
-    hint: 'stop that program, or choose another port: svc serve --port 9000, SVC_SERVER__PORT=9000, or server.port in svc.config',
+    hint: 'Stop that program, or choose another port: svc serve --port 9000, SVC_SERVER__PORT=9000, or server.port in svc.config',
   })
 
 export const listenFailed = (host: string, port: number, cause: unknown) =>
   svcError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${messageOf(cause)}`, {
     cause,
     details: { host, port },
-    hint: 'server.host must be an address of this machine; ports below 1024 need special rights',
+    hint: 'Set server.host to an address of this machine; use a port from 1024 up, or run with the right to open a lower port',
   })

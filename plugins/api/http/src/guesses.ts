@@ -6,28 +6,28 @@ import type { RequestState } from './context.ts'
 import type { CredentialHeaders, Holder } from './schemes.ts'
 import { tooMany } from './errors.ts'
 
-/** So many refused credentials a minute has an address. */
+/** Refused credentials that an address can have in a minute. */
 const GUESSES = 10
 const MINUTE = 60_000
 const GUESSERS = 10_000
-/** The topic by which a worker tells the others that an address has guessed enough. */
+/** Peer message topic: an address has reached the limit. */
 const TOPIC = 'http.guesses'
-/** So long an answer waits until the other workers know. */
-const TELL_MS = 1_000
+/** Maximum wait for the other workers to receive that message. */
+const BROADCAST_MS = 1_000
 
 /**
- * Slows down who guesses: past the limit, credentials from an address are checked only if they were seen good from there lately. So a guess beyond the limit
- * teaches nothing, not even one that is right, and who works with a good credential at the same address goes on.
+ * Limits credential guessing. Beyond the limit, the server checks credentials from an address only if they were recently valid from that address. So further
+ * guesses reveal nothing, even if they are right, and a client with a valid credential at the same address keeps working.
  */
 export interface Guesses {
-  /** Before the server opens. */
+  /** Runs once before the server opens. */
   prepare(callContext: CallContext): Promise<void>
   /**
-   * Runs the check of the credentials of a request, if it may run; counts what it refuses. Of credentials that were not seen good, no more are checked at a
-   * time than may still be refused. Throws RATE_LIMITED, and what `check` throws.
+   * Runs `check` unless the address has reached the limit, and counts refusals. The number of concurrent checks of unknown credentials never exceeds the number of
+   * refusals that are left. Throws RATE_LIMITED and errors of `check`.
    */
   guard(state: RequestState, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
-  /** Takes a message of another worker: for a tap of `Peers.hooks.message`. */
+  /** Handles a message of another worker: for a tap of `Peers.hooks.message`. */
   readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }
 
@@ -44,7 +44,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
   const blocked = createBlocked()
   const checking = createChecking()
 
-  /** Counts a refused one; answers the whole seconds to wait where others, checked at the same time, have reached the limit before. */
+  /** Counts a refused credential. Returns the seconds to wait if concurrent checks have already reached the limit. */
   const count = async (network: string, callContext: CallContext): Promise<number | undefined> => {
     const here = refused.add(network)
     const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], callContext).catch(() => undefined)
@@ -53,13 +53,14 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
     const leftMs = Math.max(window.endsAt - Date.now(), here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)
     const isFirst = waitFor(network) === undefined || here === GUESSES
     blocked.add(network, leftMs)
-    if (isFirst) await withTimeout(TELL_MS, () => peers?.broadcast(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
+    if (isFirst)
+      await withTimeout(BROADCAST_MS, () => peers?.broadcast(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
     return here > GUESSES || counted?.counted === false ? waitFor(network) : undefined
   }
-  /** Whole seconds until credentials that are not known may be checked again; `undefined` where they may now. */
+  /** Seconds until unknown credentials can be checked again; `undefined` if they can be checked now. */
   const waitFor = (network: string): number | undefined =>
     blocked.seconds(network) ?? (refused.count(network) >= GUESSES ? refused.secondsLeft(network) : undefined)
-  /** Resolves once credentials that are not known here may be checked. */
+  /** Resolves when an unknown credential can be checked. */
   const enter = async (network: string, digest: string, state: RequestState): Promise<void> => {
     for (;;) {
       const wait = waitFor(network)
@@ -102,7 +103,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
   }
 }
 
-/** Networks that have guessed enough, and for how long; where room is short, the first gives way. */
+/** Networks that have reached the limit, and until when. Drops the oldest entry when full. */
 function createBlocked() {
   const ends = new Map<string, number>()
   return {
@@ -112,7 +113,7 @@ function createBlocked() {
       if (ends.size >= GUESSERS) ends.delete(ends.keys().next().value ?? '')
       ends.set(network, end)
     },
-    /** Whole seconds to wait; `undefined` where it is not blocked. */
+    /** Seconds to wait; `undefined` if the network is not blocked. */
     seconds(network: string): number | undefined {
       const left = (ends.get(network) ?? 0) - performance.now()
       if (left > 0) return Math.ceil(left / 1_000)
@@ -122,7 +123,7 @@ function createBlocked() {
   }
 }
 
-/** How many unknown credentials of a network are being checked. */
+/** Counts the running checks of unknown credentials, by network. */
 function createChecking() {
   const open = new Map<string, { count: number; waiting: (() => void)[] }>()
   return {
@@ -138,18 +139,18 @@ function createChecking() {
       if (--one.count === 0) open.delete(network)
       for (const go of one.waiting.splice(0)) go()
     },
-    /** Resolves when one of them has been checked. */
+    /** Resolves when one of the running checks ends. */
     left: (network: string) => new Promise<void>(resolve => void (open.get(network)?.waiting.push(resolve) ?? resolve())),
   }
 }
 
-/** Counts in fixed windows that begin with the first count, for a bounded number of keys: where room is short, the oldest window gives way. */
+/** Counts in fixed windows that begin with the first count of a key. Drops the oldest window when full. */
 interface WindowCounter {
-  /** Counts one more; answers the count in the window. */
+  /** Adds one and returns the count in the window. */
   add(key: string): number
-  /** The count in the window as it stands. */
+  /** Returns the count in the window. */
   count(key: string): number
-  /** Whole seconds until the window of this key ends. */
+  /** Returns the seconds until the window of this key ends, rounded up. */
   secondsLeft(key: string): number
 }
 
@@ -161,7 +162,7 @@ interface Window {
 function createWindowCounter(windowMs: number, most: number, now: () => number = () => performance.now()): WindowCounter {
   const windows = new Map<string, Window>()
   const begin = (key: string, at: number) => {
-    windows.delete(key) // a window that begins anew is the youngest
+    windows.delete(key) // moves a restarted window to the end of the map
     if (windows.size >= most) windows.delete(windows.keys().next().value!)
     windows.set(key, { count: 1, ends: at + windowMs })
     return 1
@@ -183,38 +184,38 @@ function createWindowCounter(windowMs: number, most: number, now: () => number =
   }
 }
 
-/** So long a credential that was good counts as seen good. */
+/** Time for which a valid credential counts as recently valid. */
 const COUNTS_MS = 600_000
-/** So often the store notes that it was. */
+/** Minimum interval between two store writes for the same credential. */
 const NOTED_MS = 60_000
-/** Credentials kept in mind; the one noted longest ago goes first. */
+/** Maximum credentials in memory; the oldest is dropped first. */
 const MOST = 10_000
-/** Old records that one write clears away. */
+/** Maximum expired records that one write deletes. */
 const SWEPT = 100
 
 const SEEN = 'http_seen_good'
 const SECRET = 'http_seen_secret'
 const SPACE: Space = { name: 'http_seen_good', version: 1, collections: { [SEEN]: { indexes: { at: ['at'] } }, [SECRET]: {} } }
 
-/** Which credentials were good lately, by the network they came from: for all workers and all servers that share the store. */
+/** Remembers recently valid credentials by network, for all workers and servers that share the store. */
 interface SeenGood {
-  /** Makes its space in the store; without a store, or where it fails, each worker knows what it has seen itself. */
+  /** Opens its space in the store. Without a working store, each worker remembers only the credentials that it has checked itself. */
   prepare(callContext: CallContext): Promise<void>
-  /** What stands for credentials from one network: a keyed digest, nothing of them can be read from it. */
+  /** Returns a keyed digest of network and credentials, which does not reveal them. */
   digestOf(network: string, credentials: readonly (readonly [name: string, value: string])[]): string
-  /** Whether this worker has seen it. */
+  /** Whether this worker remembers the digest. */
   isKnown(digest: string): boolean
-  /** Whether another worker has; false where the store cannot tell. */
+  /** Whether the store has the digest; false if the store does not answer. */
   isShared(digest: string, callContext: CallContext): Promise<boolean>
   note(digest: string): void
-  /** It is good no longer. */
+  /** Removes a digest whose credential was refused. */
   forget(digest: string): void
 }
 
 interface SeenGoodParts {
   readonly store: Store | undefined
   readonly log: Pick<Log, 'warn' | 'debug'>
-  /** The circumstances of work that no request waits for. */
+  /** The context for work outside a request. */
   readonly lasting: CallContext
 }
 
@@ -224,7 +225,8 @@ export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood
   let shared: Store | undefined
 
   const share = (digest: string) => {
-    if (shared) write(shared, digest, lasting).catch((err: unknown) => log.debug({ err }, 'a good credential could not be noted'))
+    if (shared)
+      write(shared, digest, lasting).catch((err: unknown) => log.debug({ err }, 'failed to store that a credential was valid'))
   }
   return {
     async prepare(callContext) {
@@ -234,7 +236,7 @@ export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood
         secret = await secretIn(store, callContext)
         shared = store
       } catch (err) {
-        log.warn({ err }, 'workers do not share which credentials were good: the store cannot keep it')
+        log.warn({ err }, 'the store failed: workers do not share which credentials were recently valid')
       }
     },
     digestOf: (network, credentials) =>
@@ -244,8 +246,8 @@ export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood
       return one !== undefined && performance.now() - one.at < COUNTS_MS
     },
     async isShared(digest, callContext) {
-      const found = await shared?.get(SEEN, digest, callContext).catch(() => undefined)
-      const { at } = Object(found?.value) as { at?: unknown }
+      const record = await shared?.get(SEEN, digest, callContext).catch(() => undefined)
+      const { at } = Object(record?.value) as { at?: unknown }
       const age = Date.now() - Number(at)
       return age >= 0 && age < COUNTS_MS
     },
@@ -267,11 +269,11 @@ export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood
 
 const byName = ([a]: readonly [string, string], [b]: readonly [string, string]) => (a < b ? -1 : 1)
 
-/** The key of the digests: the first worker makes it. */
+/** Returns the key of the digests. The first worker creates it. */
 async function secretIn(store: Store, callContext: CallContext): Promise<string> {
   const key = 'digest'
-  const found = await store.get(SECRET, key, callContext)
-  if (typeof found?.value === 'string') return found.value
+  const record = await store.get(SECRET, key, callContext)
+  if (typeof record?.value === 'string') return record.value
   const made = randomBytes(32).toString('base64')
   try {
     await store.batch([{ op: 'put', collection: SECRET, key, value: made, ifVersion: 0 }], {}, callContext)
@@ -282,7 +284,7 @@ async function secretIn(store: Store, callContext: CallContext): Promise<string>
   }
 }
 
-/** Notes it, and clears away what no longer counts. */
+/** Stores a digest and deletes expired ones. */
 async function write(store: Store, digest: string, callContext: CallContext): Promise<void> {
   const now = Date.now()
   const { records } = await store.range(SEEN, { index: 'at', to: now - COUNTS_MS, limit: SWEPT }, callContext)

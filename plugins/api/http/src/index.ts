@@ -4,7 +4,7 @@ import { AuthSchemes, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Ro
 import { createServer, serverProblems } from './server.ts'
 import { serverConfig } from './config.ts'
 
-/** After all others are ready, and no longer than its own limits allow. */
+/** The server opens after all other plugins are ready. */
 const LAST = 1_000
 
 export default definePlugin({
@@ -27,8 +27,8 @@ export default definePlugin({
       },
       { stage: LAST, limitMs: 30_000 }
     )
-    // it has a limit of its own
-    scope.tap(Host.hooks.closing, how => server.drain(how), { limitMs: Number.POSITIVE_INFINITY })
+    // `drain` has its own timeout
+    scope.tap(Host.hooks.closing, options => server.drain(options), { limitMs: Number.POSITIVE_INFINITY })
     scope.tap(Peers.hooks.metrics, server.metrics.own)
     scope.tap(Peers.hooks.inherit, server.metrics.inherit)
     scope.tap(Peers.hooks.reclaim, server.wanted)

@@ -7,30 +7,30 @@ import { type Context, createState, type Life, type Middleware, type RequestStat
 import { createLogThrottle } from './log-throttle.ts'
 import { stopping } from './errors.ts'
 
-/** What was answered without becoming a request. */
+/** An answer to bytes that are not a valid request. */
 interface Malformed {
   readonly status: number
   readonly code: string
   readonly requestId: string
-  /** Of the connection: no header of it was read. */
+  /** The address of the connection, because the headers were not read. */
   readonly address: string
-  /** A request whose body went wrong is under way, and counted when it ends. */
+  /** The connection has a request with a broken body, which is counted when it ends. */
   readonly counted: boolean
 }
 
-/** What is written down of each request: figures, a line in the log, the hook `done`. */
+/** Records each request: metrics, a log line, the hook `done`. */
 export interface Journal {
-  /** From here to the end of its answer a request is active. */
+  /** Counts a request as active until its answer ends. */
   readonly middleware: Middleware
-  /** Counts what no gate sees; of one network a second it is one line in the log, which says how many were left out. */
-  malformed(one: Malformed): void
-  /** What this process has counted, and what it inherited. */
+  /** Records a malformed request. The log gets at most one line per network and second, with the number of suppressed lines. */
+  malformed(answered: Malformed): void
+  /** Returns the counts of this process, including inherited ones. */
   metrics(): HttpMetrics
-  /** Requests that a worker answered which has ended. */
+  /** Adds the requests of a worker that has ended. */
   inherit(total: number): void
 }
 
-/** Nginx's word for a client that left before the answer. */
+/** Nginx's status code for a client that disconnected before the answer. */
 const CLIENT_LEFT = 499
 
 export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: CallContext): Journal {
@@ -72,7 +72,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
   }
 }
 
-/** A request that was pipelined behind another has no socket of its own yet, and may never get one: then its connection's end is its own. */
+/** Calls `close` once when the request ends. A pipelined request has no socket until its turn comes, so it also ends with its connection. */
 function whenClosed(ctx: Context, close: (ctx: Context) => void) {
   const { req, res } = ctx
   let open = true
@@ -83,20 +83,20 @@ function whenClosed(ctx: Context, close: (ctx: Context) => void) {
     close(ctx)
   }
   res.on('close', once)
-  res.on('error', broke) // Node would end the process for a write that comes after the end of its connection
+  res.on('error', ignoreError) // without a listener, a write after the end of the connection would end the process
   const forget = res.socket === null ? whenCut(req.socket, once) : undefined
 }
 
-/** Requests whose answers wait behind others, by connection. One listener does for all of them: it lasts as long as the connection, and they come without end. */
+/** Pipelined requests by connection. They share one listener, because a connection can carry any number of requests. */
 const behind = new WeakMap<Socket, Set<() => void>>()
 
-/** Calls `work` when the connection ends; returns what forgets it. */
+/** Calls `work` when the connection ends. Returns a function that cancels this. */
 function whenCut(socket: Socket, work: () => void): () => void {
   let works = behind.get(socket)
   if (!works) {
     const all = (works = new Set())
     behind.set(socket, all)
-    socket.once('close', () => all.forEach(one => one()))
+    socket.once('close', () => all.forEach(run => run()))
   }
   works.add(work)
   return () => void works.delete(work)
@@ -115,13 +115,13 @@ function lineOf({ requestId, address, principal, refused, gone }: RequestState, 
   return gone ? { ...line, gone: true } : line
 }
 
-const broke = () => {}
-const clientLeft = () => new DOMException('the client has left', 'AbortError')
+const ignoreError = () => {}
+const clientLeft = () => new DOMException('the client disconnected', 'AbortError')
 
-/** The figures of all workers together. */
+/** The request metrics of all workers together. */
 export interface ServerMetrics {
   readonly read: (callContext: CallContext) => Promise<HttpMetrics>
-  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  /** For a tap of `Peers.hooks.metrics`: adds the metrics of this worker. */
   readonly own: (metrics: WorkerMetrics) => WorkerMetrics
   /** For a tap of `Peers.hooks.inherit`. */
   readonly inherit: (metrics: WorkerMetrics) => void
@@ -130,7 +130,7 @@ export interface ServerMetrics {
 const NAME = 'http'
 const NONE: HttpMetrics = { requestsTotal: 0, requestsActive: 0 }
 
-// `own` of this process, or of another worker, has written the value under this name
+// the cast is safe: only `own`, in this process or another worker, writes the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NONE) as unknown as HttpMetrics
 
 export function createServerMetrics(journal: Journal, peers: Peers | undefined): ServerMetrics {
@@ -149,9 +149,9 @@ function add(sum: HttpMetrics, metrics: WorkerMetrics): HttpMetrics {
   }
 }
 
-/** Outermost: the state of the request, the headers of every answer, and the moment at which Koa sends it. */
+/** The outermost middleware: creates the state of the request and sets the headers of every answer. Answers of one tick are sent together. */
 export function begin(common: Readonly<Record<string, string>>, life: Life): Middleware {
-  const together = createStepBatcher() // the ends of answers
+  const together = createStepBatcher() // batches the ends of answers
   const headers = new Map(Object.entries(common))
   return async (ctx, next) => {
     ctx.state = createState()
@@ -164,7 +164,7 @@ export function begin(common: Readonly<Record<string, string>>, life: Life): Mid
   }
 }
 
-/** A request line may name the whole URL, as to a proxy: only path and query matter. `#` and white space are part of the path, as they came. */
+/** Returns path and query of a request target, which can be an absolute URL. `#` and white space count as part of the path. */
 function originForm(url: string): string {
   const target = url.startsWith('/') ? url : (/^https?:\/\/[^/?#]*([^#]*)/i.exec(url)?.[1] ?? url)
   const rooted = target.startsWith('/') ? target : `/${target}`
@@ -173,7 +173,7 @@ function originForm(url: string): string {
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Takes the caller's request id where it is valid, else makes one. Each answer carries it. */
+/** Uses the caller's request id if it is valid, otherwise generates an id. Each answer carries it. */
 export const requestId: Middleware = (ctx, next) => {
   const given = ctx.req.headers['x-request-id']
   ctx.state.requestId = typeof given === 'string' && REQUEST_ID.test(given) ? given : crypto.randomUUID()
@@ -185,7 +185,7 @@ const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0
 const LONGEST_STATE = 512
 const VISIBLE = /^[\x20-\x7e]+$/
 
-/** Takes up a W3C trace: calls on behalf of the request carry it on. */
+/** Reads the W3C trace headers, so that calls on behalf of the request can pass them on. */
 export const trace: Middleware = (ctx, next) => {
   const { state } = ctx
   const { traceparent: given, tracestate } = ctx.req.headers
@@ -197,14 +197,14 @@ export const trace: Middleware = (ctx, next) => {
   return next()
 }
 
-/** The standard shortens a state that is too long by whole entries, the oldest first. */
+/** Shortens a long trace state by whole entries, oldest first, as the standard requires. */
 function traceStateOf(given: string): string | undefined {
   const end = given.length <= LONGEST_STATE ? given.length : given.lastIndexOf(',', LONGEST_STATE)
   const state = given.slice(0, Math.max(0, end))
   return VISIBLE.test(state) ? state : undefined
 }
 
-/** Notes the client's address. */
+/** Stores the client's address in the state of the request. */
 export const address =
   ({ clientOf }: Pick<Addresses, 'clientOf'>): Middleware =>
   (ctx, next) => {
@@ -212,7 +212,7 @@ export const address =
     return next()
   }
 
-/** A server that ends takes nothing new on the connections that are still open; one with a successor answers until they are idle. */
+/** Refuses new requests while the server stops without a successor. With a successor, it keeps answering on open connections. */
 export const leaving =
   (life: Life): Middleware =>
   (ctx, next) => {

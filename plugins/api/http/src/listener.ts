@@ -12,19 +12,19 @@ import { createLogThrottle } from './log-throttle.ts'
 
 type NodeServer = ServerSocket['server']
 
-/** How a server ends: `successor` when another process takes the new work. */
+/** Options of a shutdown. `successor`: another process accepts the new connections. */
 interface DrainHow {
   readonly successor: boolean
   readonly limitMs?: number
 }
 
-/** Where connections come from, and their life: open, drain, closed. */
+/** Accepts connections and closes them when the server stops. */
 export interface Listener {
   readonly server: NodeServer
   address(): Awaited<ReturnType<Http['address']>>
   /** Opens the port. Throws PORT_TAKEN, LISTEN_FAILED. */
   listen(callContext: CallContext): Promise<void>
-  /** Takes no new connection, lets what runs end within `limitMs` (default `server.shutdown_timeout`), cuts the rest. */
+  /** Stops accepting connections, waits up to `limitMs` (default `server.shutdown_timeout`) for running requests, then closes the rest. */
   drain(how: DrainHow): Promise<void>
   /** Counts work as running until it is settled. */
   running(work: Promise<void>): Promise<void>
@@ -35,13 +35,13 @@ interface ListenerParts {
   readonly config: ServerConfig
   readonly life: Life
   readonly log: Log
-  /** What listens in place of this process. */
+  /** The first entry opens the port instead of this process, for example the supervisor. */
   readonly listeners: SlotView<PortListener>
 }
 
-/** What was cut off may take so long to put its things away (a turn keeps its partial reply). */
+/** Time for handlers to clean up after their connection was closed: a chat turn stores its partial reply. */
 const TIDY_MS = 3_000
-/** So long a stream that is to end at once may take for its last words. */
+/** Time for a stream to send its last event when the server stops. */
 const PARTING_MS = 1_000
 
 export function createListener({ server, config, life, log, listeners }: ListenerParts): Listener {
@@ -55,9 +55,9 @@ export function createListener({ server, config, life, log, listeners }: Listene
     running: work => works.add(work),
     address: () => port && { host, port: port.number, url: `${scheme}://${urlHost(host)}:${port.number}` },
     async listen(callContext) {
-      const [shared] = listeners.entries().map(([, one]) => one)
+      const [shared] = listeners.entries().map(([, listener]) => listener)
       port = await openPort({ host, port: config.port }, connections.take, shared, callContext)
-      // http.Server starts to watch its time limits with this event alone: it listens, though at a port that another server owns
+      // http.Server starts its timeout checks on this event, which it does not emit itself when another server owns the port
       server.emit('listening')
       for (const warning of warningsOf(config)) log.warn({ host }, warning)
       log.info({ host, port: port.number, scheme }, 'listening')
@@ -79,7 +79,7 @@ interface OpenPort {
   close(): void
 }
 
-/** Opens a port of this process, or one of what listens in its place: that one knows itself when this process takes no more. */
+/** Opens a port in this process, or through `shared`. `close` does nothing for `shared`, which notices by itself that this process stops. */
 async function openPort(
   address: ListenAddress,
   take: (socket: Socket) => void,
@@ -98,10 +98,10 @@ async function openPort(
   }
 }
 
-/** The open connections of this server, at most `max`; further ones are closed at once. */
+/** The open connections of this server, at most `max_connections`. */
 interface Connections {
   readonly take: (socket: Socket) => void
-  /** Resolves when there is none. */
+  /** Resolves when no connection is open. */
   ended(): Promise<void>
   cut(): void
 }
@@ -113,7 +113,8 @@ function createConnections(server: NodeServer, { max_connections: max, ssl }: Se
   const refuse = (socket: Socket) => {
     socket.destroy()
     const left_out = due('drop')
-    if (left_out !== undefined) log.warn({ max_connections: max, left_out }, 'a connection too many was closed')
+    if (left_out !== undefined)
+      log.warn({ max_connections: max, left_out }, 'closed a connection: server.max_connections is reached')
   }
   return {
     take(socket) {
@@ -124,7 +125,7 @@ function createConnections(server: NodeServer, { max_connections: max, ssl }: Se
         open.delete(socket)
         if (open.size === 0) last.resolve()
       })
-      socket.allowHalfOpen = !ssl.enabled // as http.Server and https.Server have the connections that they accept themselves
+      socket.allowHalfOpen = !ssl.enabled // the setting that http.Server and https.Server use for connections that they accept
       server.emit('connection', socket)
     },
     ended: async () => void (open.size > 0 && (await last.promise)),
@@ -134,20 +135,20 @@ function createConnections(server: NodeServer, { max_connections: max, ssl }: Se
   }
 }
 
-const HINT = 'switch authentication on (server.auth.enabled: true), or set server.host to 127.0.0.1'
+const HINT = 'set server.auth.enabled to true, or set server.host to 127.0.0.1'
 
 const TLS_OFF =
-  'server.ssl names a certificate or a key, and TLS is off: what is sent, keys and tokens too, can be read on the way; set server.ssl.enabled to true'
+  'server.ssl has a certificate or a key, but TLS is off: others on the network can read all traffic, including keys and tokens; set server.ssl.enabled to true'
 
 function warningsOf({ host, auth, cors, ssl }: ServerConfig): string[] {
   const unused = !ssl.enabled && (ssl.cert !== undefined || ssl.key !== undefined) ? [TLS_OFF] : []
   if (auth.enabled) return unused
   return [
     ...unused,
-    ...(!isLoopback(host) ? [`everybody who reaches ${host} may use this server: ${HINT}`] : []),
+    ...(!isLoopback(host) ? [`authentication is off, so every client that reaches ${host} can use this server: ${HINT}`] : []),
     ...(cors.enabled && cors.origins?.includes('*')
       ? [
-          'every page that somebody here opens may use this server: name origins in server.cors.origins, or switch authentication on',
+          'authentication is off and server.cors.origins is *, so every web page opened on this machine can use this server: list origins in server.cors.origins, or set server.auth.enabled to true',
         ]
       : []),
   ]
@@ -163,15 +164,15 @@ interface Ending extends Pick<ListenerParts, 'server' | 'life' | 'log'> {
 }
 
 /**
- * Waits for the connections to end. Where a successor takes the new ones, idle ones are left to their keep-alive time-out, since a client may be writing on one
- * just now; so the `close` of http.Server, which cuts idle connections, comes last. A server that ends closes them.
+ * Waits for the connections to close. With a successor, idle connections stay open until their keep-alive timeout, because a client can be sending a request on
+ * them. `close` of http.Server cuts idle connections, so it comes last. Without a successor, idle connections are closed at once.
  */
 async function endConnections({ server, connections, life, log }: Ending, limitMs: number, successor: boolean): Promise<void> {
   const closeIdle = () => void (successor || server.closeIdleConnections())
   closeIdle()
   const sweep = setInterval(closeIdle, 100)
   const cut = setTimeout(() => {
-    log.warn({ timeout_ms: limitMs }, 'requests that did not end in time are cut off')
+    log.warn({ timeout_ms: limitMs }, 'closing the connections of requests that did not end in time')
     void endStreams(life).then(() => connections.cut())
   }, limitMs)
   await connections.ended()
@@ -180,7 +181,7 @@ async function endConnections({ server, connections, life, log }: Ending, limitM
   server.close()
 }
 
-/** Lets streams that have begun say that they end, and why; one that does not is cut off all the same. */
+/** Gives open streams `PARTING_MS` to send an event that says why they end. */
 async function endStreams({ streams }: Life): Promise<void> {
   if (streams.size === 0) return
   const ended = Promise.all(Array.from(streams, ({ res }) => once(res, 'close')))
@@ -188,7 +189,7 @@ async function endStreams({ streams }: Life): Promise<void> {
   await withTimeout(PARTING_MS, () => ended).catch(() => {})
 }
 
-/** Counts only: a set of promises would keep what they hold, for V8 frees the tables that a busy set leaves behind late. */
+/** Counts running requests. A set of their promises would hold memory: V8 frees the tables of a large busy set late. */
 function createWorks() {
   let running = 0
   let idle: (() => void) | undefined
@@ -214,15 +215,15 @@ function createWorks() {
   }
 }
 
-// An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
+// An `import` of node:http reads all its exports, including WebSocket, which loads undici: a tenth of the startup time.
 const nodeHttp = process.getBuiltinModule('node:http')
 
-/** Node's server, plain or TLS. It opens no port: connections come to it by `emit('connection', socket)`, as its documentation shows. */
+/** Node's server, plain or TLS. It opens no port: it gets connections by `emit('connection', socket)`, which Node documents. */
 interface ServerSocket extends Disposable {
   readonly server: PlainServer | TlsServer
 }
 
-/** Makes Node's server with the limits of the configuration. Throws what is wrong with the certificate. Disposing ends the watch over its files. */
+/** Creates Node's server with the configured limits. Throws the errors of `readCertificate`. Disposing it stops watching the certificate files. */
 export async function createSocket(config: ServerConfig, log: Log): Promise<ServerSocket> {
   const { ssl } = config
   return ssl.enabled ? secure(config, await readCertificate(ssl), log) : plain(config)
@@ -235,7 +236,7 @@ const plain = (config: ServerConfig): ServerSocket => ({
 
 function secure(config: ServerConfig, first: Certificate, log: Log): ServerSocket {
   const { ssl } = config
-  const tls = (one: Certificate) => ({ ...one, minVersion: 'TLSv1.2' as const })
+  const tls = (certificate: Certificate) => ({ ...certificate, minVersion: 'TLSv1.2' as const })
   const server = process.getBuiltinModule('node:https').createServer({
     ...optionsOf(config),
     ...tls(first),
@@ -253,13 +254,13 @@ const optionsOf = (config: ServerConfig) => ({
   requestTimeout: config.request_timeout_ms,
   keepAliveTimeout: config.keep_alive_ms,
   connectionsCheckingInterval: Math.min(5_000, config.headers_timeout_ms),
-  joinDuplicateHeaders: true, // else Node drops the second of two, and two that contradict each other look like one
-  requireHostHeader: false, // the gate `host` asks for it: so the refusal is an error record
+  joinDuplicateHeaders: true, // otherwise Node drops the second value, and two contradicting headers look like one
+  requireHostHeader: false, // the host guard checks it and answers with an error record
 })
 
-/** Who asks, by address: forwarding headers count only from proxies that are trusted. */
+/** Address and scheme of the client. Forwarding headers count only if a trusted proxy sent them. */
 export interface Addresses {
-  /** The client's address: of the connection, or what the nearest trusted proxies say, from the right, up to the first hop that is not a trusted proxy. */
+  /** The client's address: the address of the connection, or behind trusted proxies the rightmost forwarded address that is not a trusted proxy. */
   readonly clientOf: (req: IncomingMessage) => string
   /** `http` or `https`, as the client sees it. */
   readonly schemeOf: (req: IncomingMessage) => string
@@ -278,13 +279,13 @@ export function createAddresses(trusted: readonly string[]): Addresses {
     },
     schemeOf(req) {
       const peer = peerOf(req)
-      const told = req.headers['x-forwarded-proto']
-      return (told === 'https' || told === 'http') && peer !== '' && trusts(peer) ? told : ownScheme(req)
+      const scheme = req.headers['x-forwarded-proto']
+      return (scheme === 'https' || scheme === 'http') && peer !== '' && trusts(peer) ? scheme : ownScheme(req)
     },
   }
 }
 
-/** The rightmost hop that is no trusted proxy; an invalid address ends the chain, because hops left of it cannot be trusted. */
+/** Returns the rightmost hop that is not a trusted proxy. An invalid address ends the chain, because hops left of it cannot be trusted. */
 function behind(peer: string, forwarded: string, trusts: (address: string) => boolean): string {
   let client = peer
   for (const hop of forwarded.split(',').toReversed()) {
@@ -319,12 +320,12 @@ function addTo(list: BlockList, entry: string) {
   else list.addAddress(unmapped(address), family)
 }
 
-/** The address at the other end of a connection; empty where it is gone. */
+/** The remote address of a connection; empty after it closed. */
 export const peerOf = ({ socket }: Pick<IncomingMessage, 'socket'>) => unmapped(socket.remoteAddress ?? '')
 const ownScheme = ({ socket }: IncomingMessage) => ('encrypted' in socket ? 'https' : 'http')
 
-/** An IPv4 address that comes as IPv6 is one all the same. */
+/** Returns the IPv4 address in an IPv4-mapped IPv6 address. */
 const unmapped = (address: string) => (address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address)
 
-/** Whether a name or address is this machine's own. */
+/** Whether a name or address means this machine. */
 export const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)

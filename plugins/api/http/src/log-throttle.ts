@@ -2,16 +2,16 @@ const SECOND = 1_000
 /** Limit of remembered kinds; the oldest is dropped first. */
 const MOST_KINDS = 1_000
 
-/** Says of a kind of line whether it is due: once a second at most. Answers the number of those left out since, `undefined` where it is not due. */
+/** Limits each kind of log line to one a second. Returns the number of lines suppressed since the last one, or `undefined` to suppress this line. */
 export function createLogThrottle(): (kind: string) => number | undefined {
-  const last = new Map<string, { readonly at: number; left: number }>()
+  const last = new Map<string, { readonly at: number; suppressed: number }>()
   return kind => {
     const now = performance.now()
-    const one = last.get(kind)
-    if (one && now - one.at < SECOND) return void one.left++
+    const previous = last.get(kind)
+    if (previous && now - previous.at < SECOND) return void previous.suppressed++
     last.delete(kind)
     if (last.size >= MOST_KINDS) last.delete(last.keys().next().value!)
-    last.set(kind, { at: now, left: 0 })
-    return one?.left ?? 0
+    last.set(kind, { at: now, suppressed: 0 })
+    return previous?.suppressed ?? 0
   }
 }

@@ -9,11 +9,11 @@ import { type Answer, explainThrown } from './errors.ts'
 import type { Journal } from './journal.ts'
 import { createLogThrottle } from './log-throttle.ts'
 
-/** How failures are reported: to the caller in the API's terms, to the log in ours. */
+/** Reports failures: to the client as the error record, to the log with the internal error. */
 export interface Refusal {
-  /** Turns what later middleware throws into the error record. Nothing passes it: Koa's own handler would remove all headers. */
+  /** Turns errors of later middleware into the error record. It handles every error, because Koa's own handler would remove all headers. */
   readonly middleware: Middleware
-  /** The same for an error that goes out as part of an answer. */
+  /** Returns the error record of an error inside a stream, and logs an internal error. */
   toReply(error: PublicError, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
 }
 
@@ -21,32 +21,32 @@ export function createRefusal(log: Log): Refusal {
   const due = createLogThrottle()
   const unavailable = (state: RequestState, err: unknown, code: string) => {
     const left_out = due(code)
-    if (left_out !== undefined)
-      log.warn({ err, request_id: state.requestId, error_code: code, left_out }, 'a request was refused')
+    if (left_out !== undefined) log.warn({ err, request_id: state.requestId, error_code: code, left_out }, 'refused a request')
   }
   const note = (state: RequestState, err: unknown, answer: Answer) => {
-    if (answer.internal) log.error({ err, request_id: state.requestId, ...placeOf(state) }, 'a request failed')
-    else if (isTrouble(answer)) unavailable(state, err, answer.record.error_code)
-    else log.debug({ err, request_id: state.requestId }, 'a request was refused')
+    if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
+    else if (isOurFailure(answer)) unavailable(state, err, answer.record.error_code)
+    else log.debug({ err, request_id: state.requestId }, 'refused a request')
   }
   const send = (ctx: Context, answer: Answer) => {
     try {
       sendError(ctx, answer)
     } catch (err) {
-      // a plugin has put into it what no header can carry: that costs the answer, not the worker
-      log.error({ err, request_id: ctx.state.requestId }, 'an answer could not be sent')
+      // a plugin set an invalid header: only this answer fails, not the worker
+      log.error({ err, request_id: ctx.state.requestId }, 'failed to send an answer')
       ctx.respond = false
       ctx.res.destroy()
     }
   }
   const refuse = (ctx: Context, error: unknown) => {
     const { state } = ctx
-    if (state.gone) return log.debug({ err: error, request_id: state.requestId }, 'ended after the client had left')
+    if (state.gone)
+      return log.debug({ err: error, request_id: state.requestId }, 'the request failed after the client had disconnected')
     const answer = explainThrown(error, state.requestId)
     state.refused = answer.record.error_code
     note(state, error, answer)
     if (!ctx.headerSent) return send(ctx, answer)
-    setImmediate(() => ctx.res.destroy()) // half an answer must not look like a whole one; what was written goes out
+    setImmediate(() => ctx.res.destroy()) // sends the text written so far, then closes the connection, so that the answer does not look complete
   }
   return {
     async middleware(ctx, next) {
@@ -63,26 +63,26 @@ export function createRefusal(log: Log): Refusal {
   }
 }
 
-/** Answers with the error record. */
+/** Sends the error record. */
 function sendError(ctx: Context, { status, record, retryAfter }: Answer): void {
   const body = JSON.stringify(record)
   if (retryAfter !== undefined) ctx.set('Retry-After', String(retryAfter))
   ctx.set('Content-Type', JSON_TYPE)
-  ctx.respond = true // a mount that failed before it wrote had switched it off
+  ctx.respond = true // a mount that failed before it wrote has set it to false
   ctx.status = status
   ctx.body = body
 }
 
-/** A caller's slip in a name is none of ours, whatever its status. */
-const isTrouble = ({ status, record }: Answer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
+/** Whether the failure is on the server's side. An unknown provider name is the caller's error, although its status is 503. */
+const isOurFailure = ({ status, record }: Answer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
 
-/** Whose work it was: the plugin that brought the route, and the route. */
-const placeOf = ({ route, mount }: RequestState) =>
+/** Log fields for the plugin and the route of a request. */
+const sourceOf = ({ route, mount }: RequestState) =>
   route ? { owner: route.plugin, route: route.route.path, name: route.name } : { route: mount?.path }
 
 const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Method Not Allowed', 413: 'Content Too Large' }
 
-/** Answers what Node's parser refused, or no request of ours can be: there is only a socket. */
+/** Answers a malformed request or a CONNECT on its raw socket, because there is no response object. */
 export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: Readonly<Record<string, string>>) {
   const common = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   return (answer: Answer, socket: Socket): void => {
@@ -106,10 +106,10 @@ const responseOn = (socket: Socket) => (socket as { _httpMessage?: ServerRespons
 /** Whether a request on this connection has no whole answer yet. */
 export const isAnswering = (socket: Socket) => responseOn(socket)?.writableFinished === false
 
-/** Answers after which their connections close. */
+/** Answers after which the connection closes. */
 const last = new WeakSet<ServerResponse>()
 
-/** A whole request that came before on the same connection and still waits for its answer: that one goes out first, and nothing after it, however often it is asked. */
+/** Whether an earlier complete request on this connection still waits for its answer. That answer is sent first, then the connection closes. */
 export function answersFirst(socket: Socket): boolean {
   const response = responseOn(socket)
   if (!response?.req.complete || response.writableFinished) return false

@@ -5,27 +5,27 @@ import type { Bound, Context, Middleware, RequestState } from './context.ts'
 import { methodNotAllowed, routeInvalid, routeUnknown } from './errors.ts'
 import { createChecks } from './body.ts'
 
-// Its module for `import` reads all names of node:http: see listener.ts.
+// `require`, because the ES module of @koa/router reads all exports of node:http: see listener.ts.
 const { Router } = createRequire(import.meta.url)('@koa/router') as typeof import('@koa/router')
 
 /** Finds routes by method and path. */
 export interface Routing {
-  /** Notes the route or mount of a request in its state, without judging: log, metrics and authentication need to know. */
+  /** Stores the matching route or mount in the state of the request, for the log, metrics and authentication. Refuses nothing. */
   readonly find: Middleware
-  /** Refuses what no route answers. Throws NOT_FOUND, METHOD_NOT_ALLOWED. */
+  /** Refuses requests without a matching route. Throws NOT_FOUND, METHOD_NOT_ALLOWED. */
   readonly refuseUnknown: Middleware
 }
 
-/** What routes are found among. */
+/** The routes and mounts to search. */
 export interface RoutingParts {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
-  /** Whether a plugin runs in a process of its own. */
+  /** Whether a plugin runs in its own process. */
   readonly isIsolated: (plugin: string | undefined) => boolean
   readonly log: Log
 }
 
-/** The routers of the routes as they are now. */
+/** The routers of the current routes. */
 interface Routers {
   readonly version: number
   readonly own: Middleware
@@ -33,15 +33,15 @@ interface Routers {
 }
 
 /**
- * Two routers of @koa/router: one for the server's own routes, one for those of isolated plugins, which get the paths that are left. A path of the server, of a
- * mount or of a route of a plugin in its process, is never an isolated plugin's. Routes come and go: the routers are made again when the slot has changed.
+ * Creates two routers of @koa/router: one for routes of plugins in this process, one for routes of isolated plugins. The second is asked only if neither the first
+ * router nor a mount matches the path. The routers are created again when a slot changes.
  */
 export function createRouting(parts: RoutingParts): Routing {
   const { routes, mounts, isIsolated } = parts
   const known = new WeakMap<Route, Bound>()
   let routers: Routers | undefined
   const current = () => {
-    const version = routes.version + mounts.version // both only grow
+    const version = routes.version + mounts.version // the sum is unique, because both versions only grow
     return routers?.version === version ? routers : (routers = createRouters(parts, known, version))
   }
   const guides = () => {
@@ -76,7 +76,7 @@ function createRouters({ routes, isIsolated, log }: RoutingParts, known: WeakMap
       known.set(route, one)
       return [one]
     } catch (err) {
-      log.error({ err, route: name, plugin }, `the route ${name} is not served: its description is not one of a route`)
+      log.error({ err, route: name, plugin }, `the route ${name} is not served: its definition is invalid`)
       return []
     }
   })
@@ -94,7 +94,7 @@ const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'd
   string
 >
 
-/** Of two routes that fit the one with fewer parameters answers: `/a/b` before `/a/:id`. */
+/** If two routes match, the route with fewer parameters answers: `/a/b` before `/a/:id`. */
 function routerOf(all: readonly Bound[]): Middleware {
   const router = new Router<RequestState>({ sensitive: true, exclusive: 'specificity' })
   for (const bound of all)
@@ -106,10 +106,10 @@ function routerOf(all: readonly Bound[]): Middleware {
 }
 
 const ACCEPTED: readonly unknown[] = ['json', 'form', 'text', 'bytes'] satisfies readonly Route['accepts'][]
-/** A body crosses to the process of its plugin in one message. */
+/** Body limit for isolated plugins, which get a body in one message. */
 const LONGEST_ISOLATED = 16 * 1024 * 1024
 
-/** A route of an isolated plugin is counted and limited like every other, and is no guide to the server. */
+/** Prepares a route. A route of an isolated plugin cannot set `uncounted` and `guide`. */
 function bind(name: string, given: Route, plugin: string | undefined, isIsolated: boolean): Bound {
   if (given.accepts !== undefined && !ACCEPTED.includes(given.accepts)) throw routeInvalid(name, `accepts ${show(given.accepts)}`)
   const { uncounted: _, guide: __, bodyLimit, ...rest } = given
@@ -118,17 +118,17 @@ function bind(name: string, given: Route, plugin: string | undefined, isIsolated
   return { name, plugin, route, checks: createChecks(route, isIsolated), isIsolated }
 }
 
-/** What is found there speaks for the whole server: who holds its certificate, who gives out its tokens (RFC 8615). */
+/** Paths that speak for the whole server, for example about its certificate or its tokens (RFC 8615). */
 const isReserved = (path: string) => path === '/.well-known' || path.startsWith('/.well-known/')
 
-/** The mount with the longest path that the request's path lies below. */
+/** Returns the mount with the longest path that contains the path of the request. */
 function mountOf(mounts: SlotView<Mount>, path: string): Mount | undefined {
   if (mounts.size === 0) return undefined
   const above = mounts.entries().filter(([, mount]) => path === mount.path || path.startsWith(`${mount.path}/`))
   return above.toSorted(([, a], [, b]) => b.path.length - a.path.length)[0]?.[1]
 }
 
-/** The routes that @koa/router has found for the path, whatever their method. */
+/** The routes that @koa/router has matched by path, with any method. */
 const matchedOf = (ctx: Context) => (ctx.matched ?? []) as readonly { readonly methods: string[] }[]
 const isMatched = (ctx: Context) => matchedOf(ctx).length > 0
 
@@ -137,17 +137,17 @@ const methodsOf = (ctx: Context) => [...new Set([...matchedOf(ctx).flatMap(({ me
 function withoutTwins(all: readonly Bound[], log: Log): Bound[] {
   const seen = new Map<string, string>()
   return all.filter(({ name, plugin, route, isIsolated }) => {
-    const place = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`
-    const first = seen.get(place)
+    const pattern = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`
+    const first = seen.get(pattern)
     const isLost = isIsolated && isReserved(route.path)
     if (first || isLost)
       log.error(
         { route: name, first, plugin },
         first
-          ? `the route ${name} is not served: ${first} has ${route.method} ${route.path} already`
-          : `the route ${name} is not served: only plugins in the process of the server have paths below /.well-known`
+          ? `the route ${name} is not served: the route ${first} already serves ${route.method} ${route.path}`
+          : `the route ${name} is not served: isolated plugins cannot serve paths below /.well-known`
       )
-    else seen.set(place, name)
+    else seen.set(pattern, name)
     return first === undefined && !isLost
   })
 }

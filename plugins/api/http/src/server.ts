@@ -51,7 +51,7 @@ import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal
 import { createRouting } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
 
-/** What the server stands on. */
+/** The services, slots and configuration that the server uses. */
 export interface ServerParts {
   readonly host: Host
   readonly config: ServerConfig
@@ -64,19 +64,19 @@ export interface ServerParts {
   readonly store: Store | undefined
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
-  /** The circumstances of work that no caller ends. */
+  /** The context for work outside a request. */
   readonly lasting: CallContext
 }
 
-/** The server: the service that others see, and its life. */
+/** The server: the service `Http`, and the functions that open and stop it. */
 export interface Server extends Pick<Listener, 'drain'>, Pick<ConcurrencyLimit, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
   readonly service: Http
   readonly metrics: ServerMetrics
-  /** Makes sure that all are ready who are asked for each request, and opens the socket. */
+  /** Prepares authentication and limits, then opens the socket. */
   open(callContext: CallContext): Promise<void>
 }
 
-/** Makes the HTTP server; `open` opens its socket. Throws what is wrong with certificate, proxies and origins. */
+/** Creates the HTTP server; `open` opens its socket. Throws if the certificate, the trusted proxies or the CORS settings are invalid. */
 export async function createServer(parts: ServerParts): Promise<Server> {
   const { config, log } = parts
   const life: Life = { draining: false, ending: false, streams: new Set() }
@@ -117,7 +117,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   }
 }
 
-/** What the application is made of besides its configuration: parts that the server also uses outside a request. */
+/** Parts of the application that the server also uses outside a request. */
 interface AppParts extends ServerParts, ReturnType<typeof createAccess> {
   readonly life: Life
   readonly journal: Journal
@@ -136,20 +136,20 @@ function createApp(parts: AppParts): Koa<RequestState> {
   const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
   const middleware: readonly Middleware[] = [
     begin(parts.common, life),
-    parts.refusal.middleware, // what the others throw becomes the error record
+    parts.refusal.middleware, // turns errors of later middleware into the error record
     requestId,
     trace,
     address(parts.addresses),
-    routing.find, // without judging: the others need to know
-    parts.journal.middleware, // log and metrics: sees also what is refused
+    routing.find, // refuses nothing yet, because the log needs the route of refused requests too
+    parts.journal.middleware, // log and metrics, for refused requests too
     parts.hostGuard.middleware,
-    parts.cors.middleware, // and the guard of origins; answers preflights
+    parts.cors.middleware, // checks the Origin and answers preflights
     leaving(life),
     createFlood(config.max_requests_per_second),
-    parts.credentials.middleware, // from here on only schemes see them
-    parts.authentication.middleware, // and scopes
+    parts.credentials.middleware, // hides credentials from everything except schemes
+    parts.authentication.middleware, // checks the scope too
     parts.crowd.middleware,
-    createCredentialRevalidation(parts), // streams without an end
+    createCredentialRevalidation(parts), // for endless streams
     parts.allowance.middleware,
     routing.refuseUnknown,
     createBody(config.body_limit),
@@ -157,15 +157,15 @@ function createApp(parts: AppParts): Koa<RequestState> {
     createAnswer({ life, limits, common: parts.common, log }),
   ]
   const app = new Koa<RequestState>()
-  for (const one of middleware) app.use(one)
+  for (const layer of middleware) app.use(layer)
   app.on('error', (err: { readonly headerSent?: boolean }) => {
     if (err.headerSent) log.debug({ err }, 'a connection broke')
-    else log.error({ err }, 'an answer could not be sent')
+    else log.error({ err }, 'failed to send an answer')
   })
   return app
 }
 
-/** Who may ask: host and origin, and the credentials. */
+/** Creates the access checks: Host, Origin and credentials. */
 function createAccess(parts: ServerParts) {
   const { config, schemes, log } = parts
   const { enabled, timeout_ms: timeoutMs } = config.auth
@@ -178,7 +178,7 @@ function createAccess(parts: ServerParts) {
   return { hostGuard, addresses, cors, credentials, guesses, authentication }
 }
 
-/** Which plugins run in a process of their own. That never changes in a host; one that the host does not name counts as one of them. */
+/** Knows which plugins run in their own process. This never changes in a running host. An unknown plugin counts as isolated. */
 function createIsolated(host: Host) {
   const inProcess = new Set<string>()
   return {
@@ -190,10 +190,10 @@ function createIsolated(host: Host) {
   }
 }
 
-/** Error codes of Node's HTTP parser. Other errors are connection errors (reset, failed TLS handshake), where no answer can arrive. */
+/** Error codes of Node's HTTP parser. Other errors are connection errors (reset, failed TLS handshake), after which no answer arrives. */
 const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
-/** Says who takes what comes: requests, what is no request, and those that wish for a tunnel. */
+/** Attaches the handlers for requests, malformed requests, timeouts and CONNECT. */
 function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malformed: ReturnType<typeof createMalformed>) {
   const { server } = listener
   const serve: typeof handle = (req, res) => listener.running(handle(req, res))
@@ -202,7 +202,7 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
     if (!socket.writable || !OF_HTTP.test(error.code ?? '')) socket.destroy()
     else if (!answersFirst(socket as Socket)) malformed(explainMalformed(error.code), socket as Socket)
   })
-  // one that has taken all it got waits for an answer in the making
+  // a client that has read everything waits for an answer that is not ready yet, so its connection stays open
   server.on(
     'timeout',
     (socket: Socket) => void (socket.writableLength === 0 && isAnswering(socket) ? undefined : socket.destroy())
@@ -212,7 +212,7 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
 
 /** The documented limits, counted by the provider of `Limits`. */
 interface AllowanceCheck {
-  /** Asks once, before the server opens, whether anything is limited. */
+  /** Asks once, before the server opens, whether limits are enabled. */
   prepare(callContext: CallContext): Promise<void>
   /** Throws RATE_LIMITED, UNAVAILABLE. */
   readonly middleware: Middleware
@@ -232,11 +232,11 @@ function createAllowance(limits: Limits | undefined): AllowanceCheck {
 }
 
 async function take(limits: Limits, ctx: Context, next: Next) {
-  show(ctx, await limits.take(ctx.state.callContext))
+  applyAllowance(ctx, await limits.take(ctx.state.callContext))
   return next()
 }
 
-function show(ctx: Context, allowance: Allowance) {
+function applyAllowance(ctx: Context, allowance: Allowance) {
   const { limit, remaining, reset } = allowance.shown ?? allowance
   ctx.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining), 'X-RateLimit-Reset': String(reset) })
   if (!allowance.allowed) throw tooMany(allowance.limit, allowance.window, allowance.retryAfter)
@@ -246,8 +246,8 @@ const ADDRESSES = 10_000
 const SECOND = 1_000
 
 /**
- * The cheap gate before authentication: koa-ratelimit counts requests a second and network, in this process alone. It stops a flood before the flood costs
- * anything; the documented limits are counted behind authentication, exactly and for all workers. This machine's own addresses pass, and `limit` 0 means no limit.
+ * Cheap flood protection before authentication: koa-ratelimit counts requests per second and network, in this process only. The documented limits come after
+ * authentication and are exact across workers. Loopback addresses are not limited, and `limit` 0 means no limit.
  */
 function createFlood(limit: number): Middleware {
   const isFree = limit === 0 ? () => true : isLoopback
@@ -268,7 +268,7 @@ function createFlood(limit: number): Middleware {
   return ratelimit(options) as Middleware
 }
 
-/** koa-ratelimit never deletes an entry: where room is short, the oldest window gives way. */
+/** A Map that drops its oldest entry when full, because koa-ratelimit never deletes an entry. */
 class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number
 
@@ -278,25 +278,25 @@ class BoundedMap<K, V> extends Map<K, V> {
   }
 
   override set(key: K, value: V): this {
-    this.delete(key) // a window that begins anew is the youngest
+    this.delete(key) // moves a restarted window to the end of the map
     if (this.size >= this.#most) this.delete(this.keys().next().value!)
     return super.set(key, value)
   }
 }
 
-/** Limit of remembered valid names, so a client cannot fill the memory with spellings. */
+/** Limit of cached valid names, so that a client cannot fill the memory with variants. */
 const REMEMBERED = 256
 const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
 
-/** A request line that names the whole URL, as to a proxy, says itself whom it means; the Host beside it is to be ignored (RFC 9112, 3.2.2). */
+/** A request line with an absolute URL, as sent to a proxy. Its host overrides the Host header (RFC 9112, 3.2.2). */
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
 const authorityOf = (url: string) => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
 
-/** Which names the server answers to. */
+/** Checks the Host header. */
 interface HostGuard {
-  /** Each Host is checked; false where the server is open to all names. */
+  /** False if the server accepts every name. */
   readonly isChecked: boolean
-  /** Refuses what another name was used for: a page whose name was bent to this address. Throws INVALID_VALUE, FORBIDDEN. */
+  /** Refuses other names, which protects from DNS rebinding. Throws INVALID_VALUE, FORBIDDEN. */
   readonly middleware: Middleware
 }
 
@@ -311,11 +311,11 @@ function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'a
   }
   const check = ({ req, originalUrl }: Context) => {
     const sent = req.headers.host
-    // HTTP/1.0 allows a request without one, but then nothing says that this server was meant
+    // HTTP/1.0 allows a request without Host, but the server cannot check such a request
     if (sent === undefined) throw invalidValue('host', 'is missing')
     const authority = authorityOf(originalUrl)
     const given = authority ?? sent
-    // for the guard of origins and for mounts too: what Host says counts no more
+    // the CORS check and mounts read the Host header too
     if (authority !== undefined) req.headers.host = authority
     if (good.has(given)) return
     if (given.includes(',')) throw invalidValue('host', 'is given more than once')
@@ -333,8 +333,8 @@ function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'a
 }
 
 /**
- * The headers that keep a browser from taking an answer for something else, with the values that helmet documents. An answer is data: a route that sends a page
- * sets the policy that the page needs. Headers that matter to pages only are left out.
+ * Security headers with the values that helmet documents. Answers are data, so headers that only matter to web pages are missing. A route that sends a page sets
+ * its own policy.
  */
 const EVERY_ANSWER = {
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
@@ -344,27 +344,27 @@ const EVERY_ANSWER = {
   'X-Frame-Options': 'DENY',
 } as const
 
-/** One year. Without `includeSubDomains`: other servers of the same host name may not speak TLS. */
+/** One year. Without `includeSubDomains`, because servers on subdomains possibly do not use TLS. */
 const OVER_TLS = { 'Strict-Transport-Security': 'max-age=31536000' } as const
 
 /** The security headers of every answer. */
 const securityHeaders = (isTls: boolean): Readonly<Record<string, string>> =>
   isTls ? { ...EVERY_ANSWER, ...OVER_TLS } : EVERY_ANSWER
 
-/** All that is wrong with what the configuration names, before anything is opened. */
+/** Returns all problems of the configured proxies, origins and certificate files. Opens nothing. */
 export async function serverProblems({ trusted_proxies, cors, ssl }: ServerConfig): Promise<readonly SvcError[]> {
-  const looks = [
+  const checks = [
     ...trusted_proxies.map(proxy => () => createAddresses([proxy])),
     () => refuseLentCredentials(cors),
     () => (ssl.enabled ? readCertificate(ssl) : undefined),
   ]
-  const found = await Promise.all(looks.map(problemOf))
-  return found.filter(one => one !== undefined)
+  const problems = await Promise.all(checks.map(problemOf))
+  return problems.filter(problem => problem !== undefined)
 }
 
-async function problemOf(look: () => unknown): Promise<SvcError | undefined> {
+async function problemOf(check: () => unknown): Promise<SvcError | undefined> {
   try {
-    await look()
+    await check()
     return undefined
   } catch (error) {
     return asSvcError(error, 'CONFIG_INVALID')

@@ -186,7 +186,7 @@ describe('connections', () => {
     const sockets = [await open(one.url), await open(one.url)]
     const third = await open(one.url)
     await once(third.resume(), 'close')
-    expect(lines.join('')).to.include('a connection too many was closed')
+    expect(lines.join('')).to.include('closed a connection: server.max_connections is reached')
     sockets[0]!.write('GET /free HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
     await once(sockets[0]!.resume(), 'close')
     expect((await call(`${one.url}/free`)).status).to.equal(200)
