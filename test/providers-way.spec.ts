@@ -35,7 +35,7 @@ describe('a silent upstream', () => {
       expect(replyOf(events)).to.not.equal('')
       const error = events.at(-2)?.data
       expect(error).to.deep.include({ type: 'error', error_code: 'PROVIDER_ERROR', details })
-      expect(error?.error).to.include('fell silent for 300 ms')
+      expect(error?.error).to.include('sent no events for 300 ms')
       const end = events.at(-1)?.data
       expect(end).to.deep.include({ type: 'end', status: 'failed' })
       const tokens = end?.tokens_used as { input: number; output: number }

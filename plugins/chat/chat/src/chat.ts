@@ -18,7 +18,7 @@ import {
 import { ModelStep } from './model-step.ts'
 import { createToolLists, mayUseTools, runTools } from './tools.ts'
 
-/** Runs turns: the reply is the stream, gathered. */
+/** Runs turns. `reply` collects the same events that `stream` yields. */
 export function createChat(parts: ChatParts): Chat {
   const services: ChatServices = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
@@ -28,14 +28,14 @@ export function createChat(parts: ChatParts): Chat {
   }
 }
 
-/** Each tool call has a key of its own; what is called besides is no piece of work that anybody tries again. */
+/** Removes the caller's idempotency key. Tool calls get keys of their own; other calls of a turn need none. */
 function withoutKey(ctx: CallContext): CallContext {
   if (ctx.idempotencyKey === undefined) return ctx
   const { idempotencyKey: _key, ...rest } = ctx
   return rest
 }
 
-/** `isShown`: a reader follows. Tokens go to that reader directly, not through a second generator. */
+/** `isShown`: the turn is streamed. Tokens go to the reader directly, without a second generator. */
 async function* runTurn(
   services: ChatServices,
   request: TurnRequest,
@@ -76,7 +76,7 @@ async function* runTurn(
 
 const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
 
-/** How far a turn has come: its start event, its model steps one by one, and its single end. */
+/** The progress of a turn: its start event, its model steps and its single end event. */
 class TurnRun {
   readonly #services: ChatServices
   readonly #turn: Turn
@@ -113,7 +113,7 @@ class TurnRun {
     return this.#step
   }
 
-  /** Adds an event of the model to the answer; returns what the reader sees of it. */
+  /** Adds an event of the model to the answer. Returns the event for the reader, if any. */
   take({ answer }: ModelStep, event: ModelEvent): TurnEvent | undefined {
     this.#started = true
     const text = answer.take(event)
@@ -125,7 +125,7 @@ class TurnRun {
   /** Closes the model step; returns the tools that it calls. */
   endStep({ answer }: ModelStep): readonly ToolCallPart[] {
     this.#started = true
-    // no further step could return their results
+    // no further step could use their results
     if (!this.#withTools) answer.dropCalls()
     closeAnswer(this.#turn, answer)
     this.#step = undefined
@@ -137,11 +137,11 @@ class TurnRun {
     return (this.#end = endEvent(this.#turn, 'completed', this.#ctx))
   }
 
-  /** Ends the turn after an error; returns what the reader still sees. Throws where nothing was shown. */
+  /** Ends the turn after an error. Returns the last events for the reader. Throws if the turn has not started. */
   async fail(error: unknown): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
     if (!this.#ctx.signal.aborted) this.#status = 'failed'
     if (!this.#started) throw error
-    const end = (this.#end = await this.#broken())
+    const end = (this.#end = await this.#endIncomplete())
     // an error after an abort is the effect of that abort
     if (this.#status !== 'failed') return { end, events: this.#isShown ? [end] : [] }
     const failure = toPublicError(error)
@@ -151,23 +151,23 @@ class TurnRun {
     return { end, events: [{ type: 'error', error: failure }, end] }
   }
 
-  /** Lets go of the model and of the conversation, however the turn went. */
+  /** Releases the model and the conversation, whatever the status of the turn. */
   async leave(): Promise<void> {
     this.#step?.leave()
-    const end = (this.#end ??= await this.#broken())
+    const end = (this.#end ??= await this.#endIncomplete())
     await leaveTurn(this.#services, this.#turn)
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
   }
 
-  /** Keeps what there is of a turn that did not complete. */
-  async #broken(): Promise<TurnEnd> {
-    const closed = this.#step && closeBroken(this.#turn, this.#step)
+  /** Keeps the partial reply of a turn that did not complete. */
+  async #endIncomplete(): Promise<TurnEnd> {
+    const closed = this.#step && closeIncomplete(this.#turn, this.#step)
     try {
       await keepTurn(this.#services, this.#turn, this.#status, this.#ctx)
     } catch (error) {
       const facts = { err: error, request_id: this.#ctx.requestId }
-      this.#services.log.error(facts, 'what there was of a broken turn could not be kept')
+      this.#services.log.error(facts, 'failed to keep the partial reply of a turn')
     }
     await closed
     return endEvent(this.#turn, this.#status, this.#ctx)
@@ -179,8 +179,8 @@ function closeAnswer(turn: Turn, answer: ModelStep['answer']): void {
   turn.made.push(answer.message(turn.who.provider))
 }
 
-/** A round that its provider did not end: the turn and the metrics count the same tokens. */
-async function closeBroken(turn: Turn, step: ModelStep): Promise<void> {
+/** Closes a step that its provider did not end. The turn and the metrics count the same tokens. */
+async function closeIncomplete(turn: Turn, step: ModelStep): Promise<void> {
   const { answer } = step
   if (answer.any) turn.made.push(answer.message(turn.who.provider))
   await step.settle()
@@ -188,7 +188,7 @@ async function closeBroken(turn: Turn, step: ModelStep): Promise<void> {
   step.close()
 }
 
-/** Whether the first event is later than the start may be. */
+/** Whether the first event takes longer than `afterMs`. */
 async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(resolve, afterMs, true)
@@ -199,7 +199,7 @@ async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boole
   return promise.finally(() => clearTimeout(timer))
 }
 
-/** A turn that shows nothing has but one step. */
+/** Runs a turn to its end and returns its reply. */
 async function gather(events: AsyncGenerator<TurnEvent, TurnReply>): Promise<TurnReply> {
   for (let step = await events.next(); ; step = await events.next()) if (step.done) return step.value
 }

@@ -14,12 +14,15 @@ import { contextTooLong, invalid, modelBroke, modelsLate, turnTimeout, unfit } f
 import { cutContent, forProvider, hasImage, paired, shaped } from './messages.ts'
 import type { Candidate, ChatServices, Turn } from './turn.ts'
 
-// A token stands for at least one byte; so text of fewer bytes than the window has tokens fits without being counted.
+// A token has at least one byte. A text with fewer bytes than the window has tokens fits without a count.
 const BYTES_A_CHARACTER = 3
 
 /**
- * The request with as much of the past as the model's context holds. What has to go, in this order: the length of old tool results; whole turns, oldest first,
- * so that no call loses its result; in the turn itself the length of tool results, oldest first. Throws MODEL_FAILED (context_too_long) where nothing helps.
+ * Shortens the request until it fits into the model's context window, in this order:
+ * 1. cut tool results of past turns;
+ * 2. drop whole past turns, oldest first, so that each call keeps its result;
+ * 3. cut tool results of this turn, oldest first.
+ * Throws MODEL_FAILED (context_too_long) if the shortest form does not fit.
  */
 export async function fitContextWindow(
   request: ModelRequest,
@@ -28,7 +31,7 @@ export async function fitContextWindow(
   ctx: CallContext
 ): Promise<ModelRequest> {
   const { context, output } = at.info ?? {}
-  // the first words of a conversation are as they are
+  // the first message of a conversation is never shortened
   const isFirst = past.length === 0 && !request.messages.some(message => message.role === 'assistant')
   const steps = isFirst ? undefined : stepsOf(request, past, at)
   const whole = steps ? steps.build(0) : request
@@ -40,7 +43,7 @@ export async function fitContextWindow(
   return steps ? shortest(steps, inputLimit, context, at, ctx) : whole
 }
 
-/** The first step that leaves room for an answer; else the last one, if it fits at all. */
+/** The first step that leaves room for an answer; otherwise the last step, if it fits. */
 async function shortest(
   steps: Steps,
   inputLimit: number,
@@ -58,7 +61,7 @@ async function shortest(
 
 const COUNT_MS = 2_000
 
-/** Tokens of a request as its provider counts them; estimated where it does not say. */
+/** Tokens of a request, counted by its provider, or estimated if the provider fails to count. */
 export function tokensOf(request: ModelRequest, { source }: Candidate, ctx: CallContext): Promise<number> {
   return withTimeout(COUNT_MS, signal => source.countTokens(request, { ...ctx, signal }), ctx).catch(() => {
     ctx.signal.throwIfAborted()
@@ -66,16 +69,17 @@ export function tokensOf(request: ModelRequest, { source }: Candidate, ctx: Call
   })
 }
 
-/** A request in ever shorter forms. */
+/** A request in forms of decreasing length. */
 interface Steps {
   readonly count: number
   build(step: number): ModelRequest
 }
 
-/** Characters that a tool result of the past keeps, and one of this turn that has to make services. */
+/** Characters to which step 1 cuts a tool result of a past turn. */
 const PAST_RESULT = 2_000
+/** Characters to which step 3 cuts a tool result of this turn. */
 const OLD_RESULT = 200
-/** What the results of the last round are cut to, where nothing else is left to go. */
+/** Characters to which the results of the last model step are cut, one limit after the other, as the last resort. */
 const LAST_RESULTS = [20_000, 5_000, 1_000, OLD_RESULT]
 
 function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[])[], at: Candidate): Steps {
@@ -103,7 +107,7 @@ function countOwnSteps(own: readonly ModelMessage[]): number {
   return results.length === 0 ? 0 : results.slice(0, -1).reduce((sum, count) => sum + count, 0) + LAST_RESULTS.length
 }
 
-/** A turn with so many of its oldest tool results cut short; once they all are, those of the last round too. */
+/** Cuts the `steps` oldest tool results of a turn. After these, it cuts the results of the last model step. */
 function shortened(own: readonly ModelMessage[], steps: number): readonly ModelMessage[] {
   if (steps <= 0) return own
   const last = own.findLastIndex(message => message.role === 'tool')
@@ -118,7 +122,7 @@ function shortened(own: readonly ModelMessage[], steps: number): readonly ModelM
   return cap === undefined ? cut : cut.map((message, at) => (at === last ? cutResults(message, cap) : message))
 }
 
-/** The first `count` tool results of a message, cut to so many characters with a note. */
+/** Cuts the first `count` tool results of a message to `limit` characters and adds a note. */
 function cutResults(message: ModelMessage, limit: number, count: number = message.parts.length): ModelMessage {
   if (message.role !== 'tool' || count === 0) return message
   const cut = (part: MessagePart, at: number) =>
@@ -132,7 +136,7 @@ const lengthOf = ({ messages, tools }: ModelRequest) =>
 
 const partLength = (part: MessagePart) => (part.type === 'text' ? part.text.length : JSON.stringify(part).length)
 
-// the list of a mode is the same for all its turns
+// all turns of a mode share the same list
 const lengths = new WeakMap<readonly ToolSpec[], number>()
 
 function toolsLength(tools: readonly ToolSpec[]): number {
@@ -152,20 +156,20 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
   return low
 }
 
-/** Milliseconds a provider may take to tell its models. */
+/** Time limit for the model list of a provider. */
 const LIST_MS = 5_000
 
 /** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
 export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
   const { who, known, selected } = turn
   const source = services.providers.get(who.provider)
-  // it was there when it was selected: plugins come and go
-  if (!source) throw unfit(who.provider, `provider "${who.provider}" is not there`)
+  // the provider existed at selection; its plugin can have been unloaded since
+  if (!source) throw unfit(who.provider, `provider "${who.provider}" is not available`)
   if (known && known.source === source && sameModel(known, who)) return known
   if (selected.info && sameModel(selected, who)) return (turn.known = candidate(source, who, selected.info))
-  const found = await listed(services, turn, source, ctx)
-  turn.who = { provider: found.provider, model: found.model }
-  return (turn.known = found)
+  const resolved = await listed(services, turn, source, ctx)
+  turn.who = { provider: resolved.provider, model: resolved.model }
+  return (turn.known = resolved)
 }
 
 /** Whether both are the same model of the same provider. */
@@ -195,8 +199,10 @@ async function listed(
 }
 
 /**
- * The request as this model takes it. What a caller asked of the model that was selected and it cannot do is the caller's fault: INVALID_VALUE; what a profile
- * or mode asked is left out, and so is what another model cannot do that answers in its stead. Throws MODEL_FAILED where that would leave out tools by name.
+ * Adapts a request to the features of a model.
+ * Throws INVALID_VALUE if the caller requests a feature that the selected model lacks.
+ * Drops the feature if a profile or mode requests it, or if another model answers in place of the selected model.
+ * Throws MODEL_FAILED if such another model cannot call the tools that the caller names.
  */
 export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
   if (takesAll(request, at)) return request
@@ -222,14 +228,16 @@ const takesAll = ({ model, messages, temperature, maxTokens }: ModelRequest, at:
 
 function takesTools({ features, provider, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
   if (features.tool_calling || !asked.tools) return features.tool_calling
-  if (!isSelected) throw unfit(provider, `the model ${model} calls no tools`)
-  throw invalid('tools', `cannot be used by the model ${model}: it calls no tools`, { value: asked.tools.slice(0, 20) })
+  if (!isSelected) throw unfit(provider, `the model ${model} does not support tools`)
+  throw invalid('tools', `cannot be used by the model ${model}: the model does not support tools`, {
+    value: asked.tools.slice(0, 20),
+  })
 }
 
 function takesTemperature({ info, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
   if (info?.temperature !== false) return true
   if (asked.temperature === undefined || !isSelected) return false
-  throw invalid('temperature', `is not taken by the model ${model}`, { value: asked.temperature })
+  throw invalid('temperature', `is not supported by the model ${model}`, { value: asked.temperature })
 }
 
 function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn, isSelected: boolean): number {
@@ -238,16 +246,16 @@ function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn
   throw invalid('max_tokens', `must be at most ${info.output} for the model ${model}`, { value: maxTokens, limit: info.output })
 }
 
-/** A tap that sends a turn from model to model does not come to an end. */
-export const tooManySwitches = (provider: string) => modelBroke(provider, 'was only ever passed over for another')
+/** The taps of `modelCall` keep switching the turn between models. */
+export const tooManySwitches = (provider: string) => modelBroke(provider, 'was replaced too many times by plugins')
 
 const LIMIT_MS = 1_000
-/** One token for every tokenizer there is. */
+/** A text of one token for every tokenizer. */
 const ONE = '.'
 
 /**
- * Returns the usage of a call that ended before its provider reported it: counted by the provider itself. What cannot be counted any more (it is out of reach) is
- * estimated: a few tokens off are nearer to what was spent than none.
+ * Returns the usage of a call that ended before its provider reported usage.
+ * The provider counts the tokens. If it is unreachable, the usage is estimated.
  */
 export async function countTokens(
   provider: Provider | undefined,
@@ -255,7 +263,7 @@ export async function countTokens(
   answer: StoredMessage,
   ctx: CallContext
 ): Promise<Usage> {
-  const said = answer.parts.map(wordsOf).join('')
+  const said = answer.parts.map(textOfPart).join('')
   const estimate = { input: estimated(JSON.stringify(request.messages)), output: estimated(said) }
   if (!provider) return estimate
   const count = async (signal: AbortSignal): Promise<Usage> => {
@@ -272,7 +280,7 @@ const userSays = (text: string): ModelMessage => ({ role: 'user', parts: [{ type
 const BYTES_A_TOKEN = 4
 const estimated = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN)
 
-function wordsOf(part: MessagePart): string {
+function textOfPart(part: MessagePart): string {
   if (part.type === 'text' || part.type === 'reasoning') return part.text
   return part.type === 'tool_call' ? `${part.tool}${JSON.stringify(part.arguments)}` : ''
 }

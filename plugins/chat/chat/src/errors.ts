@@ -9,25 +9,28 @@ export const invalid = (field: string, reason: string, more: Record<string, unkn
 export const toolUnknown = (tool: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `there is no tool "${clip(tool)}"`, {
     details: { field: 'tools', value: clip(tool), allowed, reason: 'unknown tool' },
-    hint: allowed.length > 0 ? `known: ${allowed.slice(0, 20).join(', ')}` : 'this mode allows no tool',
+    hint:
+      allowed.length > 0
+        ? `Use a known tool: ${allowed.slice(0, 20).join(', ')}`
+        : 'Switch to another mode: this mode allows no tools',
   })
 
 export const toolForbidden = (tool: string, mode: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `the mode "${mode}" does not allow the tool "${tool}"`, {
     details: { field: 'tools', value: tool, allowed, reason: `not allowed in mode ${mode}` },
-    hint: 'leave it out, or switch the mode',
+    hint: 'Omit the tool, or switch to another mode',
   })
 
-/** The same text for an unknown question and for one of another principal. */
+/** The text is the same for an unknown question and for a question of another principal. */
 export const questionUnknown = ({ requestId, callId }: { requestId: string; callId: string }) =>
   svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { requestId: clip(requestId), callId: clip(callId) } })
 
-/** A model call that failed, with the provider's name in its facts. */
+/** A failed model call, with the provider in its details. */
 export function modelFailed(provider: string, failure: ModelFailure, message: string, cause?: unknown): SvcError {
   return svcError('MODEL_FAILED', message, { details: { ...failure, provider }, cause })
 }
 
-/** What a provider threw, as a failure: its own word, or a fault of the provider. */
+/** Reads the failure from an error of a provider. An error other than MODEL_FAILED counts as a network failure. */
 export function failureOf(error: unknown): ModelFailure {
   const details = (error as { details?: Partial<ModelFailure> })?.details
   if (codeOf(error) === 'MODEL_FAILED' && details?.kind) return { retryable: false, ...details, kind: details.kind }
@@ -38,29 +41,29 @@ export const modelSilent = (provider: string, ms: number, first: boolean) =>
   modelFailed(
     provider,
     { kind: 'timeout', retryable: true },
-    `provider "${provider}" ${first ? 'did not begin its answer' : 'fell silent'} for ${ms} ms`
+    `provider "${provider}" ${first ? 'did not begin its answer' : 'sent no events'} for ${ms} ms`
   )
 
 export const modelsLate = (provider: string, ms: number) =>
-  modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not tell its models for ${ms} ms`)
+  modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not list its models within ${ms} ms`)
 
 export const budgetExhausted = (budget: number, spent: number, needed: number) =>
   svcError(
     'BUDGET_EXHAUSTED',
-    `the turn may take ${budget} tokens, has taken ${spent}, and its next round needs ${needed} before any answer`,
+    `the turn has a budget of ${budget} tokens and has used ${spent}; its next request alone needs ${needed}`,
     {
       details: { budget, spent, needed },
-      hint: 'grant it more tokens, or ask for less',
+      hint: 'Raise the token budget, or send a shorter request',
     }
   )
 
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
-  svcError('ANSWER_INVALID', `the model ${model} returned a reply of the wrong form twice: ${reason}`, {
+  svcError('ANSWER_INVALID', `the model ${model} returned a reply that does not match the schema twice: ${reason}`, {
     details: { provider, model, reason },
-    hint: 'ask for a simpler form, or another model',
+    hint: 'Simplify the response schema, or use another model',
   })
 
-/** The limit is the turn's own: it says nothing of how the model is, unless that was silent for most of it. */
+/** The turn reached its own limit. That counts as a failure of the model only if the model was silent for half of it. */
 export const turnTimeout = (provider: string, ms: number, whose: 'turn' | 'model' = 'turn') =>
   modelFailed(
     provider,
@@ -81,7 +84,7 @@ export const probeLate = (provider: string, ms: number) =>
 export const modelBroke = (provider: string, what: string) =>
   modelFailed(provider, { kind: 'network', retryable: true }, `provider "${provider}" ${what}`)
 
-/** What cannot be asked for this: another one may. */
+/** The provider cannot serve this request; another provider can. */
 export const unfit = (provider: string, message: string) =>
   modelFailed(provider, { kind: 'bad_request', retryable: false }, message)
 
@@ -89,10 +92,10 @@ export const contextTooLong = ({ provider, model }: ModelRef, limit: number, cou
   modelFailed(
     provider,
     { kind: 'context_too_long', retryable: false, limit, count },
-    `the messages are ${count} tokens, the model ${model} takes ${limit}`
+    `the messages have ${count} tokens; the limit of the model ${model} is ${limit}`
   )
 
-/** An error as events tell it; what has no code of ours is an internal one and keeps its words to the log. */
+/** The error for events. An error without a code of svc becomes INTERNAL_ERROR; its message goes only to the log. */
 export function toPublicError(error: unknown): PublicError {
   const { name, code = '', message = '', details = {} } = error as Partial<SvcError>
   return name === 'SvcError' ? { code, message, details } : { code: 'INTERNAL_ERROR', message: 'internal error', details: {} }

@@ -10,13 +10,13 @@ import type {
 
 export const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 
-/** The system messages: the turn's or the profile's words, then the mode's. */
+/** The system message: the prompt of the turn or profile, then the prompt of the mode. */
 export function systemMessages(prompt: string | undefined, modePrompt: string | undefined): ModelMessage[] {
   const text = [prompt, modePrompt].filter(Boolean).join('\n\n')
   return text === '' ? [] : [{ role: 'system', parts: [{ type: 'text', text }] }]
 }
 
-/** A message as the provider `name` may see it: opaque data goes back only to whom it came from. */
+/** A message for the provider `name`. Opaque data goes back only to the provider that sent it. */
 export function forProvider(message: StoredMessage, name: string): ModelMessage {
   if (message.role !== 'assistant') return message
   const { status: _status, ...seen } = message
@@ -26,7 +26,7 @@ export function forProvider(message: StoredMessage, name: string): ModelMessage 
   return { ...rest, parts: own.map(part => (part.type === 'tool_call' ? { ...part, providerData: undefined } : part)) }
 }
 
-/** A turn of the past without what no model may see: a call that has no result, a result that has no call, a message that says nothing. */
+/** Removes calls without a result, results without a call, and empty messages from a past turn. Models reject those. */
 export function paired(turn: readonly StoredMessage[]): readonly StoredMessage[] {
   if (turn.every(message => message.role !== 'tool' && message.parts.length > 0 && !message.parts.some(isCall))) return turn
   const kept = turn.map((message, at) => {
@@ -44,19 +44,19 @@ const idsOf = (type: 'tool_call' | 'tool_result', message: StoredMessage | undef
 
 const isCall = (part: MessagePart) => part.type === 'tool_call'
 
-/** Messages as a model takes them that can do so much. */
+/** Adapts messages to the features of a model. */
 export function shaped(messages: readonly ModelMessage[], { tool_calling, vision }: ProviderFeatures): readonly ModelMessage[] {
   const seen = vision ? messages : withoutImages(messages)
   return tool_calling ? seen : flattened(seen)
 }
 
-/** Whether a message has an image, its own or a tool's. */
+/** Whether a message contains an image, also in a tool result. */
 export const hasImage = ({ parts }: ModelMessage): boolean =>
   parts.some(part => part.type === 'image' || (part.type === 'tool_result' && part.content.some(isImage)))
 
 const isImage = ({ type }: { readonly type: string }) => type === 'image'
 
-/** Servers reject images that their model cannot see, in every later turn too: a text replaces them. */
+/** Replaces an image. A server without vision rejects images, also in every later turn. */
 const UNSEEN: TextPart = { type: 'text', text: '[an image was left out: the model cannot see images]' }
 
 function withoutImages(messages: readonly ModelMessage[]): readonly ModelMessage[] {
@@ -69,7 +69,7 @@ function unseen(part: MessagePart): MessagePart {
   return part.type === 'tool_result' ? { ...part, content: part.content.map(one => (isImage(one) ? UNSEEN : one)) } : part
 }
 
-/** The same for a model that knows no tools: calls and results as text. */
+/** Writes tool calls and results as text, for a model without tools. */
 function flattened(messages: readonly ModelMessage[]): readonly ModelMessage[] {
   const hasToolPart = (message: ModelMessage) => message.role === 'tool' || message.parts.some(isCall)
   if (!messages.some(hasToolPart)) return messages
@@ -86,23 +86,21 @@ function asText(part: MessagePart): MessagePart {
   return part
 }
 
-/** A result that says what went wrong, for the model to read. */
+/** An error result with a text for the model. */
 export const failure = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })
 
-/** The texts of a result, a line each; what else is in it is left out. */
+/** The text parts of a result, joined by line breaks. */
 export const textOf = (content: readonly ContentPart[]) =>
   content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
 
-/** Parts of a result, and characters of images and sounds in it. */
+/** Maximum parts of a result. */
 const PARTS = 1_000
+/** Maximum characters of images and sounds in a result. */
 const MEDIA = 4_000_000
-/** Characters of a media type (RFC 6838: twice 127, and a slash): some providers tell it in words. */
+/** Maximum characters of a media type (RFC 6838: twice 127 and a slash). Some providers put it into the prompt. */
 const MEDIA_TYPE = 255
 
-/**
- * A tool is somebody's code: what it answers is looked at before anybody relies on it, and no more of it than `limit` characters. Throws TypeError for what is
- * no result.
- */
+/** Checks the result of a tool, which is untrusted, and cuts it to `limit` characters. Throws TypeError for an invalid result. */
 export function boundedResult(answer: unknown, limit: number): ToolResult {
   const { content, structured, isError } = (answer ?? {}) as Partial<ToolResult>
   if (!Array.isArray(content) || !content.slice(0, PARTS).every(isPart))
@@ -120,38 +118,38 @@ function isPart(part: unknown): boolean {
   return typeof type === 'string' && (type !== 'text' || typeof text === 'string')
 }
 
-/** The content with at most so many characters of what providers tell in words, and of media, with notes where something was cut. */
+/** Cuts content to `limit` characters of text and `media` characters of media. Adds a note at each cut. */
 export function cutContent(content: readonly ContentPart[], limit: number, media: number = MEDIA): readonly ContentPart[] {
   const kept: ContentPart[] = []
-  let [words, other] = [limit, media]
+  let [textLeft, mediaLeft] = [limit, media]
   for (const [at, part] of content.entries()) {
     if (at === PARTS) return [...kept, note(`[cut: ${content.length - at} parts more]`)]
     if (part.type === 'image' || part.type === 'audio') {
-      const length = isWithin(part.mimeType, MEDIA_TYPE) ? jsonOf(part, other)?.length : undefined
+      const length = isWithin(part.mimeType, MEDIA_TYPE) ? jsonOf(part, mediaLeft)?.length : undefined
       kept.push(length === undefined ? leftOut(part) : part)
-      other -= length ?? 0
+      mediaLeft -= length ?? 0
     } else {
-      const [cut, length] = cutPart(part, words)
+      const [cut, length] = cutPart(part, textLeft)
       kept.push(cut)
-      words -= length
+      textLeft -= length
     }
   }
   return kept
 }
 
 /**
- * A part that providers tell in words, and how many characters of the limit it takes. Some tell it as JSON, which is longer than what is in it: where that is
- * too long, the text of a resource is what is kept, and of a link or data nothing.
+ * Cuts a part that is not media. Returns the part and the characters that it uses.
+ * Some providers send the part as JSON, so its JSON counts. If that is too long, only the text of the part is kept.
  */
 function cutPart(part: ContentPart, limit: number): readonly [ContentPart, number] {
   const length = part.type === 'text' ? part.text.length : jsonOf(part, limit)?.length
   if (length !== undefined && length <= limit) return [part, length]
-  const text = wordsOf(part)
+  const text = textOfPart(part)
   if (text === undefined) return [leftOut(part), 0]
   return text.length > limit ? [note(cutText(text, limit)), limit] : [note(text), text.length]
 }
 
-function wordsOf(part: ContentPart): string | undefined {
+function textOfPart(part: ContentPart): string | undefined {
   if (part.type === 'text') return part.text
   const { text } = (part as { resource?: { text?: unknown } }).resource ?? {}
   return typeof text === 'string' ? text : undefined
@@ -160,16 +158,16 @@ function wordsOf(part: ContentPart): string | undefined {
 const leftOut = (part: ContentPart) => note(`[${part.type.slice(0, 50)} left out: too large]`)
 const note = (text: string): ContentPart => ({ type: 'text', text })
 
-// a slice would keep the whole text in memory as long as it lives
+// a slice would keep the whole text in memory
 const copied = (text: string) => Buffer.from(text, 'utf16le').toString('utf16le')
 
 function cutText(text: string, limit: number): string {
   const kept = copied(text.slice(0, limit))
-  // never half of a character of two
+  // does not split a surrogate pair
   return `${/[\uD800-\uDBFF]$/.test(kept) ? kept.slice(0, -1) : kept}\n[cut: ${text.length - limit} characters more]`
 }
 
-/** A value as JSON; `undefined` where that has more than `limit` characters. Throws TypeError for what is none. */
+/** A value as JSON; `undefined` for more than `limit` characters. Throws TypeError for a value without JSON form. */
 function jsonOf(value: unknown, limit: number): string | undefined {
   if (!isWithin(value, limit)) return undefined
   try {
@@ -186,12 +184,12 @@ function jsonOf(value: unknown, limit: number): string | undefined {
 /** Deeper than real data, and safe to walk recursively. */
 const DEPTH = 200
 
-/** Whether a value has at most so many characters, roughly, and is not nested without end; looks at no more of it than that. */
+/** Whether a value has roughly at most `limit` characters and at most 200 levels. Stops reading at the limit. */
 export function isWithin(value: unknown, limit: number): boolean {
   return weightOf(value, limit) <= limit && !isDeeper(value, DEPTH)
 }
 
-/** The characters of a value, roughly; more than `limit` where it has more, without a look at the rest. */
+/** The rough number of characters of a value. Stops counting above `limit`. */
 export function weightOf(value: unknown, limit: number): number {
   const open: unknown[] = [value]
   let left = limit

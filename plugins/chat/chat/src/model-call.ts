@@ -15,12 +15,12 @@ import type {
 import { modelSilent, turnTimeout } from './errors.ts'
 import { isWithin, weightOf } from './messages.ts'
 
-/** Something whose time is limited: looked at a few times a second while it lasts. */
+/** A piece of work with a time limit. The clock calls `checkTime` every 20 ms. */
 interface Timed {
-  look(now: number): void
+  checkTime(now: number): void
 }
 
-/** One coarse timer for all model calls that are under way: timers of their own would cost more than many a call. */
+/** One coarse timer for all running model calls. A timer for each wait would mean a timer for each token. */
 export interface Clock {
   watch(one: Timed): void
   forget(one: Timed): void
@@ -31,9 +31,9 @@ const STEP_MS = 20
 export function createClock(): Clock {
   const timed = new Set<Timed>()
   let timer: NodeJS.Timeout | undefined
-  const look = () => {
+  const checkAll = () => {
     const now = performance.now()
-    for (const one of timed) one.look(now)
+    for (const one of timed) one.checkTime(now)
     if (timed.size > 0) return
     clearInterval(timer)
     timer = undefined
@@ -41,31 +41,31 @@ export function createClock(): Clock {
   return {
     watch(one) {
       timed.add(one)
-      timer ??= setInterval(look, STEP_MS).unref()
+      timer ??= setInterval(checkAll, STEP_MS).unref()
     },
     forget: one => void timed.delete(one),
   }
 }
 
-/** How long a model may take. */
+/** Time limits of a model call. */
 export interface CallLimits {
   /** Milliseconds to its first event. */
   readonly firstMs: number
   /** Milliseconds between events. */
   readonly betweenMs: number
-  /** `performance.now()` when the turn must have ended, and how long that is. */
+  /** `until`: end of the turn, as `performance.now()`. `turnMs`: the time limit of the turn. */
   readonly until: number
   readonly turnMs: number
 }
 
-/** Who leaves the events for so long has made the upstream wait: what breaks then may break of that. */
+/** A reader that pauses for this long stalls the upstream. A later failure can be the effect of the pause. */
 const STALL_MS = 1_000
 
 type Step = IteratorResult<ModelEvent>
 type Took = (step: Step) => void
 type Failed = (error: unknown) => void
 
-/** Reads the events of one model call. A provider that neither answers nor heeds the abort is left behind, not waited for. */
+/** Reads the events of one model call. It does not wait for a provider that ignores the abort. */
 export class ModelReading implements Timed {
   readonly #name: string
   readonly #limits: CallLimits
@@ -78,7 +78,7 @@ export class ModelReading implements Timed {
   #heard = 0
   #seen = 0
   #since = performance.now()
-  /** Since when no reader waits for an event. */
+  /** Start of the reader's pause: no `next` call is open. */
   #left: number | undefined
   #stalled = false
   #over = false
@@ -93,12 +93,12 @@ export class ModelReading implements Timed {
     clock.watch(this)
   }
 
-  /** True once its reader has kept it waiting: what fails then is not held against the model. */
+  /** True after the reader stalled the call. A later failure then does not count against the model. */
   get stalled(): boolean {
     return this.#stalled
   }
 
-  /** Asks for the next event: one of the two is called, once. */
+  /** Requests the next event. Calls either `took` or `failed`, once. */
   next(took: Took, failed: Failed): void {
     if (this.#ending.signal.aborted) return failed(this.#ending.signal.reason)
     this.#took = took
@@ -106,7 +106,7 @@ export class ModelReading implements Timed {
     this.#source.next().then(this.#onStep, this.#onFail)
   }
 
-  /** Lets go of the provider: a call that has not ended is aborted. */
+  /** Releases the provider and aborts a call that has not ended. */
   close(): void {
     this.#clock.forget(this)
     this.#outer.removeEventListener('abort', this.#onAbort)
@@ -118,7 +118,7 @@ export class ModelReading implements Timed {
     void this.#source.return?.().catch(() => {})
   }
 
-  look(now: number): void {
+  checkTime(now: number): void {
     const { firstMs, betweenMs, until, turnMs } = this.#limits
     const first = this.#heard === 0
     const limit = first ? firstMs : betweenMs
@@ -127,7 +127,7 @@ export class ModelReading implements Timed {
     else if (silent >= limit) this.#stop(modelSilent(this.#name, limit, first))
   }
 
-  /** Milliseconds for which an event has been waited for. Time that its reader takes is not the model's. */
+  /** Milliseconds that the reader has waited for an event. Pauses of the reader do not count. */
   #silence(now: number): number {
     const isAwaited = this.#failed !== undefined
     const isStill = this.#heard === this.#seen
@@ -165,13 +165,13 @@ export class ModelReading implements Timed {
   }
 }
 
-/** Reads events that are there already. */
+/** Reads the events of an answer that a plugin supplied. */
 export function readReady(events: readonly ModelEvent[]): Pick<ModelReading, 'next' | 'close' | 'stalled'> {
   const source = events[Symbol.iterator]()
   return { next: took => took(source.next() as Step), close: () => undefined, stalled: false }
 }
 
-/** What a model has said in one round, put together from its events. */
+/** The answer of a model in one model step, assembled from its events. */
 export class Answer {
   usage: Usage = { input: 0, output: 0 }
   finish: FinishReason | undefined = undefined
@@ -189,23 +189,23 @@ export class Answer {
     this.#argumentsLimit = argumentsLimit
   }
 
-  /** The tools it wants. */
+  /** The tool calls of the answer. */
   get calls(): readonly ToolCallPart[] {
     return this.#calls
   }
 
-  /** True once anything came that a caller or the model will miss. */
+  /** True if the answer has any text, reasoning or tool call. */
   get any(): boolean {
     return this.#text !== '' || this.#reasoning !== undefined || this.#parts.length > 0
   }
 
-  /** Whether there is room for an event. */
+  /** Counts the size of an event. False if the answer exceeds its limit. */
   grows(event: ModelEvent): boolean {
     this.#size += event.type === 'text' ? event.text.length : sizeOf(event, this.#limit)
     return this.#size <= this.#limit
   }
 
-  /** Takes an event; returns its text, where it has any. */
+  /** Adds an event. Returns its text, if any. */
   take(event: ModelEvent): string | undefined {
     if (event.type === 'text') {
       this.#text += event.text
@@ -223,7 +223,7 @@ export class Answer {
     return { role: 'assistant', parts: this.#whole(), provider, ...(data === undefined ? {} : { providerData: data }) }
   }
 
-  /** All of it as events; `undefined` before its finish. */
+  /** The whole answer as events; `undefined` before its finish event. */
   events(): readonly ModelEvent[] | undefined {
     if (this.finish === undefined) return undefined
     const data = this.#providerData
@@ -234,15 +234,15 @@ export class Answer {
     ]
   }
 
-  /** Forgets the tools it wants: it was to do without. */
+  /** Removes tool calls from an answer that must not have any. */
   dropCalls(): void {
     this.#calls = []
     this.#parts = this.#parts.filter(part => part.type !== 'tool_call')
   }
 
-  /** Reasoning comes in pieces; the one with opaque data ends what it belongs to. */
+  /** Joins pieces of reasoning. A piece with opaque data ends the part. */
   #reason(event: ReasoningPart) {
-    // a sign of life
+    // an empty piece only shows that the model is alive
     if (event.text === '' && event.providerData === undefined) return
     this.#closeText()
     this.#reasoning = this.#reasoning ? { ...event, text: this.#reasoning.text + event.text } : event
@@ -260,7 +260,7 @@ export class Answer {
   #bounded(call: ToolCallPart): ToolCallPart {
     const limit = this.#argumentsLimit
     if (call.invalid !== undefined && call.invalid.length > limit)
-      return { ...call, arguments: {}, invalid: begun(call.invalid, limit) }
+      return { ...call, arguments: {}, invalid: beginningOf(call.invalid, limit) }
     if (isWithin(call.arguments, limit)) return call
     return { ...call, arguments: {}, invalid: `they have more than ${limit} characters, or are nested too deeply` }
   }
@@ -294,13 +294,14 @@ export class Answer {
   }
 }
 
-/** What is beside its text is weighed: it is as long as its provider likes. */
+/** The size of a non-text event. Its provider data has no size limit of its own. */
 function sizeOf(event: ModelEvent, limit: number): number {
   if (event.type === 'usage') return 0
-  const words = event.type === 'reasoning' ? event.text.length : 0
-  const given = event.type === 'tool_call' ? weightOf([event.arguments, event.invalid, event.id, event.tool], limit) : 0
+  const reasoning = event.type === 'reasoning' ? event.text.length : 0
+  const call = event.type === 'tool_call' ? weightOf([event.arguments, event.invalid, event.id, event.tool], limit) : 0
   const data = 'providerData' in event && event.providerData !== undefined ? weightOf(event.providerData, limit) : 0
-  return words + given + data
+  return reasoning + call + data
 }
 
-const begun = (text: string, limit: number) => `${Buffer.from(text.slice(0, 200)).toString()}… (more than ${limit} characters)`
+const beginningOf = (text: string, limit: number) =>
+  `${Buffer.from(text.slice(0, 200)).toString()}… (more than ${limit} characters)`

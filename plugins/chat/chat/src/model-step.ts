@@ -16,17 +16,18 @@ import { type Candidate, type ChatServices, requestOf, spend, type Turn } from '
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
 
-/** So often a round asks, and so often taps may send it on before it asks: a plugin that never gives up is no reason to go on. */
+/** Maximum calls of a model step, against a plugin that always retries. */
 const TRIES = 100
+/** Maximum switches to another model before a call. */
 const MOVES = 16
 const NONE: readonly ModelRef[] = []
-/** Codes of what is the caller's own. */
-const CALLERS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED'])
+/** Codes of errors in the caller's request. */
+const CALLER_ERRORS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED'])
 
-/** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
+/** One model step of a turn: calls the model and reads its events. Plugins decide about retries and other models. */
 export class ModelStep {
   answer: Answer
-  /** What the model was asked; absent before it was. */
+  /** The request of the current call; absent before the first call. */
   request: ModelRequest | undefined
   readonly #services: ChatServices
   readonly #turn: Turn
@@ -34,24 +35,24 @@ export class ModelStep {
   readonly #withTools: boolean
   readonly #ctx: CallContext
   #reading: Reading | undefined
-  /** The call that is under way: what fails while it is there is the model's failure. */
+  /** The running call. An error while it is set is a failure of the model. */
   #call: ModelCall | undefined
   #answered = false
-  /** The models that failed in this round. */
+  /** The models that failed in this step. */
   readonly #failed: ModelRef[] = []
   #asked = 0
   #firstMs = -1
   #resolve!: (event: Next) => void
   #reject!: (error: unknown) => void
 
-  /** Begins a round; nothing is asked before the first `next`. */
+  /** The first `next` calls the model. */
   constructor(services: ChatServices, turn: Turn, number: number, withTools: boolean, ctx: CallContext) {
     this.#services = services
     this.#turn = turn
     this.#number = number
     this.#withTools = withTools
     this.#ctx = ctx
-    this.answer = this.#unsaid()
+    this.answer = this.#newAnswer()
   }
 
   /** The next event; `undefined` at the end. Throws MODEL_FAILED. */
@@ -59,12 +60,12 @@ export class ModelStep {
     return new Promise(this.#wait)
   }
 
-  /** Lets go of the model: its call is aborted if it has not ended. */
+  /** Releases the model and aborts a call that has not ended. */
   leave(): void {
     this.#reading?.close()
   }
 
-  /** Lets go of the model, and tells what its call has cost. */
+  /** Releases the model and reports the end of its call. */
   close(): void {
     this.leave()
     this.#done()
@@ -80,7 +81,7 @@ export class ModelStep {
     answer.usage = await countTokens(this.#services.providers.get(provider), request, answer.message(provider), lasting)
   }
 
-  // One promise an event and no more: the steps below are made once a round, not once a token.
+  // One promise for each event. The handlers below are created once for each step, not for each token.
   readonly #wait = (resolve: (event: Next) => void, reject: (error: unknown) => void) => {
     this.#resolve = resolve
     this.#reject = reject
@@ -108,14 +109,14 @@ export class ModelStep {
   }
 
   readonly #onFail = (error: unknown) => {
-    this.#fix(error).then(() => this.#read(), this.#reject)
+    this.#recover(error).then(() => this.#read(), this.#reject)
   }
 
   async #begin(): Promise<Reading> {
     this.#asked = performance.now()
     this.#firstMs = -1
     for (let moves = 0; ; moves++) {
-      // a tap that breaks is no failure of the model: so there is no call while they are asked
+      // an error of a tap is not a failure of the model, so `#call` is unset while the taps run
       const { at, call } = await this.#plan()
       const answer = await this.#services.hooks.modelCall(call, this.#ctx)
       this.#call = call
@@ -127,7 +128,7 @@ export class ModelStep {
     }
   }
 
-  /** How the call is answered; `undefined` where the turn goes on with another model. */
+  /** Opens the source of the answer; `undefined` if a tap chose another model. */
   #take(answer: ModelAnswer | undefined, at: Candidate, request: ModelRequest): Reading | undefined {
     this.#answered = answer !== undefined && !('model' in answer)
     if (!answer || ('model' in answer && sameModel(answer, at))) return this.#ask(at, request)
@@ -149,7 +150,7 @@ export class ModelStep {
     return new ModelReading(source, provider, request, limits, clock, this.#ctx)
   }
 
-  /** Works out whom to ask for what. */
+  /** Resolves the model and builds its request. */
   async #plan(): Promise<{ at: Candidate; call: ModelCall }> {
     const turn = this.#turn
     let request = requestOf(this.#services, turn, this.#withTools)
@@ -163,7 +164,7 @@ export class ModelStep {
       return { at, call: this.#callOf(request) }
     } catch (error) {
       // a request that the model cannot serve is not a failure of the model
-      if (!at || !CALLERS.has(codeOf(error) ?? '')) this.#call = this.#callOf(request)
+      if (!at || !CALLER_ERRORS.has(codeOf(error) ?? '')) this.#call = this.#callOf(request)
       throw error
     }
   }
@@ -181,8 +182,8 @@ export class ModelStep {
     }
   }
 
-  /** What a failed call means: another try (then it returns), or the end of the turn. */
-  async #fix(error: unknown): Promise<void> {
+  /** Handles a failed call. Returns if the step tries again; throws if the turn ends. */
+  async #recover(error: unknown): Promise<void> {
     const isStalled = this.#reading?.stalled === true
     this.#reading?.close()
     this.#reading = undefined
@@ -190,7 +191,7 @@ export class ModelStep {
     if (!this.#call) throw error
     const { who, until, tried } = this.#turn
     const failure = await this.#measured({ ...failureOf(error), ...(isStalled && { requestOnly: true }) })
-    const message = this.#wordsOf(error)
+    const message = this.#messageOf(error)
     const recovery = this.answer.any
       ? undefined
       : await this.#services.hooks.modelFailed({ ...this.#call, failure, message }, this.#ctx)
@@ -200,21 +201,21 @@ export class ModelStep {
     const waitMs = recovery?.waitMs ?? 0
     if (!recovery || this.#failed.length >= TRIES || performance.now() + waitMs >= until)
       throw modelFailed(who.provider, failure, message, error)
-    // a try that failed after all may have said that it had finished, and what it had cost
+    // a call that failed after its finish event has already reported usage
     spend(this.#turn, this.answer)
-    this.answer = this.#unsaid()
+    this.answer = this.#newAnswer()
     if (waitMs > 0) await pause(waitMs, this.#ctx.signal)
     if (!('model' in recovery)) return
     if (!sameModel(recovery, who)) tried.push(who)
     this.#turn.who = { provider: recovery.provider, model: recovery.model }
   }
 
-  #unsaid(): Answer {
+  #newAnswer(): Answer {
     const { answer_limit: limit, tool_arguments_limit: argumentsLimit } = this.#services.config
     return new Answer(limit, argumentsLimit)
   }
 
-  /** An upstream that finds a context too long often does not say by how much. */
+  /** Adds the token count to `context_too_long`, because an upstream often omits it. */
   async #measured(failure: ModelFailure): Promise<ModelFailure> {
     const { known } = this.#turn
     if (failure.kind !== 'context_too_long' || failure.count !== undefined || !known || !this.#call) return failure
@@ -222,8 +223,8 @@ export class ModelStep {
     return { limit: known.info?.context ?? count, ...failure, count }
   }
 
-  /** A provider's own words only where it kept its contract: what else it throws may hold anything. */
-  #wordsOf(error: unknown): string {
+  /** Passes on only messages of MODEL_FAILED. Another error of a provider can contain secrets. */
+  #messageOf(error: unknown): string {
     if (codeOf(error) === 'MODEL_FAILED') return messageOf(error)
     const { provider } = this.#turn.who
     this.#services.log.error({ err: error, provider, request_id: this.#ctx.requestId }, 'a provider broke its contract')
@@ -248,7 +249,7 @@ export class ModelStep {
   }
 }
 
-/** Waits. Throws what `signal` aborted with. */
+/** Waits. Throws the abort reason of `signal`. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onAbort = () => reject(signal.reason)
@@ -260,7 +261,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** The request with no more output than what is left of the turn's tokens. Throws BUDGET_EXHAUSTED where nothing would be left for an answer. */
+/** Limits the output to the rest of the turn's token budget. Throws BUDGET_EXHAUSTED if no tokens remain for an answer. */
 async function fitTokenBudget(
   request: ModelRequest,
   budget: number,

@@ -7,7 +7,7 @@ type Probed = { readonly healthy: true } | { readonly healthy: false; readonly e
 const FRESH_MS = 10_000
 const LIMIT_MS = 2_000
 
-/** The check `providers`: each is probed at most every ten seconds, in single flight, within two seconds. */
+/** The check `providers`. It probes each provider at most every ten seconds, with a time limit of two seconds. Concurrent checks share one probe. */
 export function createProvidersCheck(
   providers: SlotView<Provider>,
   counts: Pick<ProviderCounts, 'read'>,
@@ -36,7 +36,7 @@ export function createProvidersCheck(
   }
 }
 
-/** Without counts it says how they are and no more. */
+/** Without `asked`, the report has no request counts. */
 function reportOf(probed: Map<string, Probed>, asked?: ReadonlyMap<string, number>): CheckReport {
   const requests = (name: string) => (asked ? { requests: asked.get(name) ?? 0 } : {})
   const shown = [...probed].map(([name, one]) => [name, one.healthy ? { ...one, ...requests(name) } : one] as const)
@@ -44,10 +44,10 @@ function reportOf(probed: Map<string, Probed>, asked?: ReadonlyMap<string, numbe
 }
 
 function judge(probed: Map<string, Probed>): Omit<CheckReport, 'detail'> {
-  const sick = [...probed].filter(([, one]) => !one.healthy).map(([name]) => name)
+  const unhealthy = [...probed].filter(([, one]) => !one.healthy).map(([name]) => name)
   if (probed.size === 0) return { status: 'unhealthy', reason: 'no provider is configured' }
-  if (sick.length === 0) return { status: 'healthy' }
-  return { status: sick.length === probed.size ? 'unhealthy' : 'degraded', reason: `not reachable: ${sick.join(', ')}` }
+  if (unhealthy.length === 0) return { status: 'healthy' }
+  return { status: unhealthy.length === probed.size ? 'unhealthy' : 'degraded', reason: `not reachable: ${unhealthy.join(', ')}` }
 }
 
 async function probeAll(providers: SlotView<Provider>, log: Log, signal: AbortSignal): Promise<Map<string, Probed>> {
@@ -56,7 +56,7 @@ async function probeAll(providers: SlotView<Provider>, log: Log, signal: AbortSi
   return new Map(await Promise.all(providers.entries().map(probed)))
 }
 
-/** A provider's own words only where it kept its contract: what else it throws may name a path or a key. */
+/** Passes on only messages of MODEL_FAILED. Another error of a provider can contain a path or a key. */
 async function probeOne(name: string, provider: Provider, log: Log, signal: AbortSignal): Promise<Probed> {
   const late = () => probeLate(name, LIMIT_MS)
   try {
@@ -64,17 +64,17 @@ async function probeOne(name: string, provider: Provider, log: Log, signal: Abor
     return { healthy: true }
   } catch (error) {
     if (codeOf(error) === 'MODEL_FAILED') return { healthy: false, error: messageOf(error) }
-    log.warn({ err: error, provider: name }, 'a provider could not be probed')
+    log.warn({ err: error, provider: name }, 'failed to probe a provider')
     return { healthy: false, error: `provider "${name}" failed` }
   }
 }
 
-/** How often each provider was asked, over all workers. */
+/** Counts the requests to each provider, in all workers. */
 export interface ProviderCounts {
-  /** This worker asks this provider. */
+  /** Counts a request of this worker. */
   readonly asked: (provider: string) => void
   readonly read: (ctx: CallContext) => Promise<ReadonlyMap<string, number>>
-  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  /** For a tap of `Peers.hooks.metrics`: adds the counts of this worker. */
   readonly own: (metrics: WorkerMetrics) => WorkerMetrics
   /** For a tap of `Peers.hooks.inherit`. */
   readonly inherit: (metrics: WorkerMetrics) => void

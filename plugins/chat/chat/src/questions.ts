@@ -2,16 +2,16 @@ import { type CallContext, withTimeout } from '@svc/core'
 import type { Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
 import { questionUnknown } from './errors.ts'
 
-/** What a person said. */
-export interface Said {
+/** The answer of a user to a question. */
+export interface PersonAnswer {
   readonly allow: boolean
   readonly reason?: string
 }
 
-/** Questions to the person who reads a turn along. The one who answers may have reached another worker. */
+/** Questions to the user who reads a stream. The answer can arrive at another worker. */
 export interface Questions {
-  /** Waits for the answer; `undefined` when none came in time. Throws what `ctx.signal` aborted with. */
-  ask(callId: string, waitMs: number, ctx: CallContext): Promise<Said | undefined>
+  /** Waits for the answer; `undefined` after the time limit. Throws the abort reason of `ctx.signal`. */
+  ask(callId: string, waitMs: number, ctx: CallContext): Promise<PersonAnswer | undefined>
   /** Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** For a tap of `Peers.hooks.message`. */
@@ -26,26 +26,26 @@ const REASON = 1_000
 interface Posted {
   readonly posted: string
   readonly key: string
-  readonly said: Said
+  readonly said: PersonAnswer
 }
 
 // only this file, in this process or in another worker, sends messages under these topics
 const postedIn = (message: Json) => message as unknown as Posted
 
-/** The principal is a part of it: who did not begin the turn asks for what is not there. */
+/** The key contains the principal: only the principal of the turn can answer. */
 const keyOf = (requestId: string, callId: string, { principal }: CallContext) => JSON.stringify([principal.id, requestId, callId])
 
-/** A telling has no answer, so the worker that takes it tells that before it has taken the telling. */
+/** A broadcast returns no result. So the worker that takes the answer broadcasts TAKEN before its handler returns. */
 export function createQuestions(peers: Peers | undefined): Questions {
-  const open = new Map<string, (said: Said) => void>()
+  const open = new Map<string, (said: PersonAnswer) => void>()
   const posts = new Set<string>()
-  const take = (key: string, said: Said) => {
+  const take = (key: string, said: PersonAnswer) => {
     const settle = open.get(key)
     open.delete(key)
     settle?.(said)
     return settle !== undefined
   }
-  const post = async (among: Peers, posted: string, key: string, said: Said, ctx: CallContext) => {
+  const post = async (among: Peers, posted: string, key: string, said: PersonAnswer, ctx: CallContext) => {
     posts.add(posted)
     try {
       await among.broadcast(ANSWER, { posted, key, said: { ...said } }, ctx)
@@ -58,12 +58,12 @@ export function createQuestions(peers: Peers | undefined): Questions {
     async ask(callId, waitMs, ctx) {
       const key = keyOf(ctx.requestId, callId, ctx)
       if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
-      const { promise, resolve } = Promise.withResolvers<Said>()
+      const { promise, resolve } = Promise.withResolvers<PersonAnswer>()
       open.set(key, resolve)
       try {
-        return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NOBODY })
+        return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NO_ANSWER })
       } catch (error) {
-        if (error === NOBODY) return undefined
+        if (error === NO_ANSWER) return undefined
         throw error
       } finally {
         if (open.get(key) === resolve) open.delete(key)
@@ -84,4 +84,4 @@ export function createQuestions(peers: Peers | undefined): Questions {
   }
 }
 
-const NOBODY = new Error('no answer in time')
+const NO_ANSWER = new Error('no answer in time')

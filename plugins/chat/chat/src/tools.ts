@@ -12,18 +12,18 @@ import type {
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout, toolForbidden, toolUnknown } from './errors.ts'
-import type { Said } from './questions.ts'
+import type { PersonAnswer } from './questions.ts'
 import { boundedResult, failure, isWithin, textOf } from './messages.ts'
 import type { ChatServices, ToolList, Turn } from './turn.ts'
 
-/** The last round, and one whose budget is spent, has to do without tools. */
+/** The last model step, and a step after the tool budget is used up, cannot call tools. */
 export const mayUseTools = (services: ChatServices, turn: Turn, number: number): boolean =>
   number < services.config.max_rounds && turn.toolsUsed.length < budgetOf(services, turn)
 
 const budgetOf = ({ modes }: ChatServices, { asked, selected }: Turn) =>
   Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
 
-/** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
+/** Runs the tool calls of a model step. Their results keep the order of the calls. */
 export async function* runTools(
   services: ChatServices,
   turn: Turn,
@@ -71,7 +71,7 @@ function runAll(
   })
 }
 
-/** Does work for each item, for at most so many at a time; the results in the order of the items. */
+/** Runs `work` for each item, at most `atOnce` at a time. The results keep the order of the items. */
 async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T, at: number) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const open = items.entries()
@@ -82,7 +82,7 @@ async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T
   return results
 }
 
-/** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */
+/** Runs the calls and yields their questions. Aborts them when the reader of the stream stops. */
 async function* runAsking(
   services: ChatServices,
   turn: Turn,
@@ -90,25 +90,25 @@ async function* runAsking(
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, ToolOutcome[]> {
   const stop = new AbortController()
-  const within = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
-  const asked: TurnEvent[] = []
-  let heard = Promise.withResolvers<void>()
+  const callContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
+  const questions: TurnEvent[] = []
+  let questionAdded = Promise.withResolvers<void>()
   const ask: Ask = (call, args, question) => {
     const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
-    const answer = services.questions.ask(call.id, waitMs, within)
-    asked.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
-    heard.resolve()
+    const answer = services.questions.ask(call.id, waitMs, callContext)
+    questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
+    questionAdded.resolve()
     return answer
   }
   let isOver = false
-  const outcomes = runAll(services, turn, calls, ask, within).finally(() => (isOver = true))
+  const outcomes = runAll(services, turn, calls, ask, callContext).finally(() => (isOver = true))
   // it can fail while an event is being read; the await below throws that error
   outcomes.catch(() => undefined)
   try {
     while (!isOver) {
-      await Promise.race([heard.promise, outcomes])
-      heard = Promise.withResolvers()
-      for (const event of asked.splice(0)) yield event
+      await Promise.race([questionAdded.promise, outcomes])
+      questionAdded = Promise.withResolvers()
+      for (const event of questions.splice(0)) yield event
     }
     return await outcomes
   } finally {
@@ -128,7 +128,7 @@ function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
   }
 }
 
-/** What came of one tool call: for the model, for the caller, for the reply. */
+/** The outcome of a tool call: the part for the model, the record for the caller, and the result. */
 interface ToolOutcome {
   readonly part: ToolResultPart
   readonly use: ToolUse
@@ -140,13 +140,13 @@ interface ToolUseParts {
   readonly part: ToolCallPart
   readonly conversationId: string
   readonly mode: string
-  /** False when the turn's budget of tool calls is spent. */
+  /** False if the tool budget of the turn is used up. */
   readonly granted: boolean
-  /** `timeoutMs` unless the tool has a limit of its own; the turn ends at `until` (`performance.now()`) in any case. */
+  /** A limit of the tool replaces `timeoutMs`. The turn always ends at `until` (`performance.now()`). */
   readonly limits: { readonly timeoutMs: number; readonly until: number; readonly resultLimit: number }
   readonly verdict: (call: ToolCall, ctx: CallContext) => Promise<ToolVerdict | undefined>
   /** Asks the person who reads the stream; returns `undefined` without an answer in time. Absent without a stream. */
-  readonly ask: ((args: Arguments, question: string) => Promise<Said | undefined>) | undefined
+  readonly ask: ((args: Arguments, question: string) => Promise<PersonAnswer | undefined>) | undefined
   readonly log: Log
 }
 
@@ -171,7 +171,7 @@ async function useTool(parts: ToolUseParts, ctx: CallContext): Promise<ToolOutco
   }
 }
 
-/** Arguments as they are in the end, and what answers: the tool, or the words why it may not. */
+/** The final arguments, and the function that returns the result or the refusal. */
 interface Permitted {
   readonly args: Arguments
   readonly run: () => Promise<ToolResult> | ToolResult
@@ -184,20 +184,21 @@ async function permitted(parts: ToolUseParts, ctx: CallContext): Promise<Permitt
   const refused = (why: string, given = args) => instead(failure(why), given)
   if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
   if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
-  if (part.invalid !== undefined) return refused(`The arguments are no JSON object of a fit size: ${part.invalid.slice(0, 300)}`)
+  if (part.invalid !== undefined)
+    return refused(`The arguments are not a JSON object, or exceed their size limit: ${part.invalid.slice(0, 300)}`)
   const verdict = await verdictOn(tool, parts, ctx)
   if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`)
   if (verdict?.verdict === 'answer') return instead(verdict.result)
   const given = verdict?.verdict === 'change' ? verdict.arguments : args
-  const fault = await faultOf(part.tool, tool, given, parts.log)
-  if (fault !== undefined) return refused(fault, given)
+  const problem = await argumentProblem(part.tool, tool, given, parts.log)
+  if (problem !== undefined) return refused(problem, given)
   const question = questionOf(part.tool, tool, verdict)
   const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
   if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
   return { args: given, run: () => call(tool, given, parts.limits, ctx) }
 }
 
-/** A tap that fails has not said that the call is allowed. */
+/** A failing tap denies the call. */
 async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, ctx: CallContext): Promise<ToolVerdict | undefined> {
   const { part, conversationId, mode } = parts
   const about = { conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments, category, effects }
@@ -205,22 +206,22 @@ async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, ctx: 
     return await parts.verdict(about, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    parts.log.error({ err: error, tool: part.tool, request_id: ctx.requestId }, 'the check of a tool call failed')
-    return { verdict: 'deny', reason: 'whether it is could not be found out.' }
+    parts.log.error({ err: error, tool: part.tool, request_id: ctx.requestId }, 'failed to check a tool call; the call is denied')
+    return { verdict: 'deny', reason: 'the permission check failed.' }
   }
 }
 
-/** What a person is asked; a plugin that allows the call has answered for the tool. */
+/** The question for the user. A plugin that allows the call answers it in place of the user. */
 function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined): string | undefined {
   if (verdict?.verdict === 'ask') return verdict.question
   return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
 }
 
 async function deniedBy({ ask }: ToolUseParts, args: Arguments, question: string): Promise<string | undefined> {
-  if (!ask) return `a person has to be asked (${question}), and this turn has no reader to ask.`
-  const said = await ask(args, question)
-  if (!said) return 'a person was asked and did not answer in time.'
-  return said.allow ? undefined : (said.reason ?? 'the person who was asked said no.')
+  if (!ask) return `the call needs the approval of a person (${question}), and this turn has no interactive reader.`
+  const answer = await ask(args, question)
+  if (!answer) return 'the user did not answer in time.'
+  return answer.allow ? undefined : (answer.reason ?? 'the user denied the call.')
 }
 
 function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['limits'], ctx: CallContext): Promise<ToolResult> {
@@ -234,48 +235,48 @@ async function bounded(run: Permitted['run'], limit: number, ctx: CallContext): 
     return boundedResult(await run(), limit)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    return boundedResult(failure(wordsOf(error)), limit)
+    return boundedResult(failure(errorText(error)), limit)
   }
 }
 
-const SPEECHLESS = 'The tool failed and did not say why.'
+const NO_MESSAGE = 'The tool failed without an error message.'
 
-/** A tool may throw anything, even what cannot be looked at. */
-function wordsOf(error: unknown): string {
+/** A tool can throw any value, even an object whose getters throw. */
+function errorText(error: unknown): string {
   try {
     const { message, hint } = (typeof error === 'string' ? { message: error } : Object(error)) as {
       message?: unknown
       hint?: unknown
     }
-    if (typeof message !== 'string' || message.trim() === '') return SPEECHLESS
+    if (typeof message !== 'string' || message.trim() === '') return NO_MESSAGE
     return typeof hint === 'string' && hint.trim() !== '' ? `${message}; ${hint}` : message
   } catch {
-    return SPEECHLESS
+    return NO_MESSAGE
   }
 }
 
 type Arguments = ToolCallPart['arguments']
 
 const checks = new WeakMap<Tool, Promise<ToolSchema>>()
-/** Tools whose broken schema the log knows of. */
+/** Tools whose broken schema is already logged. */
 const broken = new WeakSet<Tool>()
 
 const SMALL = 10_000
-const TOLD = 10
+const MAX_PROBLEMS = 10
 
-/** What is wrong with the arguments of a call, in words for the model; `undefined` when they fit. */
-async function faultOf(name: string, tool: Tool, args: Arguments, log: Log): Promise<string | undefined> {
+/** Describes the problems of the arguments to the model; `undefined` for valid arguments. */
+async function argumentProblem(name: string, tool: Tool, args: Arguments, log: Log): Promise<string | undefined> {
   try {
     const { check } = await checkOf(name, tool, log)
-    // the check fills in defaults, but the arguments of a tool must not change: so it gets a copy
-    const faults = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
-    if (faults.length === 0) return undefined
-    return `The arguments do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}. Fix them and call again.`
+    // the check fills in defaults; the arguments of the call must not change
+    const problems = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
+    if (problems.length === 0) return undefined
+    return `The arguments are invalid: ${problems.slice(0, MAX_PROBLEMS).map(problemText).join('; ')}. Fix them and call again.`
   } catch (error) {
     if (error instanceof RangeError) return 'The arguments are nested too deeply.'
-    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments do not fit: ${messageOf(error)}.`
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments are invalid: ${messageOf(error)}.`
     if (!broken.has(tool))
-      log.error({ err: error, tool: name }, 'the parameters of a tool are not a valid JSON Schema: it cannot be called')
+      log.error({ err: error, tool: name }, 'the parameters of a tool are not a valid JSON Schema; the tool cannot be called')
     broken.add(tool)
     return `The tool "${name}" is broken and cannot be called: its parameters are not a valid JSON Schema (${messageOf(error).slice(0, 200)}).`
   }
@@ -289,17 +290,17 @@ function checkOf(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
 
 async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
   const made = await toolSchema(tool.parameters)
-  const patterns = made.unchecked.slice(0, TOLD).map(pattern => pattern.slice(0, 200))
+  const patterns = made.unchecked.slice(0, MAX_PROBLEMS).map(pattern => pattern.slice(0, 200))
   if (patterns.length > 0) log.warn({ tool: name, patterns }, 'patterns in the parameters of a tool are not checked')
   return made
 }
 
-const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const problemText = ({ path, message }: SchemaProblem) => `${(path || 'the value').slice(0, 200)} ${message.slice(0, 500)}`
 
 const allows = (name: string, mode: Mode | undefined, { effects, modes }: Tool) =>
   (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
 
-/** Gives each turn its tools; what a mode allows is worked out once a change of the slot. */
+/** Lists the tools of each turn. The list of a mode is computed again only after a change of the slots. */
 export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
   let version = -1
   let lists = new Map<string, ToolList>()
@@ -313,7 +314,7 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
     return made
   }
 
-  // what is made of a list (its JSON for a provider, its tokens) is kept by the list, so a profile has the same one each time
+  // providers cache JSON and token counts by list object, so each profile keeps the same list object
   const choices = new WeakMap<ToolList, WeakMap<readonly string[], ToolList>>()
   const chosen = (all: ToolList, names: readonly string[]): ToolList => {
     const known = choices.get(all) ?? new WeakMap<readonly string[], ToolList>()
@@ -322,7 +323,7 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
     return list
   }
 
-  /** `asked` wins over the profile's list; neither: all that the mode allows. Throws INVALID_VALUE for a tool that is unknown or forbidden. */
+  /** `asked` takes precedence over the profile's list. Throws INVALID_VALUE for an unknown or forbidden tool. */
   return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
     const all = allowed(mode)
     if (asked) return listOf(asked.map(name => [name, pick(name, all, slot, mode)]))

@@ -43,7 +43,7 @@ import type { ProviderCounts } from './providers-check.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
 
-/** What chat stands on. */
+/** The services and settings that chat requires. */
 export interface ChatParts {
   readonly config: ChatConfig
   readonly hooks: HookCallers<ChatHooks>
@@ -56,11 +56,11 @@ export interface ChatParts {
   readonly questions: Pick<Questions, 'ask' | 'answer'>
   readonly counts: Pick<ProviderCounts, 'asked'>
   readonly log: Log
-  /** For what must end although the caller left. */
+  /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
 }
 
-/** All that a turn reaches for: what chat stands on, and what its turns share. */
+/** The services of a turn: those of chat, and the objects that all turns share. */
 export interface ChatServices extends ChatParts {
   readonly clock: Clock
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
@@ -73,60 +73,60 @@ export interface ToolList {
   readonly specs: readonly ToolSpec[]
 }
 
-/** How a turn is run: whether somebody reads along, and the idempotency key of its caller. */
+/** Options of a run: whether it is streamed, and the idempotency key of its caller. */
 export interface TurnHow {
   readonly isShown: boolean
   readonly key: string | undefined
 }
 
-/** A model that can be asked, and what its request depends on. */
+/** A model with its provider and features. The request is adapted to them. */
 export interface Candidate extends ModelRef {
   readonly source: Provider
   readonly info: ModelInfo | undefined
   readonly features: ProviderFeatures
 }
 
-/** One turn while it runs: what it began with, what it has made so far. */
+/** The state of a running turn. */
 export interface Turn {
-  /** Of its own: the id of a request is the client's. */
+  /** A generated id. The client chooses the request id, so that is not unique. */
   readonly id: string
   readonly asked: TurnRequest
   /** The reply is not streamed. */
   readonly gathered: boolean
   readonly selected: Selected
-  /** Who answers now: the selected one, or another after a failure. */
+  /** The model that answers now: the selected model, or another after a failure. */
   who: ModelRef
-  /** The models given up before, in order. */
+  /** The models that failed before, in order. */
   readonly tried: ModelRef[]
-  /** What is known of the model that answers now; absent before it was looked up. */
+  /** The candidate for `who`; absent before its lookup. */
   known: Candidate | undefined
   readonly list: ToolList
   readonly open: OpenTurn
-  /** What the idempotency keys of its tool calls are made of, where its caller has one. */
+  /** Makes idempotency keys for tool calls. Absent if the caller sent no key. */
   readonly keys: CallKeys | undefined
-  /** What its reply has to be, where it is data. */
+  /** The schema of the reply; absent for a plain text reply. */
   readonly form: Form | undefined
-  /** The messages of this turn, to be kept. */
+  /** The messages of this turn that the conversation will store. */
   readonly made: StoredMessage[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
   readonly usage: { input: number; output: number }
   readonly toolsUsed: ToolUse[]
-  /** `performance.now()` when it began, and when it must have ended; milliseconds that it may take. */
+  /** Start and latest end as `performance.now()`, and the time limit in milliseconds. */
   readonly begun: number
   readonly until: number
   readonly limitMs: number
-  /** What the assistant has said so far. */
+  /** The reply so far. */
   said: string
-  /** The same as data, once it fits the form. */
+  /** The reply as data, once it matches the schema. */
   data: Json | undefined
   tokens: number
-  /** Whether the store was asked to keep it, and whether it has. */
+  /** `handed`: the turn was sent to the store. `kept`: the store has saved it. */
   handed: boolean
   kept: boolean
 }
 
-/** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
+/** Checks the request, selects model and tools, and waits for the conversation. Throws INVALID_VALUE and the errors of selection and conversation. */
 export async function beginTurn(
   services: ChatServices,
   request: TurnRequest,
@@ -170,13 +170,13 @@ export async function beginTurn(
   }
 }
 
-/** Counts what a call of a model has taken. */
+/** Adds the usage of a model call. */
 export function spend({ usage }: Turn, { usage: { input, output } }: Pick<Answer, 'usage'>): void {
   usage.input += input
   usage.output += output
 }
 
-/** A turn that leaves no conversation. */
+/** The conversation of a turn with `keep: false`. */
 const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turns: [] }
 
 function openConversation(
@@ -209,7 +209,7 @@ function checkCount(field: string, value: number | undefined) {
     throw invalid(field, 'must be an integer from 0', { value })
 }
 
-/** Whether the last answer is data of the form; a rejected one is put aside, and the model receives the reason. Throws ANSWER_INVALID at the second. */
+/** Whether the last answer matches the schema. The model receives the reason for a first mismatch; a second throws ANSWER_INVALID. */
 export function isFit(turn: Turn, form: Form): boolean {
   const answer = turn.made.at(-1)!
   const read = readAs(form, textOf(answer))
@@ -225,11 +225,11 @@ export function isFit(turn: Turn, form: Form): boolean {
 }
 
 const correctionOf = (reason: string) =>
-  `That answer cannot be used: ${reason}. Answer with JSON of the schema that was asked for, and nothing else.`
+  `That answer cannot be used: ${reason}. Answer only with JSON that matches the requested schema.`
 
 const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
 
-/** What the model is asked in this round; the past is fitted in by the caller. */
+/** The request of this model step, without past turns: `fitContextWindow` adds those. */
 export function requestOf(services: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
   const { asked, gathered, selected, who, list, made, aside } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
@@ -247,7 +247,7 @@ export function requestOf(services: ChatServices, turn: Turn, withTools: boolean
   }
 }
 
-/** The first event: who is to answer, in which conversation. That one is there for others once something is kept in it. */
+/** The start event with model and conversation. Other clients see a new conversation only after its first turn is kept. */
 export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
   return {
     type: 'start',
@@ -258,7 +258,7 @@ export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
   }
 }
 
-/** The last event: how it went, who has answered, and what it took. */
+/** The end event with status, model, usage and duration. */
 export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): TurnEnd {
   const { input, output } = turn.usage
   return {
@@ -275,7 +275,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
   }
 }
 
-/** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
+/** Stores the turn once, also after the caller aborts. A turn without output is not stored. */
 export async function keepTurn(services: ChatServices, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
@@ -284,7 +284,7 @@ export async function keepTurn(services: ChatServices, turn: Turn, status: TurnS
   turn.kept = true
 }
 
-/** Gives the conversation back. */
+/** Releases the conversation. */
 export async function leaveTurn({ conversations, lasting }: ChatServices, { asked, open }: Turn): Promise<void> {
   if (asked.keep !== false) await conversations.end(open.ticket, lasting)
 }
@@ -300,7 +300,7 @@ function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'com
 // A call without its result would make every later request of the conversation invalid.
 const withoutCalls = (parts: StoredMessage['parts']) => parts.filter(part => part.type !== 'tool_call')
 
-/** Idempotency keys of the tool calls of a turn: the n-th call of a tool with the same arguments has the same key each time the turn is run. */
+/** Idempotency keys of the tool calls of a turn. A repeated turn gives the n-th equal call of a tool the same key. */
 class CallKeys {
   readonly #turn: string
   readonly #counts = new Map<string, number>()
@@ -317,12 +317,12 @@ class CallKeys {
   }
 }
 
-/** What a reply has to be. */
+/** The check of a reply against its schema. */
 type Form = Pick<ToolSchema, 'check'>
 
 const forms = new WeakMap<object, Promise<Form>>()
 
-/** The form that a schema describes. Throws INVALID_VALUE for what is none. */
+/** Compiles a response schema. Throws INVALID_VALUE for an invalid schema. */
 async function formOf(json: JsonSchema): Promise<Form> {
   if (typeof json !== 'object') return made(json)
   const form = forms.get(json) ?? made(json)
@@ -333,7 +333,7 @@ async function formOf(json: JsonSchema): Promise<Form> {
 async function made(json: JsonSchema): Promise<Form> {
   try {
     const form = await toolSchema(json)
-    // only a first check reads the whole schema
+    // the schema is compiled on the first check
     form.check(null, 'first')
     return form
   } catch (error) {
@@ -341,15 +341,15 @@ async function made(json: JsonSchema): Promise<Form> {
   }
 }
 
-const TOLD = 10
+const MAX_PROBLEMS = 10
 
-/** The data of an answer, or why it is not of the form. */
+/** The data of an answer, or the reason why it does not match. */
 function readAs(form: Form, text: string): { readonly data: Json } | { readonly reason: string } {
   const data = jsonIn(text)
   if (data === undefined) return { reason: 'it is not valid JSON' }
   try {
-    const faults = form.check(data)
-    return faults.length === 0 ? { data } : { reason: faults.slice(0, TOLD).map(words).join('; ') }
+    const problems = form.check(data)
+    return problems.length === 0 ? { data } : { reason: problems.slice(0, MAX_PROBLEMS).map(problemText).join('; ') }
   } catch (error) {
     if (codeOf(error) === 'ARGUMENTS_TOO_LONG' || error instanceof RangeError)
       return { reason: 'it is too long, or nested too deeply' }
@@ -357,9 +357,9 @@ function readAs(form: Form, text: string): { readonly data: Json } | { readonly 
   }
 }
 
-const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const problemText = ({ path, message }: SchemaProblem) => `${(path || 'the value').slice(0, 200)} ${message.slice(0, 500)}`
 
-/** Models that know no schema like to put JSON between fences. */
+/** Models without schema support often wrap JSON in a Markdown code fence. */
 const FENCED = /^\s*```(?:json)?\s*\n(.*)\n\s*```\s*$/s
 
 function jsonIn(text: string): Json | undefined {

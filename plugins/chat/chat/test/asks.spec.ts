@@ -52,14 +52,14 @@ describe('a tool that asks', () => {
         )
       )
     expect(await said('too risky')).to.include({ success: false, error: 'Not allowed: too risky' })
-    expect(await said()).to.include({ success: false, error: 'Not allowed: the person who was asked said no.' })
+    expect(await said()).to.include({ success: false, error: 'Not allowed: the user denied the call.' })
   })
 
   it('is denied after chat.ask_timeout_ms, and the wait is no part of its own time', async () => {
     await using chatHost = await startChatHost({ give: asking(), config: { chat: { ask_timeout_ms: 20 } } })
     expect(resultIn(await converse(chatHost, () => undefined))).to.include({
       success: false,
-      error: 'Not allowed: a person was asked and did not answer in time.',
+      error: 'Not allowed: the user did not answer in time.',
     })
     const patient = asking({ timeoutMs: 40 })
     await using other = await startChatHost({ give: patient })
@@ -76,7 +76,9 @@ describe('a tool that asks', () => {
     await using chatHost = await startChatHost({ give: asking() })
     const turn = { message: 'hi', provider: 'a' }
     const [plain] = (await chatHost.chat.reply({ ...turn, interactive: true }, testContext())).toolsUsed
-    expect(plain?.error).to.match(/^Not allowed: a person has to be asked .* this turn has no reader to ask\.$/)
+    expect(plain?.error).to.match(
+      /^Not allowed: the call needs the approval of a person .* this turn has no interactive reader\.$/
+    )
     expect(resultIn(await chatHost.stream(turn))).to.include({ success: false })
   })
 

@@ -51,7 +51,7 @@ describe('which model a turn asks', () => {
     )
     await using chatHost = await startChatHost({ give: [tap, ...give] })
     const { code, message } = await codeThrown(chatHost.chat.reply(ask(), testContext()))
-    expect([code, message]).to.deep.equal(['MODEL_FAILED', 'provider "a" was only ever passed over for another'])
+    expect([code, message]).to.deep.equal(['MODEL_FAILED', 'provider "a" was replaced too many times by plugins'])
   })
 
   it('gives up taps that try again for ever', async () => {
@@ -119,7 +119,7 @@ describe('which model a turn asks', () => {
     expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b' })
     expect(failed.map(one => [whom(one), one.message])).to.deep.equal([
       ['a/m', 'it is overloaded'],
-      ['nobody/m', 'provider "nobody" is not there'],
+      ['nobody/m', 'provider "nobody" is not available'],
       ['b/nothing', 'provider "b" has no model "nothing"'],
     ])
   })
@@ -223,6 +223,6 @@ describe('what a model can do', () => {
     )
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
     const { code, message } = await codeThrown(chatHost.chat.reply(ask({ tools: ['t'] }), testContext()))
-    expect([code, message]).to.deep.equal(['MODEL_FAILED', 'the model m calls no tools'])
+    expect([code, message]).to.deep.equal(['MODEL_FAILED', 'the model m does not support tools'])
   })
 })

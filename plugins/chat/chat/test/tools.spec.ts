@@ -38,18 +38,18 @@ describe('a tool call', () => {
     await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters, call }))] })
     const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
     expect(toolsUsed.map(one => one.error)).to.deep.equal([
-      'The arguments do not fit: n must be integer, was text "one". Fix them and call again.',
+      'The arguments are invalid: n must be integer, was text "one". Fix them and call again.',
       undefined,
     ])
     expect(given).to.deep.equal([{ n: 1 }])
   })
 
-  it('is told to the model when its arguments are no JSON', async () => {
+  it('returns an error to the model when its arguments are not JSON', async () => {
     const broken: ModelEvent = { type: 'tool_call', id: 'c1', tool: 't', arguments: {}, invalid: '{"n":' }
     const a = scripted([[broken, { type: 'finish', reason: 'tool_calls' }], says('so')])
     await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
     const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-    expect(toolsUsed[0]?.error).to.match(/no JSON object.*\{"n":/)
+    expect(toolsUsed[0]?.error).to.match(/not a JSON object.*\{"n":/)
   })
 
   it('with arguments of a megabyte is refused in words, and they are kept nowhere', async () => {
@@ -72,7 +72,7 @@ describe('a tool call', () => {
     expect([used.success, status]).to.deep.equal([false, 'completed'])
   })
 
-  it('of a tool whose schema is broken is told to the model, and logged once', async () => {
+  it('of a tool with a broken schema returns an error to the model, and is logged once', async () => {
     const parameters = { type: 'object', properties: { n: { type: 'nonsense' } }, required: ['n'] }
     const lines: string[] = []
     const log = { destination: { write: (line: string) => void lines.push(line) } }
@@ -84,14 +84,14 @@ describe('a tool call', () => {
       expect(error).to.match(/^The tool "t" is broken and cannot be called: its parameters are not a valid JSON Schema/)
     const logged = lines.map(line => JSON.parse(line)).filter(line => line.level === 50)
     expect(logged.map(line => line.msg)).to.deep.equal([
-      'the parameters of a tool are not a valid JSON Schema: it cannot be called',
+      'the parameters of a tool are not a valid JSON Schema; the tool cannot be called',
     ])
   })
 
   it('is checked by patterns that take no longer than the text is long', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
     const { used } = await callOf({ parameters }, { a: `${'a'.repeat(34)}b` })
-    expect(used.error).to.match(/^The arguments do not fit: a must match \^\(a\+\)\+\$/)
+    expect(used.error).to.match(/^The arguments are invalid: a must match \^\(a\+\)\+\$/)
     expect((await callOf({ parameters }, { a: 'aaa' })).used.success).to.equal(true)
   })
 
@@ -223,10 +223,10 @@ describe('what a tool answers', () => {
       [new Error('no such file'), 'no such file'],
       [svcError('NO_FILE', 'no such file', { hint: 'one of: a, b' }), 'no such file; one of: a, b'],
       ['just text', 'just text'],
-      [undefined, 'The tool failed and did not say why.'],
-      [Symbol('x'), 'The tool failed and did not say why.'],
-      [unreadable, 'The tool failed and did not say why.'],
-      [new Error(''), 'The tool failed and did not say why.'],
+      [undefined, 'The tool failed without an error message.'],
+      [Symbol('x'), 'The tool failed without an error message.'],
+      [unreadable, 'The tool failed without an error message.'],
+      [new Error(''), 'The tool failed without an error message.'],
     ] as const) {
       const { told, status } = await callOf({ call: () => Promise.reject(thrown as Error) })
       expect([told.isError, wordsOf(told.content), status]).to.deep.equal([true, words, 'completed'])
