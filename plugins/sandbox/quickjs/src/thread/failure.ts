@@ -9,7 +9,7 @@ export interface ThrownError {
 }
 
 /** Ends a run from inside the thread. The guest cannot catch it. */
-export class RunEnded extends Error {
+export class GuestStopped extends Error {
   readonly failure: GuestFailure
   constructor(kind: GuestFailure['kind'], message: string) {
     super(message)

@@ -1,7 +1,7 @@
 import { type QuickJSHandle, type QuickJSContext, type QuickJSDeferredPromise, Scope } from 'quickjs-emscripten-core'
 import { type GuestFailure, type Job, MOST_CHARACTERS, type Outcome, type AskName, type GuestLine } from '../messages.ts'
 import type { Engine, World } from './engine.ts'
-import { RunEnded, failureOf, type ThrownError, blocked } from './failure.ts'
+import { GuestStopped, failureOf, type ThrownError, blocked } from './failure.ts'
 import { MODULE, READ_THROWN, CONSOLE, CONSOLE_MADE, GRANTS } from './prelude.ts'
 
 /** A run of code in progress. */
@@ -120,7 +120,7 @@ function runJobs(guest: GuestContext): void {
 }
 
 function inTime({ world }: GuestContext): void {
-  if (performance.now() > world.until) throw new RunEnded('timeout', 'it took too long')
+  if (performance.now() > world.until) throw new GuestStopped('timeout', 'it took too long')
 }
 
 function nextAnswer(inbox: Inbox, ms: number): Promise<void> {
@@ -141,7 +141,7 @@ const MAX_ERROR_CHARACTERS = 20_000
 function readThrown(guest: GuestContext, error: QuickJSHandle): ThrownError {
   const read = guest.call(guest.made(READ_THROWN), guest.prelude, error)
   inTime(guest)
-  if ('error' in read) throw new RunEnded('failed', 'it threw a value that cannot be read')
+  if ('error' in read) throw new GuestStopped('failed', 'it threw a value that cannot be read')
   const json = textOf(guest.world.context, read.value, MAX_ERROR_CHARACTERS)
   const { name, message, place } = Object(JSON.parse(json)) as Record<string, unknown>
   return { name: wordOf(name), message: wordOf(message), place: wordOf(place) }
@@ -150,7 +150,7 @@ function readThrown(guest: GuestContext, error: QuickJSHandle): ThrownError {
 /** Without memory for an error, the engine throws null. */
 function rejectionOf(engine: Engine, guest: GuestContext, error: QuickJSHandle, code: string): GuestFailure {
   if (isFull(engine) && guest.world.context.sameValue(error, guest.world.context.null))
-    throw new RunEnded('memory', 'out of memory')
+    throw new GuestStopped('memory', 'out of memory')
   return failureOf(readThrown(guest, error), code)
 }
 
@@ -159,17 +159,17 @@ const wordOf = (value: unknown) => (typeof value === 'string' ? value : '')
 /** The guest waits for a promise that nothing will settle. An engine without memory cannot settle promises either. */
 const stuck = (engine: Engine) =>
   isFull(engine)
-    ? new RunEnded('memory', 'out of memory')
-    : new RunEnded('timeout', 'it waits for a promise that nothing will ever settle')
+    ? new GuestStopped('memory', 'out of memory')
+    : new GuestStopped('timeout', 'it waits for a promise that nothing will ever settle')
 
 /** Classifies an error that ended the engine. */
 function lost(error: unknown, engine: Engine, guest: GuestContext | undefined): GuestFailure {
-  if (error instanceof RunEnded && error.failure.kind !== 'failed') return error.failure
+  if (error instanceof GuestStopped && error.failure.kind !== 'failed') return error.failure
   if (guest && performance.now() > guest.world.until) return { kind: 'timeout', message: 'it took too long' }
   // V8 has no stack left for the engine, or the engine has no memory left for an error
   if (error instanceof RangeError || isFull(engine) || /out of memory|OOM/.test(String(error)))
     return { kind: 'memory', message: 'out of memory' }
-  return error instanceof RunEnded ? error.failure : { kind: 'failed', message: 'the engine stopped' }
+  return error instanceof GuestStopped ? error.failure : { kind: 'failed', message: 'the engine stopped' }
 }
 
 const FULL = 0.9
@@ -278,9 +278,9 @@ const IN_ALL = 1000
 
 /** Reads a text of the guest. Checks its length before the copy, since the text can be huge. Throws if it is not a text, or too long. */
 function textOf(context: QuickJSContext, handle: QuickJSHandle, most: number): string {
-  if (context.typeof(handle) !== 'string') throw new RunEnded('failed', 'this must be a string')
+  if (context.typeof(handle) !== 'string') throw new GuestStopped('failed', 'this must be a string')
   using length = context.getProp(handle, 'length')
   if (context.getNumber(length) > most)
-    throw new RunEnded('failed', `a text that leaves the sandbox has more than ${most} characters`)
+    throw new GuestStopped('failed', `a text that leaves the sandbox has more than ${most} characters`)
   return context.getString(handle)
 }
