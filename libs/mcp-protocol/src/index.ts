@@ -3,8 +3,6 @@ export {
   type FailureFacts,
   failureOf,
   type StepsEnd,
-  ToolCallLimit,
-  type ToolCallLimits,
   watchedSteps,
 } from './call.ts'
 export { type LineReader, readLines } from './lines.ts'

@@ -11,7 +11,8 @@ import {
   type ToolResult,
   type ToolStep,
 } from '@svc/core/contracts'
-import { failureOf, ToolCallLimit, type ToolCallLimits } from '@svc/mcp-protocol'
+import { failureOf } from '@svc/mcp-protocol'
+import { createSemaphore } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { PublishedTool } from './catalogue.ts'
 import { argumentsInvalid, callLate, callsWaiting, toolBroken } from './errors.ts'
@@ -19,7 +20,13 @@ import { encodeResult, failure, errorTextOf } from './result.ts'
 
 export type Arguments = { readonly [name: string]: Json | undefined }
 
-export interface CallLimits extends ToolCallLimits {
+export interface CallLimits {
+  /** Concurrent calls. */
+  readonly atOnce: number
+  /** Concurrent calls of one tool. */
+  readonly perTool: number
+  /** Maximum length of the queue. Further calls are rejected. */
+  readonly waiting: number
   /** Default timeout of a call in milliseconds, including the time in the queue. Caller and tool can override it. */
   readonly timeoutMs: number
   /** Maximum size of a result as JSON, in bytes. */
@@ -62,21 +69,23 @@ export interface Calls {
 }
 
 export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
-  const limit = new ToolCallLimit(limits, callsWaiting)
+  const { atOnce: places, perTool: placesEach, waiting } = limits
+  const limit = createSemaphore({ places, placesEach, waiting, busy: callsWaiting })
   const checks = new WeakMap<PublishedTool, ToolSchema>()
   return {
     async call(published, args, ctx, options = {}) {
       const { name, tool } = published
       const reportEnd = reportCall(events, published, ctx)
-      let leaveLimit = () => {}
+      using running = new DisposableStack()
       // the services that a tool calls get the timeout of the caller, not the default of the tool
       const timed = options.timeoutMs === undefined ? ctx : { ...ctx, deadline: Date.now() + options.timeoutMs }
       const work = async (signal: AbortSignal) => {
-        const entered = limit.enter(name, signal)
-        const leave = entered instanceof Promise ? await entered : entered
-        if (signal.aborted) leave()
+        const taken = limit.take(name, signal)
+        const place = taken instanceof Promise ? await taken : taken
+        if (signal.aborted) place[Symbol.dispose]()
         signal.throwIfAborted()
-        leaveLimit = leave
+        // a tool that ignores its signal must not block other calls: its place is free when the caller has an answer
+        running.use(place)
         return runBounded({ published, args, ctx: timed, options, log }, limits.resultBytes, signal)
       }
       try {
@@ -90,9 +99,6 @@ export function createCalls(limits: CallLimits, events: Events, log: Log): Calls
       } catch (error) {
         reportEnd({ thrown: error })
         throw error
-      } finally {
-        // a tool that ignores its signal must not block other calls
-        leaveLimit()
       }
     },
   }

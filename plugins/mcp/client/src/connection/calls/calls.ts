@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { codeOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { callFailed, failureOf, type ListedTool, META, paramHeaders, RPC, ToolCallLimit } from '@svc/mcp-protocol'
+import { callFailed, failureOf, type ListedTool, META, paramHeaders, RPC } from '@svc/mcp-protocol'
+import { createSemaphore, type Semaphore } from '@svc/plugin-kit'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
 import type { Connection } from '../connection.ts'
@@ -27,7 +28,7 @@ export interface Calls {
 interface CallsContext {
   readonly options: ResolvedOptions
   readonly manager: ConnectionManager
-  readonly limit: ToolCallLimit
+  readonly limit: Semaphore
   readonly parked: ParkedCalls<RunningCall>
   readonly running: Set<RunningCall>
   /** Finds a tool in the last list; stateless HTTP needs it. */
@@ -47,9 +48,12 @@ export function createCalls(
   const context: CallsContext = {
     options,
     manager,
-    limit: new ToolCallLimit({ atOnce: limits.calls, perTool: limits.callsPerTool, waiting: MAX_WAITING }, waiting =>
-      callFailed(name, 'timeout', `${waiting} calls are already waiting`, { delivered: 'no' })
-    ),
+    limit: createSemaphore({
+      places: limits.calls,
+      placesEach: limits.callsPerTool,
+      waiting: MAX_WAITING,
+      busy: waiting => callFailed(name, 'timeout', `${waiting} calls are already waiting`, { delivered: 'no' }),
+    }),
     parked: new ParkedCalls(name, limits.parked, limits.parkedMs, clock),
     running: new Set(),
     ...callbacks,
@@ -171,11 +175,11 @@ async function send(context: CallsContext, running: RunningCall, dialog: ToolDia
   const { options, limit, manager } = context
   const { tool } = running
   const { signal } = running.abort
-  const entered = limit.enter(tool, signal)
-  const leaveLimit = entered instanceof Promise ? await entered : entered
-  if (signal.aborted) leaveLimit()
+  const taken = limit.take(tool, signal)
+  const place = taken instanceof Promise ? await taken : taken
+  if (signal.aborted) place[Symbol.dispose]()
   signal.throwIfAborted()
-  running.leave = leaveLimit
+  running.leave = () => place[Symbol.dispose]()
   let current: ToolDialog | undefined = dialog
   for (let [resends, postponed] = [0, 0]; ; ) {
     const connection = manager.live ?? (await manager.soon(signal))
