@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { replyOf, streamFaults } from './support/events.ts'
 import { openProxy } from './support/proxy.ts'
@@ -7,7 +7,7 @@ import { openScene } from './support/scene.ts'
 import { WIRES } from './support/wires.ts'
 
 const becomes = async (holds: () => boolean) => {
-  while (!holds()) await breath()
+  while (!holds()) await wait()
 }
 
 describe('a silent upstream', () => {

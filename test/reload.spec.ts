@@ -4,7 +4,7 @@ import { systemContext } from '@svc/core'
 import { reachServer, type ReloadResult } from '@svc/runtime'
 import { expect } from 'chai'
 import { askOnce } from './support/ask-once.ts'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { freePort } from './support/free-port.ts'
 import { startReloadLoad } from './support/reload-load.ts'
@@ -69,7 +69,7 @@ describe('a reload', () => {
         const now = countersIn((await get(service.url, '/metrics')).text)
         for (const [series, value] of last) expect(now.get(series), series).to.be.at.least(value)
         last = now
-        await breath()
+        await wait()
       }
       return last
     }

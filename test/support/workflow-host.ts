@@ -124,7 +124,7 @@ export const workflowContext = (id = 'tester', signal: AbortSignal = new AbortCo
 })
 
 /** How a run has ended, as a child process tells it. */
-export interface Told {
+export interface EndedRun {
   readonly id: string
   readonly workflow: string
   readonly status: RunStatus

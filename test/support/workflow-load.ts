@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { breath } from './breath.ts'
+import { wait } from './wait.ts'
 import { createClient } from './client.ts'
 import type { SentEvent } from './events.ts'
 import { callsIn, effectsIn } from './workflow-host.ts'
@@ -96,5 +96,5 @@ export const callsOf = (home: string, step: string) => callsIn(join(home, EFFECT
 
 /** Answers once so many effects are there. */
 export async function effectsReach(home: string, count: number): Promise<void> {
-  while (effectsIn(join(home, EFFECTS)).length < count) await breath()
+  while (effectsIn(join(home, EFFECTS)).length < count) await wait()
 }

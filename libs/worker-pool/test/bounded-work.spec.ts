@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createBoundedWork, workFile, type WorkOptions } from '@svc/worker-pool'
 import { expect } from 'chai'
-import { breath } from '../../../test/support/breath.ts'
+import { wait } from '../../../test/support/wait.ts'
 import type { work } from './support/work.ts'
 
 const file = workFile('./support/work', import.meta.url)
@@ -175,7 +175,7 @@ function program(words: string) {
 /** Waits until a process is gone; the limit of the test is the limit. */
 async function gone(pid: number): Promise<void> {
   expect(pid).to.be.above(1)
-  while (isThere(pid)) await breath()
+  while (isThere(pid)) await wait()
 }
 
 function isThere(pid: number): boolean {

@@ -6,7 +6,7 @@ import { Conversations, Store, Tools } from '@svc/core/contracts'
 import { isolate } from '@svc/runtime/isolation'
 import { failureOf } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { failed, type Hostile, openCanary, openHostile, withSandbox } from './support/hostile.ts'
 
 withSandbox('what an isolated plugin reaches for', () => {
@@ -44,7 +44,7 @@ withSandbox('what an isolated plugin reaches for', () => {
   const count = (kind: string) => one.report().refusals?.[kind] ?? 0
   /** Waits until so many are counted; more are a fault. */
   const counted = async (kind: string, wanted: number) => {
-    while (count(kind) < wanted) await breath(5)
+    while (count(kind) < wanted) await wait(5)
     expect(count(kind)).to.equal(wanted)
   }
   const told = (text: string) => one.until(text)
