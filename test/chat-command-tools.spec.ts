@@ -25,7 +25,7 @@ async function carefulPlace() {
   return workspace
 }
 
-describe('svc chat where nobody can be asked', () => {
+describe('svc chat without a terminal to ask questions', () => {
   it('has a tool that asks denied, and says why, with a server and without', async () => {
     await using workspace = await carefulPlace()
     const server = await workspace.serve()
@@ -80,7 +80,7 @@ describe('svc chat --json', () => {
 
 describe('a credential without the scope', () => {
   const it = sideBySide()
-  it('is told which scope it lacks', async () => {
+  it('names the scope that it lacks', async () => {
     await using workspace = await makeWorkspace()
     await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
     const made = await workspace.svc(['tokens', 'create', '--name', 'talker', '--scope', 'chat'])

@@ -161,7 +161,7 @@ describe('the examples', () => {
       .and.to.deep.include({ models: ['llama3.2:3b', 'qwen3:4b'] })
   })
 
-  it('odd-provider answers from a server that nobody else can read', async () => {
+  it('odd-provider answers from a server that no other provider can read', async () => {
     const [program = '', ...words] = await wordsOf('odd-provider', 'model')
     const model = spawn(program, [...words, '0'], {
       cwd: folderOf('odd-provider'),

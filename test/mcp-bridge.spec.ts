@@ -66,7 +66,7 @@ describe('bridged tool servers in a running service', () => {
     expect(tools.find(({ name }) => name === 'everything__echo')?.category).to.equal('mcp')
   })
 
-  it('are told the trace of a request, in a header and in the message, and no other header of it', async () => {
+  it('get the trace of a request, in a header and in the message, and no other header of it', async () => {
     const traced = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'vendor=1' }
     const headers = { 'content-type': 'application/json', baggage: 'user=anna', 'x-private': 'secret', ...traced }
     const resultOf = async (tool: string) => {
@@ -117,7 +117,7 @@ describe('bridged tool servers in a running service', () => {
     expect(allowed.status).to.equal(200)
   })
 
-  it('that are absent, mute, flooding or endless take no tools away from others, and are told by name', async () => {
+  it('that are absent, mute, flooding or endless take no tools away from others, and are reported by name', async () => {
     const { tools } = (await get(service, '/tools')) as { tools: Listed[] }
     expect(tools.filter(({ name }) => name.startsWith('flood__'))).to.have.length(1000)
     expect(tools.filter(({ name }) => /^(absent|mute)__/.test(name))).to.deep.equal([])

@@ -92,7 +92,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     for (const id of EVERYWHERE) expect((await call(session, 'test_simple_text', id)).status).to.equal(404)
   })
 
-  it('are nobody else’s, whichever worker a request reaches', async () => {
+  it('belong to one caller, whichever worker a request reaches', async () => {
     const session = await begin(service.url)
     for (const id of EVERYWHERE) {
       const { status, body } = await session.sendAs(KEYS.SVC_API_KEY, { id, method: 'tools/list' })
@@ -155,7 +155,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     expect(textOf(await call(await begin(service.url), 'test_simple_text', 1))).to.be.a('string')
   })
 
-  it('are told to come back when the server is reloaded, and begin anew on the new workers', async function () {
+  it('end when the server is reloaded, and begin again on the new workers', async function () {
     this.timeout(60_000)
     const session = await begin(service.url)
     const stream = await session.open()

@@ -156,7 +156,7 @@ describe('what belongs to a principal', () => {
     expect(named).to.have.members(Object.keys(RUN_ROUTES))
   })
 
-  it('is a question about a tool as well: nobody else can answer it, nor learn that it is there', async () => {
+  it('covers questions about tools: no other principal can answer one, or find out that it exists', async () => {
     const client = createClient(service.url, { keepAlive: false })
     const body = { message: '/tool whereabouts {}', interactive: true }
     const stream = await client.stream({ method: 'POST', path: '/api/v1/chat/stream', headers: anna, body })

@@ -99,7 +99,7 @@ describe('svc providers test', () => {
     await server.end()
   })
 
-  it('waits for nobody longer than --timeout', async () => {
+  it('waits no longer than --timeout', async () => {
     await using workspace = await makeWorkspace()
     await workspace.write(
       'svc.config.json',

@@ -58,7 +58,7 @@ describe('a reload', () => {
     expect(after.requests_total).to.be.above(before.requests_total)
   })
 
-  it('lets no counter fall, whoever is asked while the old workers end', async home => {
+  it('lets no counter fall, whichever worker answers while the old ones end', async home => {
     await configure(home)
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)

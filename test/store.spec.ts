@@ -77,7 +77,7 @@ describe('the store of a running server', () => {
     expect(await service.stop()).to.equal(0)
   })
 
-  it('has its server back when whoever paused it leaves without a word', async home => {
+  it('resumes its server when the process that paused it exits without a message', async home => {
     await using service = await startService({ home, env })
     const server = await reachServer(home)
     const ctx = systemContext(new AbortController().signal)

@@ -78,7 +78,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     expect(body, JSON.stringify(body)).to.deep.include({ success: true, result: { value: ['Ada', 'Alan', null] } })
   })
 
-  it('ticket: lets in who has one that is valid, and nobody else', async () => {
+  it('ticket: admits only callers with a valid ticket', async () => {
     const ticket = (until: number, secret = SECRET) => {
       const said = `ada.${Math.floor(until / 1000)}`
       return { 'x-ticket': `${said}.${createHmac('sha256', secret).update(said).digest('hex')}` }

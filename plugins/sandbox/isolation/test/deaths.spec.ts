@@ -61,8 +61,8 @@ withSandbox('an isolated plugin, of which only its own calls fail and which come
 
 withSandbox('an isolated plugin, which comes back when it', () => {
   const box = shared()
-  it('has an exception that nobody catches', () => box.dies('crash', '', /Error: crashed/))
-  it('has a rejection that nobody handles', () => box.dies('reject', '', /Error: rejected/))
+  it('has an uncaught exception', () => box.dies('crash', '', /Error: crashed/))
+  it('has an unhandled rejection', () => box.dies('reject', '', /Error: rejected/))
   it('announces a message of four gigabytes', () =>
     box.dies('frame', '', /a message of 4294967295 bytes is larger than 16777216/))
 })
