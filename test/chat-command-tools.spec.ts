@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from './support/side-by-side.ts'
 import { configureFew } from './support/tides.ts'
-import { makePlace } from '../cli/test/support/svc.ts'
+import { makeWorkspace } from '../cli/test/support/svc.ts'
 
 const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
 const NOTE = '/tool careful_note {"text": "x"}'
@@ -20,23 +20,23 @@ const eventsOf = (out: string) =>
     .map(line => JSON.parse(line) as Event)
 
 async function carefulPlace() {
-  const place = await makePlace()
-  await configureFew(place.folder, { plugins: [CAREFUL] }, ['tools-time'])
-  return place
+  const workspace = await makeWorkspace()
+  await configureFew(workspace.folder, { plugins: [CAREFUL] }, ['tools-time'])
+  return workspace
 }
 
-describe('svc chat where nobody can be asked', () => {
+describe('svc chat without a terminal to ask questions', () => {
   it('has a tool that asks denied, and says why, with a server and without', async () => {
-    await using place = await carefulPlace()
-    const server = await place.serve()
+    await using workspace = await carefulPlace()
+    const server = await workspace.serve()
     for (const way of [['--local'], []]) {
-      const { code, out, err } = await place.svc(['chat', ...way, NOTE])
+      const { code, out, err } = await workspace.svc(['chat', ...way, NOTE])
       expect(code).to.equal(0)
       expect(err).to.match(/^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*this turn has no reader/)
       expect(out).to.not.contain('noted')
-      const told = await place.svc(['chat', '--json', ...way], { input: NOTE })
-      expect(told.code, told.err).to.equal(0)
-      const events = eventsOf(told.out)
+      const result = await workspace.svc(['chat', '--json', ...way], { input: NOTE })
+      expect(result.code, result.err).to.equal(0)
+      const events = eventsOf(result.out)
       expect(events.map(one => one.type))
         .to.include('tool_result')
         .and.not.include('ask')
@@ -49,11 +49,11 @@ describe('svc chat where nobody can be asked', () => {
 describe('svc chat --tools', () => {
   const it = sideBySide()
   it('has only the tools that it names, none where it names none', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const call = '/tool current_time {"time_zone": "UTC"}'
-    expect((await place.svc(['chat', '--tools', 'convert_time,current_time', call])).err).to.contain('✓ current_time')
-    for (const tools of ['convert_time', '']) expect((await place.svc(['chat', '--tools', tools, call])).err).to.equal('')
-    const unknown = await place.svc(['chat', '--tools', 'nope', 'hi'])
+    expect((await workspace.svc(['chat', '--tools', 'convert_time,current_time', call])).err).to.contain('✓ current_time')
+    for (const tools of ['convert_time', '']) expect((await workspace.svc(['chat', '--tools', tools, call])).err).to.equal('')
+    const unknown = await workspace.svc(['chat', '--tools', 'nope', 'hi'])
     expect(unknown.code).to.equal(1)
     expect(unknown.err).to.match(/^INVALID_VALUE\n/)
   })
@@ -62,17 +62,17 @@ describe('svc chat --tools', () => {
 describe('svc chat --json', () => {
   const it = sideBySide()
   it('tells in a record too what fails before the turn, and ends with 1', async () => {
-    await using place = await makePlace()
-    const { code, out, err } = await place.svc(['chat', '--json', '--port', '1', 'hi'])
+    await using workspace = await makeWorkspace()
+    const { code, out, err } = await workspace.svc(['chat', '--json', '--port', '1', 'hi'])
     expect([code, err]).to.deep.equal([1, ''])
     const [event, ...more] = eventsOf(out)
     expect(more).to.deep.equal([])
     expect(event).to.include({ type: 'error', error_code: 'SERVER_UNREACHABLE' })
-    const missing = await place.svc(['chat', '--json', '--config', 'missing.yaml', 'hi'])
+    const missing = await workspace.svc(['chat', '--json', '--config', 'missing.yaml', 'hi'])
     expect([missing.code, missing.err]).to.deep.equal([1, ''])
     expect(eventsOf(missing.out)[0]).to.include({ type: 'error', error_code: 'CONFIG_UNREADABLE' })
-    await place.write('svc.config.yaml', 'chat: { nope: 1 }')
-    const broken = await place.svc(['chat', '--json', 'hi'])
+    await workspace.write('svc.config.yaml', 'chat: { nope: 1 }')
+    const broken = await workspace.svc(['chat', '--json', 'hi'])
     expect(broken.code).to.equal(1)
     expect(eventsOf(broken.out)[0]).to.include({ type: 'error' })
   })
@@ -80,17 +80,17 @@ describe('svc chat --json', () => {
 
 describe('a credential without the scope', () => {
   const it = sideBySide()
-  it('is told which scope it lacks', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
-    const made = await place.svc(['tokens', 'create', '--name', 'talker', '--scope', 'chat'])
+  it('names the scope that it lacks', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
+    const made = await workspace.svc(['tokens', 'create', '--name', 'talker', '--scope', 'chat'])
     const token = /svc_[\w-]+/.exec(made.out)?.[0] ?? ''
-    const server = await place.serve([], { env: { SVC_API_KEY: 'an-api-key-of-a-test' } })
-    const { code, err } = await place.svc(['tools', 'list'], { env: { SVC_API_KEY: token } })
+    const server = await workspace.serve([], { env: { SVC_API_KEY: 'an-api-key-of-a-test' } })
+    const { code, err } = await workspace.svc(['tools', 'list'], { env: { SVC_API_KEY: token } })
     expect(code).to.equal(1)
     expect(err).to.match(/^FORBIDDEN\n.*\n {2}Set SVC_API_KEY to a credential with the scope "read"\n/)
-    expect((await place.svc(['tools', 'list'], { env: { SVC_API_KEY: 'wrong' } })).err).to.match(/^AUTHENTICATION_FAILED\n/)
-    const all = await place.svc(['tools', 'list'], { env: { SVC_API_KEY: 'an-api-key-of-a-test' } })
+    expect((await workspace.svc(['tools', 'list'], { env: { SVC_API_KEY: 'wrong' } })).err).to.match(/^AUTHENTICATION_FAILED\n/)
+    const all = await workspace.svc(['tools', 'list'], { env: { SVC_API_KEY: 'an-api-key-of-a-test' } })
     expect(all.code).to.equal(0)
     await server.end()
   })

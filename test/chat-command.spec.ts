@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { openUpstream } from '@svc/testing'
 import { expect } from 'chai'
 import { sideBySide } from './support/side-by-side.ts'
-import { makePlace } from '../cli/test/support/svc.ts'
+import { makeWorkspace } from '../cli/test/support/svc.ts'
 import { SVC } from '../cli/test/support/entry.ts'
 
 interface Event {
@@ -24,81 +24,81 @@ const replyOf = (events: readonly Event[]) => events.map(event => event.content 
 describe('svc chat without a server', () => {
   const it = sideBySide()
   it('answers one message', async () => {
-    await using place = await makePlace()
-    expect(await place.svc(['chat', 'hello there'])).to.include({ code: 0, out: 'You said: hello there\n', err: '' })
+    await using workspace = await makeWorkspace()
+    expect(await workspace.svc(['chat', 'hello there'])).to.include({ code: 0, out: 'You said: hello there\n', err: '' })
   })
 
   it('takes the message from a pipe', async () => {
-    await using place = await makePlace()
-    expect(await place.svc(['chat'], { input: 'from a pipe\n' })).to.include({ code: 0, out: 'You said: from a pipe\n' })
+    await using workspace = await makeWorkspace()
+    expect(await workspace.svc(['chat'], { input: 'from a pipe\n' })).to.include({ code: 0, out: 'You said: from a pipe\n' })
   })
 
   it('puts what comes through the pipe of a shell below the message', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const command = `echo 'a long text' | "${process.execPath}" ${SVC.map(word => `"${word}"`).join(' ')} chat 'Sum this up'`
     const { stdout } = await promisify(exec)(command, {
-      env: { PATH: process.env.PATH, SVC_HOME: place.home },
-      cwd: place.folder,
+      env: { PATH: process.env.PATH, SVC_HOME: workspace.home },
+      cwd: workspace.folder,
     })
     expect(stdout).to.equal('You said: Sum this up\n\na long text\n')
   })
 
   it('waits for nothing beside its message where a program left its standard input open', async () => {
-    await using place = await makePlace()
-    const child = place.start(['chat', 'hello'])
+    await using workspace = await makeWorkspace()
+    const child = workspace.start(['chat', 'hello'])
     const [code] = (await once(child, 'exit')) as [number]
     expect(code).to.equal(0)
   })
 
   it('says so when there is no message', async () => {
-    await using place = await makePlace()
-    const { code, err } = await place.svc(['chat'])
+    await using workspace = await makeWorkspace()
+    const { code, err } = await workspace.svc(['chat'])
     expect(code).to.equal(2)
     expect(err).to.match(/^MESSAGE_MISSING/)
   })
 
   it('shows tool calls beside the reply', async () => {
-    await using place = await makePlace()
-    const { code, out, err } = await place.svc(['chat', '/tool current_time {}'])
+    await using workspace = await makeWorkspace()
+    const { code, out, err } = await workspace.svc(['chat', '/tool current_time {}'])
     expect(code).to.equal(0)
     expect(err).to.match(/^→ current_time \{\}\n✓ current_time [\d.]+ ms\n$/)
     expect(out).to.not.contain('→')
-    const failed = await place.svc(['chat', '/tool current_time {"time_zone": "nowhere"}'])
+    const failed = await workspace.svc(['chat', '/tool current_time {"time_zone": "nowhere"}'])
     expect(failed.err).to.match(/\n✗ current_time [\d.]+ ms: .*nowhere/)
   })
 
   it('goes on with a conversation', async () => {
-    await using place = await makePlace()
-    const first = eventsOf((await place.svc(['chat', '--json', 'one'])).out)
+    await using workspace = await makeWorkspace()
+    const first = eventsOf((await workspace.svc(['chat', '--json', 'one'])).out)
     const id = first[0]?.conversation_id ?? ''
-    const second = eventsOf((await place.svc(['chat', '--json', '--conversation', id, 'two'])).out)
+    const second = eventsOf((await workspace.svc(['chat', '--json', '--conversation', id, 'two'])).out)
     expect(second[0]).to.include({ type: 'start', conversation_id: id })
-    const { code, err } = await place.svc(['chat', '--conversation', 'conv_unknown', 'three'])
+    const { code, err } = await workspace.svc(['chat', '--conversation', 'conv_unknown', 'three'])
     expect(code).to.equal(1)
     expect(err).to.match(/^INVALID_VALUE\n  conversation_id not found\n/)
   })
 
   it('says who there is when a provider or model is unknown', async () => {
-    await using place = await makePlace()
-    const provider = await place.svc(['chat', '--provider', 'nope', 'hi'])
+    await using workspace = await makeWorkspace()
+    const provider = await workspace.svc(['chat', '--provider', 'nope', 'hi'])
     expect(provider.err).to.equal('PROVIDER_NOT_FOUND\n  there is no provider "nope"\n  one of: local\n')
-    const model = await place.svc(['chat', '--model', 'nope', 'hi'])
+    const model = await workspace.svc(['chat', '--model', 'nope', 'hi'])
     expect(model.err).to.contain('MODEL_NOT_FOUND\n').and.contain('one of: local-1, local-small\n')
   })
 
   it('ends with 1 when the turn fails, also for programs', async () => {
-    await using place = await makePlace()
-    const text = await place.svc(['chat', '/fail overloaded'])
+    await using workspace = await makeWorkspace()
+    const text = await workspace.svc(['chat', '/fail overloaded'])
     expect(text.code).to.equal(1)
     expect(text.err).to.match(/^[A-Z_]+\n/)
-    const json = await place.svc(['chat', '--json', '/fail overloaded'])
+    const json = await workspace.svc(['chat', '--json', '/fail overloaded'])
     expect(json.code).to.equal(1)
     expect(eventsOf(json.out).some(event => event.type === 'error' && event.error_code !== undefined)).to.equal(true)
   })
 
   it('takes provider, model, profile and mode, and refuses unknown ones', async () => {
-    await using place = await makePlace()
-    const good = await place.svc([
+    await using workspace = await makeWorkspace()
+    const good = await workspace.svc([
       'chat',
       '--json',
       '--model',
@@ -119,14 +119,14 @@ describe('svc chat without a server', () => {
       ['--profile', 'nope'],
       ['--temperature', '7'],
     ])
-      expect((await place.svc(['chat', ...args, 'hi'])).code, args.join(' ')).to.equal(1)
-    expect((await place.svc(['chat', '--temperature', 'warm', 'hi'])).code).to.equal(2)
-    expect((await place.svc(['chat', '--mode', 'plan', '--url', 'http://127.0.0.1:1', 'hi'])).code).to.equal(2)
+      expect((await workspace.svc(['chat', ...args, 'hi'])).code, args.join(' ')).to.equal(1)
+    expect((await workspace.svc(['chat', '--temperature', 'warm', 'hi'])).code).to.equal(2)
+    expect((await workspace.svc(['chat', '--mode', 'plan', '--url', 'http://127.0.0.1:1', 'hi'])).code).to.equal(2)
   })
 
   it('aborts the turn at Ctrl-C and ends with 130', async () => {
-    await using place = await makePlace()
-    const child = place.start(['chat', '/pace 200\none two three four five six seven eight nine ten'])
+    await using workspace = await makeWorkspace()
+    const child = workspace.start(['chat', '/pace 200\none two three four five six seven eight nine ten'])
     await once(child.stdout!, 'data')
     child.kill('SIGINT')
     expect((await once(child, 'exit'))[0]).to.equal(130)
@@ -152,12 +152,12 @@ describe('svc chat, with a server and without', () => {
   ]
 
   it('tells events and errors in the same terms', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     for (const [what, args] of asks) {
       const [local, remote] = await Promise.all(
         [['--local'], ['--url', server.url]].map(async way => {
-          const { code, out } = await place.svc(['chat', '--json', ...way, ...args])
+          const { code, out } = await workspace.svc(['chat', '--json', ...way, ...args])
           return { code, events: eventsOf(out).map(event => common({ ...event })) }
         })
       )
@@ -170,9 +170,9 @@ describe('svc chat, with a server and without', () => {
 describe('svc chat with a server', () => {
   const it = sideBySide()
   it('finds the one that runs, and keeps its conversation there', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const { code, out } = await place.svc(['chat', '--json', 'hello there'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const { code, out } = await workspace.svc(['chat', '--json', 'hello there'])
     expect(code).to.equal(0)
     const events = eventsOf(out)
     expect([events[0]?.type, events.at(-1)?.type, events.at(-1)?.status]).to.deep.equal(['start', 'end', 'completed'])
@@ -180,14 +180,14 @@ describe('svc chat with a server', () => {
     const kept = await fetch(`${server.url}/api/v1/conversations/${events[0]?.conversation_id}`)
     expect(kept.status).to.equal(200)
     const { port } = new URL(server.url)
-    expect((await place.svc(['chat', '--port', port, 'hi'])).out).to.equal('You said: hi\n')
+    expect((await workspace.svc(['chat', '--port', port, 'hi'])).out).to.equal('You said: hi\n')
     await server.end()
   })
 
   it('tells the error record of a server that refuses', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const { code, err } = await place.svc(['chat', '--url', server.url, '--model', 'nope', 'hi'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const { code, err } = await workspace.svc(['chat', '--url', server.url, '--model', 'nope', 'hi'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^MODEL_NOT_FOUND/)
@@ -196,23 +196,23 @@ describe('svc chat with a server', () => {
   })
 
   it('says when nothing answers at --url or --port', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     for (const args of [
       ['--url', 'http://127.0.0.1:1'],
       ['--port', '1'],
     ]) {
-      const { code, err } = await place.svc(['chat', ...args, 'hi'])
+      const { code, err } = await workspace.svc(['chat', ...args, 'hi'])
       expect(code).to.equal(1)
       expect(err).to.match(/^SERVER_UNREACHABLE/)
     }
   })
 
   it('takes its credential nowhere else when the server redirects, and says where that would be', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     await using elsewhere = await openUpstream((_, reply) => reply.json(200, {}))
     await using server = await openUpstream((_, reply) => reply.redirect(307, `${elsewhere.url}/api/v1/chat/stream`))
     const env = { SVC_API_KEY: 'a-secret-key-of-32-characters-00' }
-    const { code, err } = await place.svc(['chat', '--url', server.url, 'hi'], { env })
+    const { code, err } = await workspace.svc(['chat', '--url', server.url, 'hi'], { env })
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^SERVER_REDIRECTS/)
@@ -221,9 +221,9 @@ describe('svc chat with a server', () => {
   })
 
   it('asks which when several run', async () => {
-    await using place = await makePlace()
-    const servers = [await place.serve(), await place.serve()]
-    const { code, err } = await place.svc(['chat', 'hi'])
+    await using workspace = await makeWorkspace()
+    const servers = [await workspace.serve(), await workspace.serve()]
+    const { code, err } = await workspace.svc(['chat', 'hi'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^SERVER_AMBIGUOUS/)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from './support/side-by-side.ts'
 import { configureFew } from './support/tides.ts'
-import { makePlace, type Place } from '../cli/test/support/svc.ts'
+import { makeWorkspace, type Workspace } from '../cli/test/support/svc.ts'
 import { terminal } from '../cli/test/support/terminal.ts'
 import { lacking, skipBecause } from './support/needs.ts'
 
@@ -13,14 +13,14 @@ const CHOICES = '  careful_note: [y]es / [n]o / [a]lways this tool in this chat:
 const NOTE = '//tool careful_note {"text": "x"}\r'
 
 async function carefulPlace(more: Readonly<Record<string, unknown>> = {}) {
-  const place = await makePlace()
-  await configureFew(place.folder, { plugins: [CAREFUL], ...more }, ['tools-time'])
-  return place
+  const workspace = await makeWorkspace()
+  await configureFew(workspace.folder, { plugins: [CAREFUL], ...more }, ['tools-time'])
+  return workspace
 }
 
 /** A chat at its first prompt. */
-async function chatting(place: Place, args: readonly string[] = []) {
-  const tty = await terminal(place, ['chat', ...args])
+async function chatting(workspace: Workspace, args: readonly string[] = []) {
+  const tty = await terminal(workspace, ['chat', ...args])
   let at = await tty.sees('> ', await tty.sees('/help shows the commands'))
   return {
     /** Types a line and waits for what follows. */
@@ -46,8 +46,8 @@ describe('svc chat on a terminal', () => {
   })
 
   it('asks about a tool that wants it: yes once, no with a reason for the model, always until /new', async () => {
-    await using place = await carefulPlace()
-    const chat = await chatting(place)
+    await using workspace = await carefulPlace()
+    const chat = await chatting(workspace)
     await chat.says(
       NOTE,
       '→ careful_note {"text":"x"}',
@@ -73,14 +73,14 @@ describe('svc chat on a terminal', () => {
   })
 
   it('asks about calls of one round one after the other, through a server too', async () => {
-    await using place = await carefulPlace()
-    const server = await place.serve(['--workers', '2'])
+    await using workspace = await carefulPlace()
+    const server = await workspace.serve(['--workers', '2'])
     await server.said(/worker \d+ is ready/)
-    const chat = await chatting(place)
+    const chat = await chatting(workspace)
     await chat.says(NOTE, CHOICES)
     await chat.says('y\r', '✓ careful_note')
     expect(await chat.ends()).to.equal(0)
-    const both = await terminal(place, ['chat', '/tool careful_note {"text": "one"}\n/tool careful_note {"text": "two"}'])
+    const both = await terminal(workspace, ['chat', '/tool careful_note {"text": "one"}\n/tool careful_note {"text": "two"}'])
     const first = await both.sees(CHOICES)
     expect(both.seen()).to.not.contain('? careful_note {"text":"two"}')
     both.type('y\r')
@@ -93,34 +93,34 @@ describe('svc chat on a terminal', () => {
   })
 
   it('takes Ctrl-C at a question for the turn: nothing has run, and the chat goes on', async () => {
-    await using place = await carefulPlace()
-    const chat = await chatting(place)
+    await using workspace = await carefulPlace()
+    const chat = await chatting(workspace)
     await chat.says(NOTE, CHOICES)
     await chat.says('\u0003', '> ')
     await chat.says('hello\r', 'You said: hello')
     expect(chat.tty.seen()).to.not.contain('noted')
     expect(await chat.ends()).to.equal(0)
-    const once = await terminal(place, ['chat', '/tool careful_note {"text": "one"}'])
+    const once = await terminal(workspace, ['chat', '/tool careful_note {"text": "one"}'])
     await once.sees(CHOICES)
     once.type('\u0003')
     expect(await once.code()).to.equal(130)
   })
 
   it('ends with 130 at Ctrl-C at the prompt', async () => {
-    await using place = await makePlace()
-    const chat = await chatting(place)
+    await using workspace = await makeWorkspace()
+    const chat = await chatting(workspace)
     chat.tty.type('\u0003')
     expect(await chat.tty.code()).to.equal(130)
   })
 
   it('stops asking when the answer does not come in time', async () => {
-    await using place = await carefulPlace({ chat: { ask_timeout_ms: 300 } })
-    const chat = await chatting(place)
+    await using workspace = await carefulPlace({ chat: { ask_timeout_ms: 300 } })
+    const chat = await chatting(workspace)
     await chat.says(NOTE, CHOICES, '✗ careful_note', 'did not answer in time')
     await chat.prompted()
     await chat.says('hello\r', 'You said: hello')
     expect(await chat.ends()).to.equal(0)
-    const slow = await terminal(place, ['chat', '/tool careful_note {"text": "one"}\n/pace 50'])
+    const slow = await terminal(workspace, ['chat', '/tool careful_note {"text": "one"}\n/pace 50'])
     const denied = await slow.sees('✗ careful_note', await slow.sees(CHOICES))
     await slow.sees('Done.', denied)
     expect(slow.seen().slice(denied)).to.not.contain('[y]es')
@@ -128,8 +128,8 @@ describe('svc chat on a terminal', () => {
   })
 
   it('keeps the lines that were typed for the next chat, but no answers, no doubles and none that begins with a blank', async () => {
-    await using place = await carefulPlace()
-    const chat = await chatting(place)
+    await using workspace = await carefulPlace()
+    const chat = await chatting(workspace)
     await chat.says(NOTE, CHOICES)
     await chat.says('y\r', '✓ careful_note')
     await chat.prompted()
@@ -139,10 +139,10 @@ describe('svc chat on a terminal', () => {
     await chat.prompted()
     await chat.says(' a secret\r', 'You said:')
     expect(await chat.ends()).to.equal(0)
-    const file = join(place.home, 'history')
+    const file = join(workspace.home, 'history')
     expect(await readFile(file, 'utf8')).to.equal(`${NOTE.trimEnd()}\nhello\n`)
     expect((await stat(file)).mode & 0o777).to.equal(0o600)
-    const next = await chatting(place)
+    const next = await chatting(workspace)
     await next.says('\u001b[A\u001b[A', 'careful_note {"text": "x"}')
     await next.says('\r', CHOICES)
     await next.says('n\r', '✗ careful_note')
@@ -153,9 +153,9 @@ describe('svc chat on a terminal', () => {
   })
 
   it('has commands: /help, /model for this chat, /mode and /profile of its own host, /exit', async () => {
-    await using place = await carefulPlace()
-    await place.write('../home/profiles.yaml', 'default: plain\nprofiles:\n  plain: {}\n  small: { model: local-small }\n')
-    const chat = await chatting(place)
+    await using workspace = await carefulPlace()
+    await workspace.write('../home/profiles.yaml', 'default: plain\nprofiles:\n  plain: {}\n  small: { model: local-small }\n')
+    const chat = await chatting(workspace)
     await chat.says('/help\r', '/model [[provider/]model]', '/exit')
     await chat.says('/model\r', 'this chat asks local/local-1 (profile plain)', 'local-1, local-small')
     await chat.says('/model local/local-small\r', 'this chat asks local/local-small')
@@ -175,17 +175,17 @@ describe('svc chat on a terminal', () => {
   })
 
   it('goes on after a first turn that failed before there was any output', async () => {
-    await using place = await carefulPlace({ chat: { start_after_ms: 0 } })
-    const chat = await chatting(place)
+    await using workspace = await carefulPlace({ chat: { start_after_ms: 0 } })
+    const chat = await chatting(workspace)
     await chat.says('//fail bad_request\r', 'PROVIDER_ERROR')
     await chat.says('hello\r', 'You said: hello')
     expect(await chat.ends()).to.equal(0)
   })
 
   it('begins anew, and says so, where its conversation is not there any more', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const chat = await chatting(place)
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const chat = await chatting(workspace)
     await chat.says('one\r', 'You said: one')
     await chat.prompted()
     const all = (await (await fetch(`${server.url}/api/v1/conversations`)).json()) as {
@@ -200,10 +200,10 @@ describe('svc chat on a terminal', () => {
   })
 
   it('switches a server only after it has said that this is for all its clients', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     const mode = async () => ((await (await fetch(`${server.url}/api/v1/modes`)).json()) as { active: string }).active
-    const chat = await chatting(place)
+    const chat = await chatting(workspace)
     await chat.says('/mode plan\r', `switches the server at ${server.url} for all its clients`)
     await chat.says('n\r', 'the mode stays')
     expect(await mode()).to.equal('build')
@@ -215,8 +215,8 @@ describe('svc chat on a terminal', () => {
   })
 
   it('obeys nothing that a model says to the terminal', async () => {
-    await using place = await makePlace()
-    const tty = await terminal(place, ['chat', 'red \u001b[31m alert \u009b2J'])
+    await using workspace = await makeWorkspace()
+    const tty = await terminal(workspace, ['chat', 'red \u001b[31m alert \u009b2J'])
     await tty.sees('You said: red [31m alert 2J')
     expect(await tty.code()).to.equal(0)
   })

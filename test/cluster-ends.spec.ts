@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
-import { breath, until } from './support/breath.ts'
+import { wait, until } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { halfAsked } from './support/half-asked.ts'
 import { inNewHome, startService } from './support/service.ts'
@@ -96,7 +96,7 @@ describe('workers of one server that has them to itself', () => {
     const replaced = service.seen(/"event":"worker_ready"/, 2).finally(() => (isOver = true))
     while (!isOver) {
       expect((await other.get('/pid')).text).to.equal(String(serving))
-      await breath()
+      await wait()
     }
     await replaced
     other.close()

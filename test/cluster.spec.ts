@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
-import { until } from './support/breath.ts'
+import { until } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { type History, historyFaults } from './support/history.ts'
 import { newHome, type Service } from './support/service.ts'

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from './support/crash-loop.ts'
 import { inNewHome, startService } from './support/service.ts'
@@ -62,7 +62,7 @@ describe('a service that is killed', () => {
     await service.seen(/"event":"worker_ready"/, 2)
     for (let times = 0; times < 4; times++) expect(await active()).to.equal(2)
     await streams.find(stream => stream !== broken)!.leave()
-    while ((await active()) !== 1) await breath()
+    while ((await active()) !== 1) await wait()
     expect((await connect().get('/api/v1/status')).body).to.include({ requests_active: 1 })
   })
 

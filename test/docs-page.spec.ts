@@ -29,7 +29,7 @@ describeWith('chromium', 'the page /docs in a browser without internet', functio
   })
   after(() => browser?.close())
 
-  it('shows every route, tries one out, and asks nobody but its own server', async () => {
+  it('shows every route, tries one out, and sends requests to its own server only', async () => {
     await using service = await startService()
     const { page, requests, faults } = await open(browser, service.url)
     await page.getByRole('heading', { name: 'Agent Service' }).waitFor()

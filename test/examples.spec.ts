@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { openFakeOllama } from '../examples/local-model/test/fake-ollama.ts'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { sideBySide } from './support/side-by-side.ts'
@@ -91,7 +91,7 @@ describe('the examples', () => {
     await using service = await serve('bridge-community-server', { MEMORY_FILE: join(home, 'memory.jsonl') })
     // its process is just starting
     const tools = async () => JSON.stringify((await clientOf(service).get('/api/v1/tools')).body)
-    while (!(await tools()).includes('memory__search_nodes')) await breath()
+    while (!(await tools()).includes('memory__search_nodes')) await wait()
     expect(await tools()).to.not.include('memory__delete_entities')
     const entities = [{ name: 'Ada', entityType: 'person', observations: ['counts'] }]
     await say(service, `/tool memory__create_entities ${JSON.stringify({ entities })}`)
@@ -161,7 +161,7 @@ describe('the examples', () => {
       .and.to.deep.include({ models: ['llama3.2:3b', 'qwen3:4b'] })
   })
 
-  it('odd-provider answers from a server that nobody else can read', async () => {
+  it('odd-provider answers from a server that no other provider can read', async () => {
     const [program = '', ...words] = await wordsOf('odd-provider', 'model')
     const model = spawn(program, [...words, '0'], {
       cwd: folderOf('odd-provider'),

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
-import { breath, until } from './support/breath.ts'
+import { wait, until } from './support/wait.ts'
 import { type Answer, createClient, type OpenStream } from './support/client.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { configureFew } from './support/tides.ts'
@@ -189,6 +189,6 @@ async function openMany(url: string, count: number) {
 /** Tries until so many are open; tells how many are after one try more: that a client has left is noticed a moment later. */
 async function openUntil(url: string, limit: number): Promise<number> {
   let open = 0
-  for (; open < limit; await breath()) open += (await openMany(url, 1)).opened.length
+  for (; open < limit; await wait()) open += (await openMany(url, 1)).opened.length
   return open + (await openMany(url, 4)).opened.length
 }

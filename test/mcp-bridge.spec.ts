@@ -66,19 +66,19 @@ describe('bridged tool servers in a running service', () => {
     expect(tools.find(({ name }) => name === 'everything__echo')?.category).to.equal('mcp')
   })
 
-  it('are told the trace of a request, in a header and in the message, and no other header of it', async () => {
+  it('get the trace of a request, in a header and in the message, and no other header of it', async () => {
     const traced = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'vendor=1' }
     const headers = { 'content-type': 'application/json', baggage: 'user=anna', 'x-private': 'secret', ...traced }
-    const told = async (tool: string) => {
+    const resultOf = async (tool: string) => {
       const response = await fetch(`${service.url}/tools/${tool}/call`, { method: 'POST', headers, body: '{"arguments":{}}' })
       const { content } = (await response.json()) as { content: { text: string }[] }
       return JSON.parse(content[0]!.text) as Record<string, Record<string, string>>
     }
-    expect(await told('remote__headers'))
+    expect(await resultOf('remote__headers'))
       .to.include(traced)
       .and.not.have.any.keys('baggage', 'x-private')
     for (const tool of ['remote__pid', 'shy__pid']) {
-      const { meta } = await told(tool)
+      const { meta } = await resultOf(tool)
       expect(meta).to.include(traced).and.not.have.any.keys('baggage', 'x-private')
     }
   })
@@ -117,7 +117,7 @@ describe('bridged tool servers in a running service', () => {
     expect(allowed.status).to.equal(200)
   })
 
-  it('that are absent, mute, flooding or endless take no tools away from others, and are told by name', async () => {
+  it('that are absent, mute, flooding or endless take no tools away from others, and are reported by name', async () => {
     const { tools } = (await get(service, '/tools')) as { tools: Listed[] }
     expect(tools.filter(({ name }) => name.startsWith('flood__'))).to.have.length(1000)
     expect(tools.filter(({ name }) => /^(absent|mute)__/.test(name))).to.deep.equal([])

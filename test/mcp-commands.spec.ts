@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { openAuthority } from '../plugins/mcp/client/test/support/authority.ts'
-import { breath, until as asked } from './support/breath.ts'
+import { wait, until as asked } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { hostileCommand } from './support/hostile.ts'
@@ -41,7 +41,7 @@ describe('svc mcp', function () {
       const info = servers.find(one => one.name === name)
       if (info && isTrue(info)) return info
       if (performance.now() > endsAt) throw new Error(`it never came about: ${JSON.stringify(servers)}`)
-      await breath()
+      await wait()
     }
   }
   const { command, args } = hostileCommand()

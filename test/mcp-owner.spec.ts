@@ -4,7 +4,7 @@ import { codeOf, systemContext } from '@svc/core'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { hostileCommand } from './support/hostile.ts'
@@ -50,7 +50,7 @@ async function everywhere(service: Service, workers: number, isTrue: (info: McpS
     if (performance.now() > endsAt) throw new Error(`it never came about: ${JSON.stringify([...seen])}`)
     const { worker, servers } = await listed(service)
     if (servers[0]) seen.set(worker, isTrue(servers[0]))
-    await breath()
+    await wait()
   }
 }
 
@@ -73,7 +73,7 @@ async function taken(service: Service, before: readonly number[]): Promise<numbe
     expect((await listed(service)).servers[0]?.state).to.equal('connected')
     const [pid = 0, ...others] = await processes(service, 2)
     if (others.length === 0 && !before.includes(pid)) return pid
-    await breath()
+    await wait()
   }
   throw new Error('nobody has taken it over')
 }
@@ -95,13 +95,13 @@ const isAlive = (pid: number) => {
 /** Calls until one is answered, for less than a lease lasts. */
 async function goesOn(service: Service): Promise<void> {
   const endsAt = performance.now() + LEASE_MS - 5_000
-  for (; textOf(await call(service, 'echo', { text: 'on' }).catch(lostWithIt)) !== 'on'; await breath())
+  for (; textOf(await call(service, 'echo', { text: 'on' }).catch(lostWithIt)) !== 'on'; await wait())
     expect(performance.now(), 'calls go on').to.be.below(endsAt)
 }
 
 /** Answers when a process has ended. */
 async function ended(pid: number): Promise<void> {
-  for (const endsAt = performance.now() + LIMIT_MS; isAlive(pid); await breath())
+  for (const endsAt = performance.now() + LIMIT_MS; isAlive(pid); await wait())
     expect(performance.now(), `process ${pid} lives on`).to.be.below(endsAt)
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { type Answer, createClient, type OpenStream } from './support/client.ts'
 import { SVC } from './support/entry.ts'
 import { newHome, type Service, startService } from './support/service.ts'
@@ -92,7 +92,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     for (const id of EVERYWHERE) expect((await call(session, 'test_simple_text', id)).status).to.equal(404)
   })
 
-  it('are nobody else’s, whichever worker a request reaches', async () => {
+  it('belong to one caller, whichever worker a request reaches', async () => {
     const session = await begin(service.url)
     for (const id of EVERYWHERE) {
       const { status, body } = await session.sendAs(KEYS.SVC_API_KEY, { id, method: 'tools/list' })
@@ -120,7 +120,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     for (let round = 0; round < 4; round++) {
       let stream = await session.open()
       // the news of the last one's leaving is on its way
-      for (; stream.status === 409; await breath()) stream = await session.open()
+      for (; stream.status === 409; await wait()) stream = await session.open()
       expect(stream.status).to.equal(200)
       await stream.leave()
     }
@@ -133,8 +133,8 @@ describe('sessions of the tool protocol, with four workers', () => {
       const stream = await session.stream({ id, method: 'tools/call', params })
       const asked = await nextOf(stream)
       expect(asked.method).to.equal('elicitation/create')
-      const told = await session.send({ id: asked.id, result: { action: 'accept', content: { username: 'ada' } } })
-      expect(told.status).to.equal(202)
+      const accepted = await session.send({ id: asked.id, result: { action: 'accept', content: { username: 'ada' } } })
+      expect(accepted.status).to.equal(202)
       expect((await nextOf(stream)).result?.content?.[0]?.text).to.contain('"username":"ada"')
     }
   })
@@ -155,7 +155,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     expect(textOf(await call(await begin(service.url), 'test_simple_text', 1))).to.be.a('string')
   })
 
-  it('are told to come back when the server is reloaded, and begin anew on the new workers', async function () {
+  it('end when the server is reloaded, and begin again on the new workers', async function () {
     this.timeout(60_000)
     const session = await begin(service.url)
     const stream = await session.open()

@@ -16,7 +16,7 @@ const naming = ['core', 'libs', 'plugins', 'cli']
   )
 
 describe('the names of providers', () => {
-  it('are known to nobody but the plugins of them', () => {
+  it('are known only to their plugins', () => {
     expect(naming.filter(place => !OWN.test(place))).to.deep.equal([])
   })
 

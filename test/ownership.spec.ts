@@ -156,7 +156,7 @@ describe('what belongs to a principal', () => {
     expect(named).to.have.members(Object.keys(RUN_ROUTES))
   })
 
-  it('is a question about a tool as well: nobody else can answer it, nor learn that it is there', async () => {
+  it('covers questions about tools: no other principal can answer one, or find out that it exists', async () => {
     const client = createClient(service.url, { keepAlive: false })
     const body = { message: '/tool whereabouts {}', interactive: true }
     const stream = await client.stream({ method: 'POST', path: '/api/v1/chat/stream', headers: anna, body })
@@ -181,11 +181,11 @@ describe('what belongs to a principal', () => {
     for (const last of ['http.done', 'chat.end'])
       await service.seen(new RegExp(`"hook":"${last}","witnessed":"[^"]*","of":"${id}"`))
     await service.seen(new RegExp(`"request_id":"${id}".*"msg":"request"`))
-    const told = service
+    const written = service
       .output()
       .split('\n')
       .filter(line => line.includes(id))
-    const lines = told.map(line => JSON.parse(line) as Record<string, unknown>)
+    const lines = written.map(line => JSON.parse(line) as Record<string, unknown>)
     const witnessed = lines.filter(line => line.hook !== undefined)
     expect(new Set(witnessed.map(line => line.hook))).to.deep.equal(
       new Set(['chat.turn', 'chat.modelDone', 'chat.toolCall', 'chat.end', 'http.done'])

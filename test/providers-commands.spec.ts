@@ -2,15 +2,15 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from './support/side-by-side.ts'
-import { makePlace } from '../cli/test/support/svc.ts'
+import { makeWorkspace } from '../cli/test/support/svc.ts'
 
 const SICK = fileURLToPath(new URL('fixtures/sick', import.meta.url))
 
 /** A place with the local provider and one that answers nothing. */
 async function sickPlace() {
-  const place = await makePlace()
-  await place.write('svc.config.json', JSON.stringify({ plugins: [SICK], providers: { local: {}, sick: {} } }))
-  return place
+  const workspace = await makeWorkspace()
+  await workspace.write('svc.config.json', JSON.stringify({ plugins: [SICK], providers: { local: {}, sick: {} } }))
+  return workspace
 }
 
 interface Provider {
@@ -26,22 +26,22 @@ const providersOf = (out: string) => (JSON.parse(out) as { providers: Provider[]
 describe('svc providers list', () => {
   const it = sideBySide()
   it('tells models, features and state of each, with a server and without', async () => {
-    await using place = await sickPlace()
-    const server = await place.serve()
+    await using workspace = await sickPlace()
+    const server = await workspace.serve()
     for (const way of [['--local'], []]) {
-      const { code, out } = await place.svc(['providers', 'list', ...way])
+      const { code, out } = await workspace.svc(['providers', 'list', ...way])
       expect(code).to.equal(0)
       expect(out).to.match(/^local +healthy +tool_calling, streaming +local-1, local-small$/m)
       expect(out)
         .to.match(/^sick +unhealthy +sick-1, sick-2, sick-3, 2 more$/m)
         .and.match(/^sick: the line is dead$/m)
-      const all = providersOf((await place.svc(['providers', 'list', ...way, '--json'])).out)
+      const all = providersOf((await workspace.svc(['providers', 'list', ...way, '--json'])).out)
       expect(all.map(({ name, healthy, models }) => [name, healthy, models.length])).to.deep.equal([
         ['local', true, 2],
         ['sick', false, 5],
       ])
     }
-    const status = await place.svc(['status'])
+    const status = await workspace.svc(['status'])
     expect(status.out).to.match(/^checks .*providers degraded[^\n]*\n +providers: not reachable: sick$/m)
     await server.end()
   })
@@ -50,11 +50,11 @@ describe('svc providers list', () => {
 describe('svc providers', () => {
   const it = sideBySide()
   it('names a provider once before what is wrong with it, though its own words begin with its name', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const down = { type: 'openai', preset: 'compatible', base_url: 'http://127.0.0.1:1/v1', models: ['m'] }
-    await place.write('svc.config.json', JSON.stringify({ providers: { down } }))
+    await workspace.write('svc.config.json', JSON.stringify({ providers: { down } }))
     for (const command of ['list', 'test']) {
-      const { out } = await place.svc(['providers', command])
+      const { out } = await workspace.svc(['providers', command])
       expect(out).to.match(/^down: (?!down:)\S/m)
     }
   })
@@ -63,15 +63,15 @@ describe('svc providers', () => {
 describe('svc providers test', () => {
   const it = sideBySide()
   it('probes, and ends with 1 when one fails', async () => {
-    await using place = await sickPlace()
-    const { code, out } = await place.svc(['providers', 'test'])
+    await using workspace = await sickPlace()
+    const { code, out } = await workspace.svc(['providers', 'test'])
     expect(code).to.equal(1)
     expect(out)
       .to.match(/^local +answers [\d.]+ ms$/m)
       .and.match(/^sick +fails [\d.]+ ms$/m)
       .and.match(/^sick: the line is dead$/m)
-    expect((await place.svc(['providers', 'test', 'local'])).code).to.equal(0)
-    const unknown = await place.svc(['providers', 'test', 'nope'])
+    expect((await workspace.svc(['providers', 'test', 'local'])).code).to.equal(0)
+    const unknown = await workspace.svc(['providers', 'test', 'nope'])
     expect([unknown.code, unknown.err]).to.deep.equal([
       2,
       'PROVIDER_UNKNOWN\n  there is no provider "nope"\n  one of: local, sick\n',
@@ -79,52 +79,52 @@ describe('svc providers test', () => {
   })
 
   it('says a few words with --chat and tells the times, with a server and without; no conversation is left there', async () => {
-    await using place = await sickPlace()
-    const server = await place.serve()
+    await using workspace = await sickPlace()
+    const server = await workspace.serve()
     for (const way of [['--local'], []]) {
-      const { code, out } = await place.svc(['providers', 'test', '--chat', '--json', ...way])
+      const { code, out } = await workspace.svc(['providers', 'test', '--chat', '--json', ...way])
       expect(code).to.equal(1)
       const [local, sick] = providersOf(out)
       expect(local?.chat).to.deep.include({ success: true, model: 'local-1' })
       expect(local?.chat?.first_token_ms).to.be.above(0).and.at.most(local!.chat!.duration_ms!)
       expect(sick?.chat).to.deep.include({ success: false })
       expect(sick?.chat?.error).to.contain('the line is dead')
-      const small = await place.svc(['providers', 'test', 'local', '--chat', '--model', 'local-small', ...way])
+      const small = await workspace.svc(['providers', 'test', 'local', '--chat', '--model', 'local-small', ...way])
       expect(small.code).to.equal(0)
       expect(small.out).to.match(/^local +answers.* local-small +/m)
-      expect((await place.svc(['providers', 'test', 'local', '--chat', '--model', 'nope', ...way])).code).to.equal(1)
+      expect((await workspace.svc(['providers', 'test', 'local', '--chat', '--model', 'nope', ...way])).code).to.equal(1)
     }
     const { conversations } = (await (await fetch(`${server.url}/api/v1/conversations`)).json()) as { conversations: object[] }
     expect(conversations).to.deep.equal([])
     await server.end()
   })
 
-  it('waits for nobody longer than --timeout', async () => {
-    await using place = await makePlace()
-    await place.write(
+  it('waits no longer than --timeout', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write(
       'svc.config.json',
       JSON.stringify({ plugins: [SICK], providers: { silent: { type: 'sick', silent: true } } })
     )
-    const { code, out } = await place.svc(['providers', 'test', '--chat', '--timeout', '0.2', '--json'])
+    const { code, out } = await workspace.svc(['providers', 'test', '--chat', '--timeout', '0.2', '--json'])
     expect(code).to.equal(1)
     expect(providersOf(out)[0]).to.deep.include({ healthy: false, error: 'no answer within 200 ms' })
     expect(providersOf(out)[0]?.chat).to.deep.equal({ success: false, error: 'no reply within 200 ms' })
   })
 
   it('ends with 130 at Ctrl-C', async () => {
-    await using place = await makePlace()
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write(
       'svc.config.json',
       JSON.stringify({ plugins: [SICK], providers: { silent: { type: 'sick', silent: true, tells: true } } })
     )
-    const child = place.start(['providers', 'test'])
+    const child = workspace.start(['providers', 'test'])
     await once(child.stderr!, 'data')
     child.kill('SIGINT')
     expect((await once(child, 'exit'))[0]).to.equal(130)
   })
 
   it('says in its help that --chat is billed', async () => {
-    await using place = await makePlace()
-    expect((await place.svc(['providers', 'test', '--help'])).out).to.match(/BILLED/)
+    await using workspace = await makeWorkspace()
+    expect((await workspace.svc(['providers', 'test', '--help'])).out).to.match(/BILLED/)
   })
 })

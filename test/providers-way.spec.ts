@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { replyOf, streamFaults } from './support/events.ts'
 import { openProxy } from './support/proxy.ts'
@@ -7,7 +7,7 @@ import { openScene } from './support/scene.ts'
 import { WIRES } from './support/wires.ts'
 
 const becomes = async (holds: () => boolean) => {
-  while (!holds()) await breath()
+  while (!holds()) await wait()
 }
 
 describe('a silent upstream', () => {
@@ -85,7 +85,7 @@ describe('the proxy of the environment', () => {
     expect([past.reached, proxy.asked]).to.deep.equal([all(1), []])
   })
 
-  it('is not gone past when it refuses, and its password is told nowhere', async () => {
+  it('is not bypassed when it refuses, and its password is never shown', async () => {
     await using proxy = await openProxy(407)
     const { host } = new URL(proxy.url)
     const { answers, reached, output } = await answersWith({ HTTP_PROXY: `http://somebody:canary-4711@${host}` })

@@ -1,7 +1,7 @@
 import type { ModelFailureKind } from '@svc/core/contracts'
 import { FAILURE_KINDS, type FakeUpstream } from '@svc/testing'
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { replyOf, streamFaults } from './support/events.ts'
@@ -11,7 +11,7 @@ import { CITIES, HUNDRED, WIRES } from './support/wires.ts'
 const RETRYABLE = new Set<ModelFailureKind>(['rate_limited', 'overloaded', 'network', 'timeout'])
 
 const becomes = async (holds: () => boolean) => {
-  while (!holds()) await breath()
+  while (!holds()) await wait()
 }
 
 type Body = Readonly<Record<string, unknown>>
@@ -120,8 +120,8 @@ for (const [type, wire] of Object.entries(WIRES))
           } else {
             expect([status, error_code]).to.deep.equal([503, 'PROVIDER_ERROR'])
             const upstream_status = wire.statuses[kind]
-            const told = { provider: `my-${type}`, retryable: RETRYABLE.has(kind) }
-            expect(details).to.deep.equal(upstream_status === undefined ? told : { ...told, upstream_status })
+            const outputs = { provider: `my-${type}`, retryable: RETRYABLE.has(kind) }
+            expect(details).to.deep.equal(upstream_status === undefined ? outputs : { ...outputs, upstream_status })
           }
         }
       })
@@ -171,24 +171,25 @@ describe('the keys of providers', () => {
     const types = Object.keys(WIRES)
     const { home, env, service, upstreamOf, ...scene } = await openScene(types, { args: ['--debug'], keyInFile: 'anthropic' })
     await using _ = scene
-    const told: string[] = []
+    const outputs: string[] = []
     for (const type of types)
       for (const model of [...FAILURE_KINDS.map(WIRES[type]!.failing), 'no-such-model', ...BROKEN, 'plain'])
         for (const path of ['chat', 'chat/stream']) {
           const body = JSON.stringify({ message: 'hi', provider: `my-${type}`, model })
           const headers = { 'content-type': 'application/json' }
           const answer = await fetch(`${service.url}/api/v1/${path}`, { method: 'POST', headers, body })
-          told.push(`${type} ${model} ${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`)
+          outputs.push(`${type} ${model} ${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`)
         }
-    for (const page of PAGES) told.push(`${page} ${await (await fetch(`${service.url}${page}`)).text()}`)
-    for (const command of COMMANDS) told.push(`svc ${command.join(' ')}: ${JSON.stringify(await runSvc(command, { home, env }))}`)
+    for (const page of PAGES) outputs.push(`${page} ${await (await fetch(`${service.url}${page}`)).text()}`)
+    for (const command of COMMANDS)
+      outputs.push(`svc ${command.join(' ')}: ${JSON.stringify(await runSvc(command, { home, env }))}`)
     await service.stop()
-    told.push(service.output())
-    const all = told.join('\n')
+    outputs.push(service.output())
+    const all = outputs.join('\n')
     for (const type of types) {
       const { key } = WIRES[type]!
       expect(upstreamOf(type).received.some(one => JSON.stringify(one.headers).includes(key))).to.equal(true)
-      expect(told.filter(one => one.includes(key))).to.deep.equal([])
+      expect(outputs.filter(one => one.includes(key))).to.deep.equal([])
       expect(all).to.match(new RegExp(`^${type} plain 200`, 'm'))
       for (const model of BROKEN) expect(all).to.match(new RegExp(`^${type} ${model} 200 .*text/event-stream`, 'm'))
     }

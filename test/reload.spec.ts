@@ -4,7 +4,7 @@ import { systemContext } from '@svc/core'
 import { reachServer, type ReloadResult } from '@svc/runtime'
 import { expect } from 'chai'
 import { askOnce } from './support/ask-once.ts'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
 import { freePort } from './support/free-port.ts'
 import { startReloadLoad } from './support/reload-load.ts'
@@ -58,7 +58,7 @@ describe('a reload', () => {
     expect(after.requests_total).to.be.above(before.requests_total)
   })
 
-  it('lets no counter fall, whoever is asked while the old workers end', async home => {
+  it('lets no counter fall, whichever worker answers while the old ones end', async home => {
     await configure(home)
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
@@ -69,7 +69,7 @@ describe('a reload', () => {
         const now = countersIn((await get(service.url, '/metrics')).text)
         for (const [series, value] of last) expect(now.get(series), series).to.be.at.least(value)
         last = now
-        await breath()
+        await wait()
       }
       return last
     }

@@ -152,7 +152,7 @@ describe('an outage of a provider', () => {
     expect([scene.main.received.length, scene.spare.received.length]).to.deep.equal([1, 0])
   })
 
-  it('of every model of the chain is told as what failed last', async () => {
+  it('of every model of the chain is reported as the last failure', async () => {
     await using scene = await openScene({ attempts: 1 })
     scene.main.answer(DOWN)
     scene.spare.answer(DOWN)

@@ -52,7 +52,7 @@ describe('npm start in the repository', () => {
     expect((await client.get('/api/v1/config/effective')).body).to.include({ mode: 'plan' })
   })
 
-  it('drains and ends when npm is told to', async () => {
+  it('drains and ends when npm gets a signal', async () => {
     await using service = await startService({ command: ['npm', 'start', '--'], cwd: ROOT, env: env(home), home })
     const ended = once(service.child, 'exit')
     service.child.kill('SIGTERM')

@@ -77,7 +77,7 @@ describe('the store of a running server', () => {
     expect(await service.stop()).to.equal(0)
   })
 
-  it('has its server back when whoever paused it leaves without a word', async home => {
+  it('resumes its server when the process that paused it exits without a message', async home => {
     await using service = await startService({ home, env })
     const server = await reachServer(home)
     const ctx = systemContext(new AbortController().signal)
@@ -121,9 +121,9 @@ describe('the store of a running server', () => {
     expect([refused.status, refused.body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
     const health = await fetch(`${service.url}/health`)
     expect(health.status).to.equal(503)
-    const told = await health.text()
-    for (const said of [told, JSON.stringify(refused.body)]) expect(said).to.not.contain(home)
-    expect(told).to.contain('unhealthy')
+    const healthText = await health.text()
+    for (const said of [healthText, JSON.stringify(refused.body)]) expect(said).to.not.contain(home)
+    expect(healthText).to.contain('unhealthy')
     await rename(join(home, 'away.db'), join(home, 'svc.db'))
     await expectWell(service)
     copyOf(join(home, 'svc.db'), join(home, 'good.db'))
@@ -212,13 +212,13 @@ async function expectTrouble(service: Service, reason: RegExp, message = 'two'):
   const { status, body } = await talk(service, message)
   expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
   const health = await fetch(`${service.url}/health`)
-  const told = await health.text()
-  expect([health.status, (JSON.parse(told) as { checks: { database: string } }).checks.database]).to.deep.equal([
+  const healthText = await health.text()
+  expect([health.status, (JSON.parse(healthText) as { checks: { database: string } }).checks.database]).to.deep.equal([
     503,
     'unhealthy',
   ])
   await service.seen(reason)
-  for (const said of [told, JSON.stringify(body)]) expect(said).to.not.contain('svc.db')
+  for (const said of [healthText, JSON.stringify(body)]) expect(said).to.not.contain('svc.db')
 }
 
 async function expectWell(service: Service): Promise<void> {

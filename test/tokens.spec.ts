@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { AUDIENCE, startIssuer } from '../plugins/api/auth-oidc/test/support/issuer.ts'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { runSvc } from './support/command.ts'
 import { inNewHome, newHome, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
@@ -66,7 +66,7 @@ describe('svc tokens', () => {
         const isLast = ended
         const answer = await status(service, token)
         if (answer !== 200 || isLast) return { answer, wasInUse: taken > 0 }
-        await breath()
+        await wait()
       }
     }
     const using = Promise.all([one, two].map(lastsOn))

@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from './support/side-by-side.ts'
-import { makePlace } from '../cli/test/support/svc.ts'
+import { makeWorkspace } from '../cli/test/support/svc.ts'
 
 const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
 
 async function carefulPlace() {
-  const place = await makePlace()
-  await place.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL] }))
-  return place
+  const workspace = await makeWorkspace()
+  await workspace.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL] }))
+  return workspace
 }
 
 interface Listed {
@@ -20,8 +20,8 @@ interface Listed {
 describe('svc tools list', () => {
   const it = sideBySide()
   it('tells name, category, effects and the first line of each, where no server runs', async () => {
-    await using place = await carefulPlace()
-    const { code, out } = await place.svc(['tools', 'list'])
+    await using workspace = await carefulPlace()
+    const { code, out } = await workspace.svc(['tools', 'list'])
     expect(code).to.equal(0)
     expect(out).to.match(/^TOOL +CATEGORY +EFFECTS +DESCRIPTION$/m)
     expect(out).to.match(/^current_time +time +read +Returns the current date/m)
@@ -29,30 +29,30 @@ describe('svc tools list', () => {
   })
 
   it('tells those of one category, and names the categories where it is unknown', async () => {
-    await using place = await carefulPlace()
-    const { out } = await place.svc(['tools', 'list', '--category', 'time', '--json'])
+    await using workspace = await carefulPlace()
+    const { out } = await workspace.svc(['tools', 'list', '--category', 'time', '--json'])
     const { from, tools } = JSON.parse(out) as Listed
     expect(from).to.equal('a host of its own')
     expect(tools.map(({ name, effects }) => [name, effects])).to.deep.equal([
       ['convert_time', ['read']],
       ['current_time', ['read']],
     ])
-    const unknown = await place.svc(['tools', 'list', '--category', 'magic'])
+    const unknown = await workspace.svc(['tools', 'list', '--category', 'magic'])
     expect(unknown.code).to.equal(2)
     expect(unknown.err).to.match(/^CATEGORY_UNKNOWN\n.*"magic"\n {2}one of: .*\btests\b.*\btime\b/m)
   })
 
   it('asks the server that runs, which has its own tools', async () => {
-    await using place = await carefulPlace()
-    const server = await place.serve()
-    await place.write('svc.config.json', '{}')
-    const { out } = await place.svc(['tools', 'list', '--json'])
+    await using workspace = await carefulPlace()
+    const server = await workspace.serve()
+    await workspace.write('svc.config.json', '{}')
+    const { out } = await workspace.svc(['tools', 'list', '--json'])
     const { from, tools } = JSON.parse(out) as Listed
     expect(from).to.equal(`the server at ${server.url}`)
     expect(tools.map(one => one.name)).to.include('careful_note')
-    const local = JSON.parse((await place.svc(['tools', 'list', '--json', '--local'])).out) as Listed
+    const local = JSON.parse((await workspace.svc(['tools', 'list', '--json', '--local'])).out) as Listed
     expect(local.tools.map(one => one.name)).to.not.include('careful_note')
-    expect((await place.svc(['tools', 'list'])).out).to.match(/^TOOL +CATEGORY +DESCRIPTION$/m)
+    expect((await workspace.svc(['tools', 'list'])).out).to.match(/^TOOL +CATEGORY +DESCRIPTION$/m)
     await server.end()
   })
 })
@@ -60,8 +60,8 @@ describe('svc tools list', () => {
 describe('svc tools show', () => {
   const it = sideBySide()
   it('tells the parameters as a table, the effects and whether it asks', async () => {
-    await using place = await carefulPlace()
-    const { code, out } = await place.svc(['tools', 'show', 'careful_note'])
+    await using workspace = await carefulPlace()
+    const { code, out } = await workspace.svc(['tools', 'show', 'careful_note'])
     expect(code).to.equal(0)
     expect(out)
       .to.contain('Does what a test wants\nand says so in two lines.\n')
@@ -69,20 +69,20 @@ describe('svc tools show', () => {
       .and.match(/^count +integer$/m)
       .and.match(/^effects +write$/m)
       .and.match(/^asks +a person/m)
-    expect((await place.svc(['tools', 'show', 'bad_sleep'])).out).to.match(/^time-out +300 ms$/m)
+    expect((await workspace.svc(['tools', 'show', 'bad_sleep'])).out).to.match(/^time-out +300 ms$/m)
   })
 
   it('tells programs the schema', async () => {
-    await using place = await carefulPlace()
-    const shown = JSON.parse((await place.svc(['tools', 'show', 'careful_note', '--json'])).out)
+    await using workspace = await carefulPlace()
+    const shown = JSON.parse((await workspace.svc(['tools', 'show', 'careful_note', '--json'])).out)
     expect(shown).to.deep.include({ name: 'careful_note', asks: true, effects: ['write'] })
     expect(shown.schema).to.deep.include({ type: 'object', required: ['text'] })
     expect(shown.parameters.text).to.deep.equal({ type: 'string', required: true })
   })
 
   it('says which tool is near', async () => {
-    await using place = await carefulPlace()
-    const { code, err } = await place.svc(['tools', 'show', 'carefull_note'])
+    await using workspace = await carefulPlace()
+    const { code, err } = await workspace.svc(['tools', 'show', 'carefull_note'])
     expect([code, err]).to.deep.equal([
       2,
       'TOOL_UNKNOWN\n  there is no tool "carefull_note"\n  did you mean "careful_note"? `svc tools list` shows what there is\n',
@@ -95,21 +95,21 @@ describe('svc tools call', () => {
   const NOTED = 'noted {"text":"12","count":3,"tags":["a","b"]}\n'
 
   it('takes a JSON object, pairs, or the standard input, and runs a tool that would ask', async () => {
-    await using place = await carefulPlace()
+    await using workspace = await carefulPlace()
     const json = '{"text": "12", "count": 3, "tags": ["a", "b"]}'
     const call = ['tools', 'call', 'careful_note']
-    expect(await place.svc([...call, json])).to.include({ code: 0, out: NOTED, err: '' })
-    expect(await place.svc([...call, 'text=12', 'count=3', 'tags=["a","b"]'])).to.include({ code: 0, out: NOTED, err: '' })
-    expect(await place.svc([...call, '--args', '-'], { input: json })).to.include({ code: 0, out: NOTED, err: '' })
-    expect(await place.svc([...call, '--args', json])).to.include({ code: 0, out: NOTED })
+    expect(await workspace.svc([...call, json])).to.include({ code: 0, out: NOTED, err: '' })
+    expect(await workspace.svc([...call, 'text=12', 'count=3', 'tags=["a","b"]'])).to.include({ code: 0, out: NOTED, err: '' })
+    expect(await workspace.svc([...call, '--args', '-'], { input: json })).to.include({ code: 0, out: NOTED, err: '' })
+    expect(await workspace.svc([...call, '--args', json])).to.include({ code: 0, out: NOTED })
   })
 
   it('tells programs the result', async () => {
-    await using place = await carefulPlace()
-    const good = JSON.parse((await place.svc(['tools', 'call', 'current_time', 'time_zone=UTC', '--json'])).out)
+    await using workspace = await carefulPlace()
+    const good = JSON.parse((await workspace.svc(['tools', 'call', 'current_time', 'time_zone=UTC', '--json'])).out)
     expect(good).to.include({ success: true, tool: 'current_time', is_error: false })
     expect(good.structured_content).to.include({ time_zone: 'UTC' })
-    const bad = await place.svc(['tools', 'call', 'bad_news', '--json'])
+    const bad = await workspace.svc(['tools', 'call', 'bad_news', '--json'])
     expect(bad.code).to.equal(1)
     expect(JSON.parse(bad.out)).to.deep.include({
       success: false,
@@ -119,7 +119,7 @@ describe('svc tools call', () => {
   })
 
   it('ends with 2 where the arguments are wrong, and runs nothing', async () => {
-    await using place = await carefulPlace()
+    await using workspace = await carefulPlace()
     const cases: [string[], RegExp][] = [
       [['{"text": '], /the arguments are no JSON/],
       [['--args', '[1]'], /must be a JSON object/],
@@ -133,20 +133,20 @@ describe('svc tools call', () => {
       [['text=a', '__proto__=1'], /__proto__ is not a known key/],
     ]
     for (const [args, words] of cases) {
-      const { code, out, err } = await place.svc(['tools', 'call', 'careful_note', ...args])
+      const { code, out, err } = await workspace.svc(['tools', 'call', 'careful_note', ...args])
       expect([code, out], args.join(' ')).to.deep.equal([2, ''])
       expect(err, args.join(' '))
         .to.match(/^TOOL_ARGUMENTS_INVALID\n/)
         .and.match(words)
     }
-    expect((await place.svc(['tools', 'call', 'careful_note', '--args', '-'], { input: 'text' })).code).to.equal(2)
-    expect((await place.svc(['tools', 'call'])).code).to.equal(2)
+    expect((await workspace.svc(['tools', 'call', 'careful_note', '--args', '-'], { input: 'text' })).code).to.equal(2)
+    expect((await workspace.svc(['tools', 'call'])).code).to.equal(2)
   })
 
   it('says of a tool that it has not that those of MCP servers need a server that runs', async () => {
-    await using place = await carefulPlace()
+    await using workspace = await carefulPlace()
     for (const command of ['call', 'show']) {
-      const { code, err } = await place.svc(['tools', command, 'notes__search'])
+      const { code, err } = await workspace.svc(['tools', command, 'notes__search'])
       expect(code).to.equal(2)
       expect(err)
         .to.match(/^TOOL_UNKNOWN\n/)
@@ -156,8 +156,8 @@ describe('svc tools call', () => {
   })
 
   it('checks a pattern of a stranger in no more time than the text is long', async () => {
-    await using place = await carefulPlace()
-    const call = (text: string) => place.svc(['tools', 'call', 'bad_pattern', `text=${text}`])
+    await using workspace = await carefulPlace()
+    const call = (text: string) => workspace.svc(['tools', 'call', 'bad_pattern', `text=${text}`])
     expect(await call('aaa')).to.include({ code: 0, out: 'it fits\n' })
     const { code, err } = await call(`${'a'.repeat(34)}b`)
     expect(code).to.equal(2)
@@ -165,13 +165,13 @@ describe('svc tools call', () => {
   })
 
   it('ends with 1 where the tool says that it failed, throws, or answers nothing readable', async () => {
-    await using place = await carefulPlace()
+    await using workspace = await carefulPlace()
     for (const [name, words] of [
       ['bad_news', 'bad_news: the well is dry'],
       ['bad_throw', 'bad_throw: no water\n  dig deeper'],
       ['bad_answer', 'bad_answer: it did not answer'],
     ] as const) {
-      const { code, out, err } = await place.svc(['tools', 'call', name])
+      const { code, out, err } = await workspace.svc(['tools', 'call', name])
       expect([code, out], name).to.deep.equal([1, ''])
       expect(err)
         .to.match(/^TOOL_EXECUTION_FAILED\n/)
@@ -180,26 +180,26 @@ describe('svc tools call', () => {
   })
 
   it('ends a tool at its time-out, or at --timeout, and itself with it', async () => {
-    await using place = await carefulPlace()
-    const own = await place.svc(['tools', 'call', 'bad_sleep'])
+    await using workspace = await carefulPlace()
+    const own = await workspace.svc(['tools', 'call', 'bad_sleep'])
     expect([own.code, own.err]).to.deep.equal([
       1,
       'TIMEOUT\n  bad_sleep took longer than 300 ms\n  give it longer with --timeout <seconds>\n',
     ])
-    const given = await place.svc(['tools', 'call', 'bad_wait', '--timeout', '0.2', '--json'])
+    const given = await workspace.svc(['tools', 'call', 'bad_wait', '--timeout', '0.2', '--json'])
     expect([given.code, JSON.parse(given.out).error_code, given.err]).to.deep.equal([1, 'TIMEOUT', 'waiting\naborted\n'])
-    expect((await place.svc(['tools', 'call', 'bad_wait', '--timeout', 'soon'])).code).to.equal(2)
+    expect((await workspace.svc(['tools', 'call', 'bad_wait', '--timeout', 'soon'])).code).to.equal(2)
   })
 
   it('gives a tool the time that the configuration gives it', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL], chat: { tool_timeout_ms: 150 } }))
-    expect((await place.svc(['tools', 'call', 'bad_wait'])).err).to.contain('bad_wait took longer than 150 ms')
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL], chat: { tool_timeout_ms: 150 } }))
+    expect((await workspace.svc(['tools', 'call', 'bad_wait'])).err).to.contain('bad_wait took longer than 150 ms')
   })
 
   it('aborts the tool at Ctrl-C and ends with 130', async () => {
-    await using place = await carefulPlace()
-    const child = place.start(['tools', 'call', 'bad_wait'])
+    await using workspace = await carefulPlace()
+    const child = workspace.start(['tools', 'call', 'bad_wait'])
     let err = ''
     child.stderr!.setEncoding('utf8').on('data', (chunk: string) => (err += chunk))
     await once(child.stderr!, 'data')
@@ -211,9 +211,9 @@ describe('svc tools call', () => {
 
 describe('svc tools call beside a server', () => {
   it('runs in a host of its own although a server runs', async () => {
-    await using place = await carefulPlace()
-    const server = await place.serve()
-    const called = await place.svc(['tools', 'call', 'careful_note', 'text=x'])
+    await using workspace = await carefulPlace()
+    const server = await workspace.serve()
+    const called = await workspace.svc(['tools', 'call', 'careful_note', 'text=x'])
     expect(called).to.include({ code: 0, out: 'noted {"text":"x"}\n' })
     await server.end()
   })

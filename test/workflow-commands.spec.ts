@@ -121,7 +121,7 @@ describe('svc workflows', () => {
     ])
   })
 
-  it('leaves a run that waits to whoever answers, without a server too', async home => {
+  it('leaves a waiting run to the next answer, also without a server', async home => {
     const svc = svcIn(home)
     const { out } = await svc('run', 'ask', '--detach')
     const id = out.trim()
@@ -150,7 +150,7 @@ describe('svc workflows', () => {
     expect(await statusOf(home, id)).to.deep.include({ status: 'completed', result: { may: true, which: 'green' } })
   })
 
-  it('cancels a run that nobody works on, and says why what has ended cannot be', async home => {
+  it('cancels a run without a worker, and says why an ended run cannot be cancelled', async home => {
     const svc = svcIn(home)
     const { out } = await svc('run', 'ask', '--detach')
     const cancelled = await svc('cancel', out.trim())

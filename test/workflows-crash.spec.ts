@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { inNewHome } from './support/service.ts'
-import { callsIn, effectsIn, type Told } from './support/workflow-host.ts'
+import { callsIn, effectsIn, type EndedRun } from './support/workflow-host.ts'
 import { TWELVE_EFFECTS, TWELVE_RESULT, UNDOES_EFFECTS } from './support/workflow-twelve.ts'
 
 const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url))
@@ -24,9 +24,9 @@ const calledAgain = (steps: readonly string[], twice: readonly string[]) =>
   [...countBy(steps)].map(([step, count]) => count - (twice.includes(step) ? 2 : 1)).filter(more => more > 0)
 
 /** The effects and calls of a run, and how it ended. */
-function outcomes(told: readonly Told[], file: string) {
+function outcomes(reported: readonly EndedRun[], file: string) {
   const [effects, calls] = [effectsIn(file), callsIn(file)]
-  return told.map(({ id, workflow, ...run }) => {
+  return reported.map(({ id, workflow, ...run }) => {
     const done = effects.filter(one => one.run === id)
     return {
       workflow,
@@ -48,7 +48,7 @@ describe('workflows in a process that is killed', () => {
       // a write a step at least: the boundaries are before each, and after each
       expect(writes.twelve).to.be.greaterThan(25)
       expect(writes.undoes).to.be.greaterThan(UNDOES_EFFECTS.length)
-      const all = outcomes((await ran('go', ...files, 'killed')).said as readonly Told[], files[1])
+      const all = outcomes((await ran('go', ...files, 'killed')).said as readonly EndedRun[], files[1])
       const [twelve, undoes] = ['twelve', 'undoes'].map(name => all.filter(({ workflow }) => workflow === name)) as [
         typeof all,
         typeof all,

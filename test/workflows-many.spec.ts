@@ -9,7 +9,7 @@ import { expect } from 'chai'
 import { inNewHome } from './support/service.ts'
 import { openWorkflowHost, workflowContext } from './support/workflow-host.ts'
 
-const PLACE = fileURLToPath(new URL('support/workflow-place.ts', import.meta.url))
+const PLACE = fileURLToPath(new URL('support/workflow-process.ts', import.meta.url))
 const ctx = workflowContext()
 const RUNS = 1_000
 const times = (count: number) => Array.from({ length: count }, (_, at) => at)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { CONDITIONS } from './support/entry.ts'
 import { inNewHome } from './support/service.ts'
-import { effectsIn, type Told } from './support/workflow-host.ts'
+import { effectsIn, type EndedRun } from './support/workflow-host.ts'
 
 const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url))
 
@@ -13,8 +13,8 @@ const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url
 function begin(...args: string[]) {
   const child = spawn(process.execPath, [...CONDITIONS, CHILD, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const told = async () => JSON.parse(String((await lines.next()).value)) as unknown
-  return { child, told, exit: once(child, 'exit') }
+  const reported = async () => JSON.parse(String((await lines.next()).value)) as unknown
+  return { child, told: reported, exit: once(child, 'exit') }
 }
 
 /** One process stops while a node runs in it, another takes over, and then the first goes on. */
@@ -24,10 +24,10 @@ async function takenOver(home: string, kind: 'repeatable' | 'not repeatable') {
   await stale.told()
   stale.child.kill('SIGSTOP')
   const next = begin('go', ...files, 'killed')
-  const [run] = (await next.told()) as readonly Told[]
+  const [run] = (await next.told()) as readonly EndedRun[]
   stale.child.kill('SIGCONT')
   stale.child.stdin.write('end\n')
-  const afterwards = (await stale.told()) as Told
+  const afterwards = (await stale.told()) as EndedRun
   await Promise.all([stale.exit, next.exit])
   return { run: run!, afterwards, steps: effectsIn(files[1]).map(({ step }) => step) }
 }

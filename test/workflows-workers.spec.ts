@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { systemContext } from '@svc/core'
 import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
+import { wait } from './support/wait.ts'
 import { inNewHome, type Service, startService } from './support/service.ts'
 import { auditRuns, beginRun, callsOf, effectsReach, follow, go, statusOf } from './support/workflow-load.ts'
 import { GO } from './support/workflow-work.ts'
@@ -55,7 +55,7 @@ describe('runs over two workers', () => {
       const holds = await Promise.all(times(10).map(() => beginRun(url, 'held')))
       const ids = await Promise.all(times(10).map(() => beginRun(url, 'work')))
       const reading = holds.map(id => follow(url, id))
-      while (callsOf(home, 'held').length < holds.length) await breath()
+      while (callsOf(home, 'held').length < holds.length) await wait()
       const under = { way: true }
       const loading = (async () => {
         while (under.way && ids.length < MOST) ids.push(await beginRun(url, 'work'))

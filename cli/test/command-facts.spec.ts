@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { completableFacts, safeFacts, wrongFact } from '../src/command-manifest.ts'
 import { Args, runCommand, SvcCommand } from '../src/command/index.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 describe('runCommand', () => {
   class Count extends SvcCommand {
@@ -64,8 +64,8 @@ describe('what help shows of a plugin', () => {
   })
 
   it('is text, too, where it is the name or the description of a plugin by path', async () => {
-    await using place = await makePlace()
-    const folder = join(place.folder, 'topic')
+    await using workspace = await makeWorkspace()
+    const folder = join(workspace.folder, 'topic')
     await mkdir(folder)
     const attack = (name: string) =>
       `<%= process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(join(folder, name))}, '') %>`
@@ -77,12 +77,12 @@ describe('what help shows of a plugin', () => {
     }
     await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
     await writeFile(join(folder, 'commands.js'), 'export const COMMANDS = {}')
-    await writeFile(join(place.folder, 'named.yaml'), 'plugins:\n  - use: ./topic\n')
+    await writeFile(join(workspace.folder, 'named.yaml'), 'plugins:\n  - use: ./topic\n')
     for (const line of [['--help'], ['topic', '--help'], ['topic', 'show', '--help']])
-      await place.svc([...line, '--config', join(place.folder, 'named.yaml')])
-    const cache = join(place.folder, 'cache')
-    const refresh = ['autocomplete', '--refresh-cache', '--config', join(place.folder, 'named.yaml')]
-    const { code, err } = await place.svc(refresh, { env: { XDG_CACHE_HOME: cache } })
+      await workspace.svc([...line, '--config', join(workspace.folder, 'named.yaml')])
+    const cache = join(workspace.folder, 'cache')
+    const refresh = ['autocomplete', '--refresh-cache', '--config', join(workspace.folder, 'named.yaml')]
+    const { code, err } = await workspace.svc(refresh, { env: { XDG_CACHE_HOME: cache } })
     expect(code, err).to.equal(0)
     expect(await readFile(join(cache, 'svc/autocomplete/functions/bash/svc.bash'), 'utf8')).to.match(/^topic:show/m)
     expect((await readdir(folder)).sort()).to.deep.equal(['commands.js', 'package.json'])

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 const WEATHER = fileURLToPath(new URL('fixtures/weather', import.meta.url))
 const withWeather = JSON.stringify({ plugins: [WEATHER] })
@@ -21,11 +21,11 @@ const COMMANDS = [
 describe('help', () => {
   const it = sideBySide()
   it('of svc lists the commands, and every topic with a description', async () => {
-    await using place = await makePlace()
-    const { code, out } = await place.svc(['--help'])
+    await using workspace = await makeWorkspace()
+    const { code, out } = await workspace.svc(['--help'])
     expect(code).to.equal(0)
     expect(out).to.contain('serve').and.contain('chat').and.contain('plugins').and.contain('config')
-    expect((await place.svc([])).out).to.equal(out)
+    expect((await workspace.svc([])).out).to.equal(out)
     const [, topics = ''] = /TOPICS\n((?: .*\n)+)/.exec(out) ?? []
     for (const topic of ['config', 'mcp', 'plugins', 'providers', 'store', 'teams', 'tokens', 'tools', 'workflows'])
       expect(topics).to.match(new RegExp(`^  ${topic} +[A-Z]\\w+`, 'm'))
@@ -33,44 +33,44 @@ describe('help', () => {
 
   for (const command of COMMANDS) {
     it(`of svc ${command.join(' ')} has examples`, async () => {
-      await using place = await makePlace()
-      const { code, out } = await place.svc([...command, '--help'])
+      await using workspace = await makeWorkspace()
+      const { code, out } = await workspace.svc([...command, '--help'])
       expect(code).to.equal(0)
       expect(out).to.match(new RegExp(`EXAMPLES\\n +\\$ (.*\\| )?svc ${command.join(' ')}`))
     })
   }
 
   it('names the commands of a topic that plugins bring', async () => {
-    await using place = await makePlace()
-    expect((await place.svc(['--help'])).out).to.match(/^ +tokens +Make, list and revoke access tokens/m)
-    expect((await place.svc(['tokens', '--help'])).out).to.match(/^ +tokens create .*\n +tokens list .*\n +tokens revoke /m)
+    await using workspace = await makeWorkspace()
+    expect((await workspace.svc(['--help'])).out).to.match(/^ +tokens +Make, list and revoke access tokens/m)
+    expect((await workspace.svc(['tokens', '--help'])).out).to.match(/^ +tokens create .*\n +tokens list .*\n +tokens revoke /m)
   })
 
   it('of svc tokens create says what its flags mean, and their defaults', async () => {
-    await using place = await makePlace()
-    const { out } = await place.svc(['tokens', 'create', '--help'])
+    await using workspace = await makeWorkspace()
+    const { out } = await workspace.svc(['tokens', 'create', '--help'])
     expect(out.replaceAll(/\s+/g, ' ')).to.contain('[default: 30d]').and.contain('(default: all but admin)')
   })
 
   it('works with a broken configuration', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server: [')
-    expect((await place.svc(['--help'])).code).to.equal(0)
-    expect((await place.svc(['serve', '--help'])).code).to.equal(0)
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: [')
+    expect((await workspace.svc(['--help'])).code).to.equal(0)
+    expect((await workspace.svc(['serve', '--help'])).code).to.equal(0)
   })
 
   it('prints the version', async () => {
-    await using place = await makePlace()
-    expect((await place.svc(['--version'])).out).to.match(/^@svc\/cli\/\d+\.\d+\.\d+ /)
+    await using workspace = await makeWorkspace()
+    expect((await workspace.svc(['--version'])).out).to.match(/^@svc\/cli\/\d+\.\d+\.\d+ /)
   })
 })
 
 describe('output', () => {
   const it = sideBySide()
   it('has no colour in a pipe, and with NO_COLOR', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     for (const args of [['--help'], ['plugins'], ['config', 'show'], ['chat', 'hello'], ['serve', '--prot']]) {
-      const { out, err } = await place.svc(args)
+      const { out, err } = await workspace.svc(args)
       expect(out + err, args.join(' ')).to.not.contain('\u001b[')
     }
   })
@@ -79,42 +79,42 @@ describe('output', () => {
 describe('a command of a plugin', () => {
   const it = sideBySide()
   it('is listed from the manifest and runs with its arguments', async () => {
-    await using place = await makePlace()
-    const file = await place.write('svc.config.json', withWeather)
-    expect((await place.svc(['--help', '-c', file])).out).to.contain('weather')
-    expect((await place.svc(['weather', '--help', '-c', file])).out).to.contain('Show the weather')
-    const help = (await place.svc(['weather', 'now', '--help', '-c', file])).out
+    await using workspace = await makeWorkspace()
+    const file = await workspace.write('svc.config.json', withWeather)
+    expect((await workspace.svc(['--help', '-c', file])).out).to.contain('weather')
+    expect((await workspace.svc(['weather', '--help', '-c', file])).out).to.contain('Show the weather')
+    const help = (await workspace.svc(['weather', 'now', '--help', '-c', file])).out
     expect(help)
       .to.match(/ARGUMENTS\n +PLACE\.\.\. +Where\n/)
       .and.match(/--fine +Only good weather/)
       .and.match(/\$ svc weather now Oslo --fine/)
-    expect(await place.svc(['weather', 'now', 'Oslo', '--fine'])).to.include({ code: 0, out: 'sunny in Oslo --fine\n' })
+    expect(await workspace.svc(['weather', 'now', 'Oslo', '--fine'])).to.include({ code: 0, out: 'sunny in Oslo --fine\n' })
   })
 
   it('decides the exit code', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.json', withWeather)
-    expect(await place.svc(['weather', 'now', 'nowhere'])).to.include({ code: 3, out: '' })
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', withWeather)
+    expect(await workspace.svc(['weather', 'now', 'nowhere'])).to.include({ code: 3, out: '' })
   })
 
   it('gets the configured host when it asks for it', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
-    expect(await place.svc(['weather', 'now', 'mode'])).to.include({ code: 0, out: 'review\n', err: '' })
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
+    expect(await workspace.svc(['weather', 'now', 'mode'])).to.include({ code: 0, out: 'review\n', err: '' })
   })
 
   it('says what is wrong with its module', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.json', withWeather)
-    const { code, err } = await place.svc(['broken'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', withWeather)
+    const { code, err } = await workspace.svc(['broken'])
     expect(code).to.equal(1)
     expect(err).to.match(/^COMMAND_BROKEN {2}svc-plugin-weather/)
   })
 
   it('cannot take the name of one of svc or of another plugin, nor lack its module, and nothing of it has run', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const manifest = (name: string, module: string, commands: readonly string[], more: object = {}) =>
-      place.write(
+      workspace.write(
         `${name}/package.json`,
         JSON.stringify({
           name,
@@ -126,12 +126,12 @@ describe('a command of a plugin', () => {
     await manifest('one', './run.js', ['serve', 'tell', 'help me'])
     await manifest('two', './gone.js', ['tell'], { tool: ['x'] })
     for (const name of ['one', 'two']) {
-      await place.write(`${name}/index.js`, 'export default { requires: {}, optional: {}, setup() {} }')
-      await place.write(`${name}/run.js`, 'throw new Error("it ran")')
+      await workspace.write(`${name}/index.js`, 'export default { requires: {}, optional: {}, setup() {} }')
+      await workspace.write(`${name}/run.js`, 'throw new Error("it ran")')
     }
-    await place.write('svc.config.json', JSON.stringify({ plugins: ['./one', './two'] }))
-    expect((await place.svc(['serve', '--help'])).out).to.contain('Run the server')
-    const { code, err } = await place.svc(['config', 'check'])
+    await workspace.write('svc.config.json', JSON.stringify({ plugins: ['./one', './two'] }))
+    expect((await workspace.svc(['serve', '--help'])).out).to.contain('Run the server')
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^COMMAND_TAKEN {2}one\n {2}declares the command "serve", which svc already has {3}\(package\.json:1\)/m)
@@ -143,67 +143,70 @@ describe('a command of a plugin', () => {
   })
 
   it('cannot take a word that a plugin of svc has, unless it is that plugin', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const pkg = { name: 'svc-plugin-thief', exports: { '.': './index.js', './commands': './commands.js' } }
     const commands = ['chat', 'tools list', 'providers gone']
     const svc = { api: 1, kind: 'command', contributes: { commands } }
-    await place.write('thief/package.json', JSON.stringify({ ...pkg, type: 'module', svc }))
-    await place.write('thief/index.js', 'export default { setup() {} }')
-    await place.write('thief/commands.js', "throw new Error('it was imported')")
+    await workspace.write('thief/package.json', JSON.stringify({ ...pkg, type: 'module', svc }))
+    await workspace.write('thief/index.js', 'export default { setup() {} }')
+    await workspace.write('thief/commands.js', "throw new Error('it was imported')")
     // also in the place of the plugin that has them
     for (const plugins of [['./thief'], ['./thief', { use: '@svc/plugin-chat', enabled: false }]]) {
-      await place.write('svc.config.json', JSON.stringify({ plugins }))
-      const { code, err } = await place.svc(['config', 'check'])
+      await workspace.write('svc.config.json', JSON.stringify({ plugins }))
+      const { code, err } = await workspace.svc(['config', 'check'])
       expect(code).to.equal(1)
       for (const words of commands)
         expect(err).to.match(new RegExp(`COMMAND_TAKEN {2}svc-plugin-thief\\n.*"${words}".*@svc/plugin-chat`))
     }
-    expect((await place.svc(['providers', 'gone'])).err).to.not.contain('it was imported')
+    expect((await workspace.svc(['providers', 'gone'])).err).to.not.contain('it was imported')
   })
 
   it('goes with its plugin where the configuration leaves that out: svc chat says so, and ends with 2', async () => {
-    await using place = await makePlace()
-    const file = await place.write('svc.config.json', JSON.stringify({ plugins: [{ use: '@svc/plugin-chat', enabled: false }] }))
+    await using workspace = await makeWorkspace()
+    const file = await workspace.write(
+      'svc.config.json',
+      JSON.stringify({ plugins: [{ use: '@svc/plugin-chat', enabled: false }] })
+    )
     for (const words of [['chat', 'hello'], ['tools', 'list'], ['providers'], ['tools', '--help', '-c', file]])
-      expect(await place.svc(words), words.join(' ')).to.deep.include({
+      expect(await workspace.svc(words), words.join(' ')).to.deep.include({
         code: 2,
         out: '',
         err: `COMMAND_LINE_INVALID\n  "${words[0]}" is a command of @svc/plugin-chat, which the configuration disables\n  Remove { use: "@svc/plugin-chat", enabled: false } from "plugins". \`svc config show\` names the file\n`,
       })
-    expect((await place.svc(['workflows', 'list'])).code).to.not.equal(2)
-    await place.write('svc.config.json', '{}')
-    expect((await place.svc(['chat', 'hello'])).out).to.equal('You said: hello\n')
-    expect((await place.svc(['tools', 'lst'])).err).to.contain('did you mean "svc tools list"?')
-    expect((await place.svc(['tools', 'list', 'more'])).err).to.contain('there is no command "tools list more"')
+    expect((await workspace.svc(['workflows', 'list'])).code).to.not.equal(2)
+    await workspace.write('svc.config.json', '{}')
+    expect((await workspace.svc(['chat', 'hello'])).out).to.equal('You said: hello\n')
+    expect((await workspace.svc(['tools', 'lst'])).err).to.contain('did you mean "svc tools list"?')
+    expect((await workspace.svc(['tools', 'list', 'more'])).err).to.contain('there is no command "tools list more"')
   })
 
   it('is found through the file that --config names, before and behind it, in help too', async () => {
-    await using place = await makePlace()
-    await place.write('else/where.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
+    await using workspace = await makeWorkspace()
+    await workspace.write('else/where.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
     const file = 'else/where.json'
-    expect(await place.svc(['weather', 'now', 'Oslo'])).to.include({ code: 2 })
-    expect((await place.svc(['weather', '--help'])).err).to.contain('with --config <file>')
+    expect(await workspace.svc(['weather', 'now', 'Oslo'])).to.include({ code: 2 })
+    expect((await workspace.svc(['weather', '--help'])).err).to.contain('with --config <file>')
     for (const args of [
       ['-c', file, 'weather', 'now', 'mode'],
       ['weather', 'now', 'mode', '--config', file],
       ['weather', '-c', file, 'now', 'mode'],
       [`--config=${file}`, 'weather', 'now', 'mode'],
     ])
-      expect(await place.svc(args), args.join(' ')).to.include({ code: 0, out: 'review\n', err: '' })
-    expect((await place.svc(['weather', 'now', '-c', file, '--', '-c', 'x'])).out).to.equal('sunny in -c x\n')
+      expect(await workspace.svc(args), args.join(' ')).to.include({ code: 0, out: 'review\n', err: '' })
+    expect((await workspace.svc(['weather', 'now', '-c', file, '--', '-c', 'x'])).out).to.equal('sunny in -c x\n')
     for (const args of [
       ['-c', file],
       ['--help', '-c', file],
       ['-c', file, '--help'],
     ])
-      expect((await place.svc(args)).out, args.join(' ')).to.contain('weather')
-    expect((await place.svc(['weather', 'now', '--help', '-c', file])).out).to.contain('Show the weather')
-    expect((await place.svc(['-c', file, 'config', 'show', 'selection.mode'])).out).to.contain('review')
+      expect((await workspace.svc(args)).out, args.join(' ')).to.contain('weather')
+    expect((await workspace.svc(['weather', 'now', '--help', '-c', file])).out).to.contain('Show the weather')
+    expect((await workspace.svc(['-c', file, 'config', 'show', 'selection.mode'])).out).to.contain('review')
   })
 
   it('is meant by a word that is nearly its name, as svc’s own are, in every topic', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.json', withWeather)
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', withWeather)
     for (const [said, meant] of [
       ['plugins instal', 'plugins install'],
       ['tools lst', 'tools list'],
@@ -211,18 +214,18 @@ describe('a command of a plugin', () => {
       ['srve', 'serve'],
       ['weather nw', 'weather now'],
     ] as const) {
-      const { code, err } = await place.svc(said.split(' '))
+      const { code, err } = await workspace.svc(said.split(' '))
       expect([code, err]).to.satisfy(
         ([exit, page]: [number, string]) => exit === 2 && page.includes(`did you mean "svc ${meant}"?`)
       )
       expect(err).to.contain(`there is no command "${said}"`)
     }
-    expect((await place.svc(['plugins', 'zzz'])).err).to.not.contain('did you mean')
+    expect((await workspace.svc(['plugins', 'zzz'])).err).to.not.contain('did you mean')
   })
 
   it('says what is wrong with the file that --config names', async () => {
-    await using place = await makePlace()
-    const { code, err } = await place.svc(['weather', 'now', '-c', 'gone.yaml'])
+    await using workspace = await makeWorkspace()
+    const { code, err } = await workspace.svc(['weather', 'now', '-c', 'gone.yaml'])
     expect(code).to.equal(1)
     expect(err).to.match(/^CONFIG_UNREADABLE\n {2}the file does not exist {3}\(gone\.yaml\)/)
   })
@@ -244,26 +247,28 @@ interface Tree {
 describe('svc plugins', () => {
   const it = sideBySide()
   it('notes what a manifest declares and the plugin has not added', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const svc = { api: 1, kind: 'tool', contributes: { tools: ['umbrella', 'rain_*'] } }
-    await place.write('shy/package.json', JSON.stringify({ name: 'shy', type: 'module', main: 'index.js', svc }))
-    await place.write('shy/index.js', 'export default { requires: {}, optional: {}, setup() {} }')
-    await place.write('svc.config.json', '{ "plugins": ["./shy"] }')
-    const { code, out } = await place.svc(['plugins'])
+    await workspace.write('shy/package.json', JSON.stringify({ name: 'shy', type: 'module', main: 'index.js', svc }))
+    await workspace.write('shy/index.js', 'export default { requires: {}, optional: {}, setup() {} }')
+    await workspace.write('svc.config.json', '{ "plugins": ["./shy"] }')
+    const { code, out } = await workspace.svc(['plugins'])
     expect(code).to.equal(0)
     expect(out).to.match(/declared, but not added: tools: umbrella$/m)
   })
 
   it('starts the configured plugins where no server runs, but nothing that listens', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.json', withWeather)
-    const { code, out } = await place.svc(['plugins', '--json'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', withWeather)
+    const { code, out } = await workspace.svc(['plugins', '--json'])
     expect(code).to.equal(0)
     const tree = JSON.parse(out) as Tree
     expect(tree.from).to.contain('no server runs')
     const all = tree.plugins.length + tree.left_out.length
-    expect((await place.svc(['plugins'])).out).to.match(new RegExp(`^svc \\S+ ${all} plugins of `))
-    expect((await place.svc(['doctor', '--port', '0'])).out).to.match(new RegExp(`^ok +configuration .*, ${all} plugins$`, 'm'))
+    expect((await workspace.svc(['plugins'])).out).to.match(new RegExp(`^svc \\S+ ${all} plugins of `))
+    expect((await workspace.svc(['doctor', '--port', '0'])).out).to.match(
+      new RegExp(`^ok +configuration .*, ${all} plugins$`, 'm')
+    )
     expect(tree.left_out.map(one => one.name)).to.include('@svc/plugin-http')
     expect(tree.plugins.map(one => one.order)).to.deep.equal(tree.plugins.map((_, at) => at + 1))
     expect(tree.plugins.filter(one => !(one.setup_ms >= 0))).to.deep.equal([])
@@ -275,12 +280,12 @@ describe('svc plugins', () => {
   })
 
   it('asks the running server, and ends with 1 where --port names none', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const { code, out } = await place.svc(['plugins'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const { code, out } = await workspace.svc(['plugins'])
     expect(code).to.equal(0)
     expect(out).to.contain(`the running server at ${server.url}`).and.contain('@svc/plugin-http').and.contain('provides  http')
-    expect(await place.svc(['plugins', '--port', '1'])).to.include({ code: 1 })
+    expect(await workspace.svc(['plugins', '--port', '1'])).to.include({ code: 1 })
     await server.end()
   })
 })

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { readConfigFile } from '@svc/core'
 import { Ajv } from 'ajv'
 import { expect } from 'chai'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 describe('svc config schema', function () {
   this.timeout(60_000)
@@ -21,13 +21,13 @@ describe('svc config schema', function () {
   }
 
   it('takes what the examples say, the sections of strangers included, and refuses what svc would refuse', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const folders = EXAMPLES.map(name => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)))
     const plugins = ['custom-tool', 'careful-tool', 'odd-provider', 'sandboxed-tool'].map(name =>
       folders.find(one => one.endsWith(name))
     )
-    await place.write('svc.config.json', JSON.stringify({ $schema: './svc.schema.json', plugins }))
-    const { code, out, err } = await place.svc(['config', 'schema'])
+    await workspace.write('svc.config.json', JSON.stringify({ $schema: './svc.schema.json', plugins }))
+    const { code, out, err } = await workspace.svc(['config', 'schema'])
     expect(code, err).to.equal(0)
     const check = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(JSON.parse(out) as object)
     const errorsOf = (value: object) => (check(value) ? [] : check.errors!.map(one => `${one.instancePath} ${one.message}`))

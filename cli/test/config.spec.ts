@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 interface Shown {
   readonly values: readonly { readonly key: string; readonly value: unknown; readonly source: string }[]
@@ -13,10 +13,10 @@ const rowOf = (out: string, key: string) => (JSON.parse(out) as Shown).values.fi
 describe('svc config show', () => {
   const it = sideBySide()
   it('shows the value in effect and its source: default, file and line, variable, flag', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 5\n')
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 5\n')
     const env = { SVC_SERVER__PORT: '2', SVC_SERVER__HOST: '127.0.0.3' }
-    const { out, code } = await place.svc(['config', 'show', '--json', '--port', '3'], { env })
+    const { out, code } = await workspace.svc(['config', 'show', '--json', '--port', '3'], { env })
     expect(code).to.equal(0)
     expect(rowOf(out, 'server.port')).to.include({ value: 3, source: 'flags' })
     expect(rowOf(out, 'server.host')).to.include({ value: '127.0.0.3', source: 'environment SVC_SERVER__HOST' })
@@ -25,23 +25,23 @@ describe('svc config show', () => {
   })
 
   it('takes the file of the home where the project says nothing, and --config in place of the project', async () => {
-    await using place = await makePlace()
-    await place.write('../home/svc.config.yaml', 'server:\n  port: 1\n  body_limit: 7\n')
-    await place.write('svc.config.json', '{ "server": { "port": 2 } }')
-    await place.write('other.yaml', 'server:\n  port: 4\n')
-    expect(rowOf((await place.svc(['config', 'show', '--json'])).out, 'server.body_limit')?.source).to.equal(
-      `${place.home}/svc.config.yaml:3`
+    await using workspace = await makeWorkspace()
+    await workspace.write('../home/svc.config.yaml', 'server:\n  port: 1\n  body_limit: 7\n')
+    await workspace.write('svc.config.json', '{ "server": { "port": 2 } }')
+    await workspace.write('other.yaml', 'server:\n  port: 4\n')
+    expect(rowOf((await workspace.svc(['config', 'show', '--json'])).out, 'server.body_limit')?.source).to.equal(
+      `${workspace.home}/svc.config.yaml:3`
     )
-    const usual = (await place.svc(['config', 'show', '--json'])).out
+    const usual = (await workspace.svc(['config', 'show', '--json'])).out
     expect([rowOf(usual, 'server.port')?.value, rowOf(usual, 'server.body_limit')?.value]).to.deep.equal([2, 7])
-    const other = (await place.svc(['config', 'show', '--json', '--config', 'other.yaml'])).out
+    const other = (await workspace.svc(['config', 'show', '--json', '--config', 'other.yaml'])).out
     expect(rowOf(other, 'server.port')).to.include({ value: 4, source: 'other.yaml:2' })
   })
 
   it('masks secrets: by name, in headers and environments, in addresses and what follows them', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const secrets = ['tops3cret', 'hush', 'pa55', 'whisper', 'sesame', 'raw', 'mellon', 'ss@', 'murmur']
-    await place.write(
+    await workspace.write(
       'svc.config.yaml',
       `mcp:\n  clients:\n    - name: a\n      url: http://example.test/\n      oauth: { client_secret: tops3cret }\n    - name: b\n      command: x\n      env: { TOKEN_A: hush }\ntools:\n  web:\n    search: { type: searxng, url: 'http://me:pa55@example.test/' }\nserver:\n  ssl: { key: whisper }\nproviders:\n  openai: { base_url: 'http://127.0.0.1:1/v1?key=sesame&raw' }\n  google: { base_url: '127.0.0.1:1/v1?key=mellon' }\n  anthropic: { base_url: 'http://me:p@ss@127.0.0.1:1/v1#murmur' }\n`
     )
@@ -49,7 +49,7 @@ describe('svc config show', () => {
       ['config', 'show'],
       ['config', 'show', '--json'],
     ]) {
-      const { out, code } = await place.svc(args)
+      const { out, code } = await workspace.svc(args)
       expect(code).to.equal(0)
       for (const secret of secrets) expect(out).to.not.contain(secret)
       expect(out).to.contain('(secret)@example.test').and.contain('http://127.0.0.1:1/v1?key=(secret)&(secret)')
@@ -57,19 +57,19 @@ describe('svc config show', () => {
   })
 
   it('shows one section, and the plugins with the place that names them', async () => {
-    await using place = await makePlace()
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write(
       'svc.config.yaml',
       'plugins:\n  - use: "@svc/plugin-metrics"\n    enabled: false\n  - "@svc/plugin-store-memory"\n  - use: "@svc/plugin-store-sqlite"\n    enabled: false\n'
     )
-    const section = await place.svc(['config', 'show', 'server', '--json'])
+    const section = await workspace.svc(['config', 'show', 'server', '--json'])
     expect((JSON.parse(section.out) as Shown).values.map(row => row.key.split('.')[0])).to.deep.equal(
       Array(section.out.match(/"key"/g)?.length ?? 0).fill('server')
     )
-    const { plugins } = JSON.parse((await place.svc(['config', 'show', '--json'])).out) as Shown
+    const { plugins } = JSON.parse((await workspace.svc(['config', 'show', '--json'])).out) as Shown
     expect(plugins.map(one => one.name)).to.not.include('@svc/plugin-metrics')
     expect(plugins.find(one => one.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
-    const unknown = await place.svc(['config', 'show', 'server.prot'])
+    const unknown = await workspace.svc(['config', 'show', 'server.prot'])
     expect(unknown.code).to.equal(1)
     expect(unknown.err)
       .to.match(/^CONFIG_UNKNOWN_KEY/)
@@ -77,83 +77,83 @@ describe('svc config show', () => {
   })
 
   it('says of a documented key that it is not set, and what it does', async () => {
-    await using place = await makePlace()
-    const unset = await place.svc(['config', 'show', 'selection.profile'])
+    await using workspace = await makeWorkspace()
+    const unset = await workspace.svc(['config', 'show', 'selection.profile'])
     expect(unset).to.include({ code: 0, out: 'selection.profile    not set  Profile at start\n' })
-    await place.write('without.yaml', "plugins: [{ use: '@svc/plugin-recommend', enabled: false }]\n")
+    await workspace.write('without.yaml', "plugins: [{ use: '@svc/plugin-recommend', enabled: false }]\n")
     const nobodys = ['config', 'show', 'recommend', '--json', '--config', 'without.yaml']
-    const section = JSON.parse((await place.svc(nobodys)).out) as Shown
+    const section = JSON.parse((await workspace.svc(nobodys)).out) as Shown
     expect(section.values.map(row => [row.key, row.value, row.source])).to.deep.equal([
       ['recommend.approval', undefined, 'not set'],
     ])
-    const set = JSON.parse((await place.svc(['config', 'show', 'server.port', '--json', '--port', '5'])).out) as Shown
+    const set = JSON.parse((await workspace.svc(['config', 'show', 'server.port', '--json', '--port', '5'])).out) as Shown
     expect(set.values).to.deep.equal([
       { key: 'server.port', value: 5, source: 'flags', description: 'Port to listen on; 0 takes a free one.' },
     ])
-    expect((await place.svc(['config', 'show', 'providers.local.type'])).code).to.equal(0)
+    expect((await workspace.svc(['config', 'show', 'providers.local.type'])).code).to.equal(0)
   })
 
   it('shows what svc serve itself acts on, with its default', async () => {
-    await using place = await makePlace()
-    const all = (await place.svc(['config', 'show', '--json'])).out
+    await using workspace = await makeWorkspace()
+    const all = (await workspace.svc(['config', 'show', '--json'])).out
     expect(rowOf(all, 'server.workers')).to.deep.equal({ key: 'server.workers', value: 1, source: 'default' })
-    const { out } = await place.svc(['config', 'show', 'server.hang_timeout_ms'])
+    const { out } = await workspace.svc(['config', 'show', 'server.hang_timeout_ms'])
     expect(out).to.match(/^server.hang_timeout_ms +10000 +default +Milliseconds after which svc kills and replaces a worker/)
-    await place.write('svc.config.yaml', 'server: { workers: 2 }\n')
-    expect((await place.svc(['config', 'show', 'server.workers'])).out).to.match(
+    await workspace.write('svc.config.yaml', 'server: { workers: 2 }\n')
+    expect((await workspace.svc(['config', 'show', 'server.workers'])).out).to.match(
       /^server.workers +2 +svc.config.yaml:1 +Number of worker processes/
     )
   })
 
   it('shows the header names of server.cors', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server: { cors: { enabled: true, headers: [X-Mine] } }\n')
-    expect((await place.svc(['config', 'show', 'server.cors.headers'])).out)
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { cors: { enabled: true, headers: [X-Mine] } }\n')
+    expect((await workspace.svc(['config', 'show', 'server.cors.headers'])).out)
       .to.contain('X-Mine')
       .and.not.contain('(secret)')
   })
 
   it('shows what is in force where one of several files cannot be read, and says so', async () => {
-    await using place = await makePlace()
-    await place.write('../home/svc.config.yaml', 'server: {')
-    await place.write('svc.config.yaml', 'server:\n  port: 1\n')
-    const { code, out, err } = await place.svc(['config', 'show', 'server.port'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('../home/svc.config.yaml', 'server: {')
+    await workspace.write('svc.config.yaml', 'server:\n  port: 1\n')
+    const { code, out, err } = await workspace.svc(['config', 'show', 'server.port'])
     expect(code).to.equal(1)
     expect(out).to.contain('svc.config.yaml:2')
-    expect(err).to.contain(`${place.home}/svc.config.yaml:1`)
+    expect(err).to.contain(`${workspace.home}/svc.config.yaml:1`)
   })
 })
 
 describe('svc config check', () => {
   const it = sideBySide()
   it('ends with 0 for a valid configuration', async () => {
-    await using place = await makePlace()
-    const { code, out, err } = await place.svc(['config', 'check'])
+    await using workspace = await makeWorkspace()
+    const { code, out, err } = await workspace.svc(['config', 'check'])
     expect([code, err]).to.deep.equal([0, ''])
     expect(out).to.contain('valid')
   })
 
   it('reports a configured file of profiles that does not exist, and writes none', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'selection: { profiles_file: mine.yaml }\n')
-    const { code, err } = await place.svc(['config', 'check'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'selection: { profiles_file: mine.yaml }\n')
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err).to.match(/^PROFILES_MISSING[^]*mine\.yaml/m)
-    expect((await place.svc(['chat', 'hello'])).code).to.equal(1)
-    expect(existsSync(join(place.folder, 'mine.yaml'))).to.equal(false)
+    expect((await workspace.svc(['chat', 'hello'])).code).to.equal(1)
+    expect(existsSync(join(workspace.folder, 'mine.yaml'))).to.equal(false)
   })
 
   it('names the entry of each provider without a key', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const entries = [
       'mine: { type: openai, preset: groq, api_key_env: MY_KEY }',
       'other: { type: anthropic }',
       'third: { type: google }',
       'near: { type: openai, base_url: "http://127.0.0.1:1/v1" }',
     ]
-    await place.write('svc.config.yaml', `providers:\n${entries.map(entry => `  ${entry}\n`).join('')}`)
+    await workspace.write('svc.config.yaml', `providers:\n${entries.map(entry => `  ${entry}\n`).join('')}`)
     const env = { ANTHROPIC_API_KEY: '', GEMINI_API_KEY: '', GOOGLE_API_KEY: '' }
-    const { code, out } = await place.svc(['config', 'check', '--json'], { env })
+    const { code, out } = await workspace.svc(['config', 'check', '--json'], { env })
     const { faults } = JSON.parse(out) as { faults: { code: string; message: string }[] }
     expect(code).to.equal(1)
     expect(faults.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
@@ -161,14 +161,14 @@ describe('svc config check', () => {
       'PROVIDER_KEY providers.other: the variable ANTHROPIC_API_KEY is not set',
       'PROVIDER_KEY providers.third: the variable GEMINI_API_KEY is not set',
     ])
-    const good = await place.svc(['config', 'check'], { env: { ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'b', MY_KEY: 'c' } })
+    const good = await workspace.svc(['config', 'check'], { env: { ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'b', MY_KEY: 'c' } })
     expect(good.code).to.equal(0)
   })
 
   it('lists all problems with file and line, and exits with 1', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\ntols: {}\n')
-    const { code, out, err } = await place.svc(['config', 'check'], { env: { SVC_A__B: '1' } })
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\ntols: {}\n')
+    const { code, out, err } = await workspace.svc(['config', 'check'], { env: { SVC_A__B: '1' } })
     expect([code, out]).to.deep.equal([1, ''])
     for (const words of [
       'svc.config.yaml:2',
@@ -179,7 +179,7 @@ describe('svc config check', () => {
       'did you mean "tools"',
     ])
       expect(err).to.contain(words)
-    const json = await place.svc(['config', 'check', '--json'], { env: { SVC_A__B: '1' } })
+    const json = await workspace.svc(['config', 'check', '--json'], { env: { SVC_A__B: '1' } })
     const report = JSON.parse(json.out) as { ok: boolean; faults: { code: string; where?: string }[] }
     expect(report.ok).to.equal(false)
     expect(report.faults).to.have.length(4)
@@ -187,18 +187,18 @@ describe('svc config check', () => {
   })
 
   it('reports profiles.yaml with all else, writes none, and ends with 1', async () => {
-    await using place = await makePlace()
-    expect((await place.svc(['config', 'check'])).code).to.equal(0)
-    expect(existsSync(join(place.home, 'profiles.yaml'))).to.equal(false)
-    await place.write('../home/profiles.yaml', 'default: none\nprofiles:\n  a: { temprature: 1 }\n  b: { temperature: 3 }\n')
-    await place.write(
+    await using workspace = await makeWorkspace()
+    expect((await workspace.svc(['config', 'check'])).code).to.equal(0)
+    expect(existsSync(join(workspace.home, 'profiles.yaml'))).to.equal(false)
+    await workspace.write('../home/profiles.yaml', 'default: none\nprofiles:\n  a: { temprature: 1 }\n  b: { temperature: 3 }\n')
+    await workspace.write(
       'svc.config.yaml',
       'plugins:\n  - no-such-plugin\n  - { use: b, optinal: true }\nserver:\n  port: x\ntols: {}\n'
     )
-    const { code, out } = await place.svc(['config', 'check', '--json', '--profile', 'nope'])
+    const { code, out } = await workspace.svc(['config', 'check', '--json', '--profile', 'nope'])
     expect(code).to.equal(1)
     const { faults } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
-    const file = `${place.home}/profiles.yaml`
+    const file = `${workspace.home}/profiles.yaml`
     expect(faults.map(one => [one.code, one.where])).to.have.deep.members([
       ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:3'],
       ['PLUGIN_UNKNOWN', undefined],
@@ -220,18 +220,18 @@ describe('svc config check', () => {
   })
 
   it('refuses two files in one folder, and names both', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  port: 1\n')
-    await place.write('svc.config.json', '{}')
-    const { code, err } = await place.svc(['config', 'check'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server:\n  port: 1\n')
+    await workspace.write('svc.config.json', '{}')
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err).to.match(/^CONFIG_AMBIGUOUS\n {2}svc\.config\.json and svc\.config\.yaml are in one folder/)
   })
 
   it('names a plugin that cannot be found', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'plugins:\n  - no-such-plugin\nserver:\n  port: x\n')
-    const { code, err } = await place.svc(['config', 'check'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'plugins:\n  - no-such-plugin\nserver:\n  port: x\n')
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^PLUGIN_UNKNOWN  no-such-plugin/m)
@@ -239,9 +239,9 @@ describe('svc config check', () => {
   })
 
   it('names the line of a file that cannot be read', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  port: 1\n port: 2\n')
-    const { code, err } = await place.svc(['config', 'check'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server:\n  port: 1\n port: 2\n')
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^CONFIG_UNREADABLE/)

@@ -5,55 +5,58 @@ import { pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { itWith } from '../../test/support/needs.ts'
 import { describeInProcess } from '../src/command-process.ts'
-import { makePlace, type Place } from './support/svc.ts'
+import { makeWorkspace, type Workspace } from './support/svc.ts'
 
 describe('the commands of a plugin in a folder', function () {
   this.timeout(120_000)
-  let place: Place
+  let workspace: Workspace
 
   const writePlugin = async (name: string, commands: string) => {
     const svc = { api: 1, kind: 'command', contributes: { commands: [`${name} show`] } }
     const exported = { '.': './index.js', './commands': './commands.js' }
-    await place.write(`${name}/package.json`, JSON.stringify({ name, version: '1.0.0', type: 'module', exports: exported, svc }))
-    await place.write(
+    await workspace.write(
+      `${name}/package.json`,
+      JSON.stringify({ name, version: '1.0.0', type: 'module', exports: exported, svc })
+    )
+    await workspace.write(
       `${name}/index.js`,
       `import { definePlugin, schema } from '@svc/core'
 const config = schema({ type: 'object', properties: { key: { type: 'string' } }, default: {} })
 export default definePlugin({ section: '${name}', config, setup() {} })
 `
     )
-    await place.write(`${name}/commands.js`, commands)
+    await workspace.write(`${name}/commands.js`, commands)
   }
   const configure = (...plugins: readonly unknown[]) =>
-    place.write('svc.config.json', JSON.stringify({ plugins, sec: { key: 'own' }, other: { key: 'another' } }))
+    workspace.write('svc.config.json', JSON.stringify({ plugins, sec: { key: 'own' }, other: { key: 'another' } }))
 
   before(async () => {
-    place = await makePlace()
+    workspace = await makeWorkspace()
   })
   after(async () => {
-    await place?.[Symbol.asyncDispose]()
+    await workspace?.[Symbol.asyncDispose]()
   })
 
   it('report the error of their module, also where they are linked, and a link describes nothing for completion that is not set up', async () => {
-    const noted = join(place.folder, 'imported.txt')
+    const noted = join(workspace.folder, 'imported.txt')
     await writePlugin('brk', `import { appendFileSync } from 'node:fs'\nappendFileSync(${JSON.stringify(noted)}, 'x')\nnull.x\n`)
-    const linked = await place.svc(['plugins', 'link', './brk', '--yes', '--isolation', 'in-process', '--trust'], {
-      env: { XDG_CACHE_HOME: join(place.folder, 'cache') },
+    const linked = await workspace.svc(['plugins', 'link', './brk', '--yes', '--isolation', 'in-process', '--trust'], {
+      env: { XDG_CACHE_HOME: join(workspace.folder, 'cache') },
     })
     expect(linked.code, linked.err).to.equal(0)
     expect(await readFile(noted, 'utf8').catch(() => 'none')).to.equal('none')
-    const { code, out, err } = await place.svc(['brk', 'show', 'a'])
+    const { code, out, err } = await workspace.svc(['brk', 'show', 'a'])
     expect({ code, out }, err).to.deep.equal({ code: 1, out: '' })
     expect(err)
       .to.match(/^COMMAND_BROKEN {2}brk\n.*Cannot read properties of null/)
       .and.contain('must export COMMANDS')
-    expect((await place.svc(['brk', 'show', '--help'])).out).to.contain('Comes with brk')
+    expect((await workspace.svc(['brk', 'show', '--help'])).out).to.contain('Comes with brk')
   })
 
   it('without a class are reported', async () => {
     await writePlugin('bare', 'export const COMMANDS = {}')
     await configure({ use: './bare' })
-    const { code, err } = await place.svc(['bare', 'show', 'a', 'b'])
+    const { code, err } = await workspace.svc(['bare', 'show', 'a', 'b'])
     expect(code).to.equal(1)
     expect(err).to.match(/^COMMAND_BROKEN {2}bare\n.*COMMANDS has no class "bare:show"/)
   })
@@ -75,10 +78,10 @@ export const COMMANDS = { 'sec:show': Show }
 `
       )
       await configure({ use: './sec', isolation: 'process' })
-      const shown = await place.svc(['sec', 'show'])
+      const shown = await workspace.svc(['sec', 'show'])
       expect(shown.out, shown.err).to.equal('["own",null]\n')
-      await place.write('sec/commands.js', 'null.x')
-      const { code, err } = await place.svc(['sec', 'show', 'a'])
+      await workspace.write('sec/commands.js', 'null.x')
+      const { code, err } = await workspace.svc(['sec', 'show', 'a'])
       expect(code).to.equal(1)
       expect(err).to.match(/^COMMAND_BROKEN {2}sec\n.*Cannot read properties of null/)
     }
@@ -95,7 +98,7 @@ class Show extends SvcCommand {
 export const COMMANDS = { 'typed:show': Show }
 `
     )
-    const { code, err } = await place.svc(['plugins', 'install', './typed', '--yes', '--isolation', 'in-process', '--trust'])
+    const { code, err } = await workspace.svc(['plugins', 'install', './typed', '--yes', '--isolation', 'in-process', '--trust'])
     expect(code).to.equal(1)
     expect(err).to.match(/COMMAND_BROKEN {2}typed\n.*its "flags.json.summary" does not have the form/)
   })
@@ -112,7 +115,7 @@ export const COMMANDS = { 'typed:show': Show }
 export const COMMANDS = { '${name}:show': Show }
 `
       )
-      const cases = await pluginKit(pathToFileURL(join(place.folder, name, '/')))
+      const cases = await pluginKit(pathToFileURL(join(workspace.folder, name, '/')))
       const error: unknown = await cases
         .find(one => one.title.startsWith('has a command'))
         ?.run()
@@ -123,7 +126,7 @@ export const COMMANDS = { '${name}:show': Show }
 
   it('whose import does not end are given up, and the error names the plugin and the limit', async () => {
     await writePlugin('hang', 'setInterval(() => {}, 1000)\nawait new Promise(() => {})')
-    const folder = join(place.folder, 'hang')
+    const folder = join(workspace.folder, 'hang')
     const commands = { plugin: 'hang', version: '1.0.0', folder, target: join(folder, 'commands.js') }
     const error: unknown = await describeInProcess(commands, {}, 100).catch((thrown: unknown) => thrown)
     expect(error).to.include({ code: 'TIMEOUT', plugin: 'hang', message: 'its import did not end within 0.1 s' })

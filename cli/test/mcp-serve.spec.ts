@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { INITIALIZE, talk } from './support/stdio.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 // an open connection would hold up the drain of a worker that is replaced
 const CLOSE = { connection: 'close' }
@@ -33,8 +33,8 @@ async function listed(url: string): Promise<string[]> {
 
 describe('svc serve --mcp', () => {
   it('serves the API, the tools over plain HTTP and the protocol on one port, and no more tools than --tools says', async () => {
-    await using place = await makePlace()
-    const { url, end } = await place.serve(['--mcp', '--tools', 'calculate,current_time'])
+    await using workspace = await makeWorkspace()
+    const { url, end } = await workspace.serve(['--mcp', '--tools', 'calculate,current_time'])
     expect(await json(`${url}/health`))
       .to.deep.include({ status: 'healthy', tools: 2 })
       .and.include.keys('checks', 'protocol_versions')
@@ -51,8 +51,8 @@ describe('svc serve --mcp', () => {
   })
 
   it('does not start with a tool that there is not, and says what is near', async () => {
-    await using place = await makePlace()
-    const { code, err } = await place.svc(['serve', '--port', '0', '--mcp', '--tools', 'read_file,curent_time'])
+    await using workspace = await makeWorkspace()
+    const { code, err } = await workspace.svc(['serve', '--port', '0', '--mcp', '--tools', 'read_file,curent_time'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^MCP_TOOL_UNKNOWN/m)
@@ -65,12 +65,12 @@ describe('svc mcp serve', () => {
   const it = sideBySide()
 
   it('serves tools alone, where mcp.server says, with a reload and a drain as svc serve has them', async () => {
-    await using place = await makePlace()
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write(
       'svc.config.yaml',
       'mcp: { server: { host: localhost, port: 0, tools: [calculate] } }\nserver: { port: 1 }\n'
     )
-    const server = await place.serve([], { command: ['mcp', 'serve'] })
+    const server = await workspace.serve([], { command: ['mcp', 'serve'] })
     const { url } = server
     expect(new URL(url).hostname).to.equal('localhost')
     expect(await json(`${url}/health`)).to.have.all.keys('status', 'version', 'uptime_seconds', 'tools', 'protocol_versions')
@@ -78,24 +78,24 @@ describe('svc mcp serve', () => {
     for (const path of ['/api/v1/modes', '/api/v1/chat', '/openapi.json', '/docs'])
       expect(await status(url, path), path).to.equal(404)
     expect(await status(url, '/metrics')).to.equal(200)
-    const other = await place.svc(['tools', 'list'])
+    const other = await workspace.svc(['tools', 'list'])
     expect([other.code, other.err], 'a server without an API is not asked for it').to.deep.equal([0, ''])
     expect(other.out).to.contain('read_file')
-    await place.write('svc.config.yaml', 'mcp: { server: { host: localhost, port: 0, tools: [calculate, hash_text] } }\n')
-    const { code, err } = await place.svc(['reload'])
+    await workspace.write('svc.config.yaml', 'mcp: { server: { host: localhost, port: 0, tools: [calculate, hash_text] } }\n')
+    const { code, err } = await workspace.svc(['reload'])
     expect([code, err]).to.deep.equal([0, ''])
     expect(await listed(url)).to.deep.equal(['calculate', 'hash_text'])
     expect((await server.end('SIGTERM')).code).to.equal(0)
   })
 
   it('serves the client at its standard input and output, which only the protocol uses, and ends with the input', async () => {
-    await using place = await makePlace()
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write(
       'loud.ts',
       "console.log('loud at import')\nexport default { requires: {}, optional: {}, setup() { process.stdout.write('loud\\n') } }\n"
     )
-    await place.write('svc.config.yaml', 'plugins: [./loud.ts]\n')
-    const client = talk(place, ['mcp', 'serve', '--stdio', '--debug', '--tools', 'calculate'])
+    await workspace.write('svc.config.yaml', 'plugins: [./loud.ts]\n')
+    const client = talk(workspace, ['mcp', 'serve', '--stdio', '--debug', '--tools', 'calculate'])
     client.send(INITIALIZE)
     expect((await client.answer(1)).result).to.deep.include({ protocolVersion: '2025-11-25' })
     client.send({ method: 'notifications/initialized' })
@@ -111,17 +111,17 @@ describe('svc mcp serve', () => {
   })
 
   it('exits with 0 at SIGTERM while a client is connected', async () => {
-    await using place = await makePlace()
-    const client = talk(place, ['mcp', 'serve', '--stdio'])
+    await using workspace = await makeWorkspace()
+    const client = talk(workspace, ['mcp', 'serve', '--stdio'])
     client.send(INITIALIZE)
     await client.answer(1)
     expect((await client.end('SIGTERM')).code).to.equal(0)
   })
 
   it('says on the standard error stream why it cannot start, and ends with 1', async () => {
-    await using place = await makePlace()
-    await place.write('other.yaml', 'mcp: { server: { tools: [calcualte] } }\n')
-    const { code, out, err } = await place.svc(['mcp', 'serve', '--stdio', '-c', 'other.yaml'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('other.yaml', 'mcp: { server: { tools: [calcualte] } }\n')
+    const { code, out, err } = await workspace.svc(['mcp', 'serve', '--stdio', '-c', 'other.yaml'])
     expect([code, out]).to.deep.equal([1, ''])
     expect(err)
       .to.match(/^MCP_TOOL_UNKNOWN/m)
@@ -129,25 +129,25 @@ describe('svc mcp serve', () => {
   })
 
   it('stands beside the commands of plugins, which may have others of its topic and not its own name', async () => {
-    await using place = await makePlace()
-    const { out } = await place.svc(['mcp', '--help'])
+    await using workspace = await makeWorkspace()
+    const { out } = await workspace.svc(['mcp', '--help'])
     expect(out)
       .to.match(/^ *mcp serve /m)
       .and.match(/^ *mcp list /m)
     const svc = { api: 1, kind: 'tool', contributes: { commands: ['mcp serve', 'mcp mine'] } }
     const exports = { '.': './index.js', './commands': './mine.ts' }
-    await place.write('mine/package.json', JSON.stringify({ name: 'mine', version: '1.0.0', type: 'module', exports, svc }))
-    await place.write('mine/index.js', 'export default { requires: {}, optional: {}, setup() {} }')
-    await place.write('mine/mine.ts', 'export const COMMANDS = {}')
-    await place.write('svc.config.yaml', 'plugins: [./mine]\n')
-    const { code, err } = await place.svc(['config', 'check'])
+    await workspace.write('mine/package.json', JSON.stringify({ name: 'mine', version: '1.0.0', type: 'module', exports, svc }))
+    await workspace.write('mine/index.js', 'export default { requires: {}, optional: {}, setup() {} }')
+    await workspace.write('mine/mine.ts', 'export const COMMANDS = {}')
+    await workspace.write('svc.config.yaml', 'plugins: [./mine]\n')
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err).to.contain('"mcp serve"').and.not.contain('"mcp mine"')
   })
 
   it('ends with 2 for --stdio with what belongs to a port', async () => {
-    await using place = await makePlace()
-    const { code, err } = await place.svc(['mcp', 'serve', '--stdio', '--port', '1'])
+    await using workspace = await makeWorkspace()
+    const { code, err } = await workspace.svc(['mcp', 'serve', '--stdio', '--port', '1'])
     expect(code).to.equal(2)
     expect(err).to.contain('--stdio')
   })

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { lacking, skipBecause } from '../../test/support/needs.ts'
 import { tarballOf } from '../../test/support/registry.ts'
-import { makePlace, type Place } from './support/svc.ts'
+import { makeWorkspace, type Workspace } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
 
 /** A third-party plugin: its commands record their import in a file. */
-const reportOf = (place: Place, version = '1.0.0') =>
+const reportOf = (workspace: Workspace, version = '1.0.0') =>
   tarballOf(
-    place.folder,
+    workspace.folder,
     {
       name: NAME,
       version,
@@ -26,7 +26,7 @@ const reportOf = (place: Place, version = '1.0.0') =>
           commands: ['report show', 'report copy', 'report wait', 'report ask', 'report refuse', 'report end'],
         },
         topics: { report: 'Write reports' },
-        permissions: { write: [notesFolderOf(place)] },
+        permissions: { write: [notesFolderOf(workspace)] },
       },
     },
     {
@@ -37,7 +37,7 @@ import { Args, Flags, SERVER_FLAGS, SvcCommand, table, usageError } from '@svc/c
 import { svcError, systemContext } from '@svc/core'
 import { Selection } from '@svc/core/contracts'
 
-appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
+appendFileSync(${JSON.stringify(notesOf(workspace))}, 'imported\\n')
 
 class Show extends SvcCommand {
   static summary = 'Show a report'
@@ -142,12 +142,12 @@ export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait
     }
   )
 
-const notesFolderOf = (place: Place) => join(place.folder, 'notes')
-const notesOf = (place: Place) => join(notesFolderOf(place), 'imports.txt')
-const cacheOf = (place: Place) => ({ XDG_CACHE_HOME: join(place.folder, 'cache') })
-const scriptIn = (place: Place) => join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash')
-const importsOf = async (place: Place) =>
-  (await readFile(notesOf(place), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
+const notesFolderOf = (workspace: Workspace) => join(workspace.folder, 'notes')
+const notesOf = (workspace: Workspace) => join(notesFolderOf(workspace), 'imports.txt')
+const cacheOf = (workspace: Workspace) => ({ XDG_CACHE_HOME: join(workspace.folder, 'cache') })
+const scriptIn = (workspace: Workspace) => join(cacheOf(workspace).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash')
+const importsOf = async (workspace: Workspace) =>
+  (await readFile(notesOf(workspace), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
 
 const WAYS = [
   { where: 'in a process of its own', args: [], skip: lacking('bubblewrap') },
@@ -157,28 +157,28 @@ const WAYS = [
 for (const { where, args, skip } of WAYS)
   describe(`the commands of an installed plugin that runs ${where}`, function () {
     this.timeout(120_000)
-    let place: Place
+    let workspace: Workspace
 
     before(async function () {
       skipBecause(this, skip)
-      place = await makePlace()
-      await mkdir(notesFolderOf(place))
+      workspace = await makeWorkspace()
+      await mkdir(notesFolderOf(workspace))
       // completion is in use: an install rewrites its scripts
-      expect((await place.svc(['autocomplete', '--refresh-cache'], { env: cacheOf(place) })).code).to.equal(0)
-      const install = ['plugins', 'install', await reportOf(place), '--yes', ...args]
-      const { code, err } = await place.svc(install, { env: cacheOf(place) })
+      expect((await workspace.svc(['autocomplete', '--refresh-cache'], { env: cacheOf(workspace) })).code).to.equal(0)
+      const install = ['plugins', 'install', await reportOf(workspace), '--yes', ...args]
+      const { code, err } = await workspace.svc(install, { env: cacheOf(workspace) })
       expect(code, err).to.equal(0)
     })
     after(async () => {
-      await place?.[Symbol.asyncDispose]()
+      await workspace?.[Symbol.asyncDispose]()
     })
 
     it('are shown by help, completed and suggested, and nothing of the plugin is imported', async () => {
-      const imports = await importsOf(place)
+      const imports = await importsOf(workspace)
       expect(imports).to.be.above(0)
-      expect((await place.svc(['--help'])).out).to.match(/^ {2}report +Write reports$/m)
-      expect((await place.svc(['report', '--help'])).out).to.match(/report copy +Copy the standard input\n/)
-      const { code, out } = await place.svc(['report', 'show', '--help'])
+      expect((await workspace.svc(['--help'])).out).to.match(/^ {2}report +Write reports$/m)
+      expect((await workspace.svc(['report', '--help'])).out).to.match(/report copy +Copy the standard input\n/)
+      const { code, out } = await workspace.svc(['report', 'show', '--help'])
       expect(code).to.equal(0)
       expect(out)
         .to.match(/^ {2}\$ svc report show NAME \[-c <file>\] \[--style short\|long\] \[--json\]$/m)
@@ -186,22 +186,22 @@ for (const { where, args, skip } of WAYS)
         .and.match(/--style=<option> +\[default: short\] How much of it\n +<options: short\|long>/)
         .and.contain('< %= process.exit(9) % >')
         .and.match(/EXAMPLES\n +\$ svc report show sales --style long/)
-      const script = await readFile(scriptIn(place), 'utf8')
+      const script = await readFile(scriptIn(workspace), 'utf8')
       expect(script)
         .to.match(/^report:show .*--style --json/m)
         .and.match(/^tokens:create .*--ttl/m)
-      const typo = await place.svc(['report', 'shwo', 'sales'])
+      const typo = await workspace.svc(['report', 'shwo', 'sales'])
       expect(typo).to.include({ code: 2, out: '' })
       expect(typo.err).to.contain('there is no command "report shwo').and.contain('did you mean "svc report show"?')
-      expect((await place.svc(['reprot'])).err).to.contain('did you mean "svc report"?')
-      expect(await importsOf(place)).to.equal(imports)
+      expect((await workspace.svc(['reprot'])).err).to.contain('did you mean "svc report"?')
+      expect(await importsOf(workspace)).to.equal(imports)
     })
 
     it('run with their arguments and flags, and their exit code', async () => {
-      const shown = await place.svc(['report', 'show', 'sales', '--style', 'long'])
+      const shown = await workspace.svc(['report', 'show', 'sales', '--style', 'long'])
       expect(shown).to.include({ code: 0, out: 'sales, long\n', err: 'done\n' })
-      expect((await place.svc(['report', 'show', 'sales', '--json'])).out).to.equal('{"name":"sales"}\n')
-      expect(await place.svc(['report', 'show', 'nothing'])).to.include({ code: 4, out: '' })
+      expect((await workspace.svc(['report', 'show', 'sales', '--json'])).out).to.equal('{"name":"sales"}\n')
+      expect(await workspace.svc(['report', 'show', 'nothing'])).to.include({ code: 4, out: '' })
     })
 
     it('refuse a wrong command line with 2', async () => {
@@ -213,7 +213,7 @@ for (const { where, args, skip } of WAYS)
         ['--most: Expected an integer but received: few', 'end', 'long', '--most', 'few'],
         ['--even: 3 is odd', 'end', 'long', '--even', '3'],
       ] as const) {
-        const { code, out, err } = await place.svc(['report', ...words])
+        const { code, out, err } = await workspace.svc(['report', ...words])
         expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
         expect(err)
           .to.match(/^COMMAND_LINE_INVALID/)
@@ -224,48 +224,48 @@ for (const { where, args, skip } of WAYS)
     })
 
     it('know the folder in which svc was started', async () => {
-      expect((await place.svc(['report', 'end', 'where'])).out).to.equal(`${place.folder}\n`)
+      expect((await workspace.svc(['report', 'end', 'where'])).out).to.equal(`${workspace.folder}\n`)
     })
 
     it('read the standard input', async () => {
-      expect(await place.svc(['report', 'copy'], { input: 'a word' })).to.include({ code: 0, out: 'A WORD\n' })
+      expect(await workspace.svc(['report', 'copy'], { input: 'a word' })).to.include({ code: 0, out: 'A WORD\n' })
     })
 
     it('print all of their output, however long it is, into a pipe and a file', async () => {
       const LAST = `${'19999'.padEnd(200, '.')}\n`
-      const { code, out, err } = await place.svc(['report', 'end', 'long'])
+      const { code, out, err } = await workspace.svc(['report', 'end', 'long'])
       expect({ code, length: out.length, last: out.slice(-201) }, err).to.deep.equal({
         code: 0,
         length: 20_000 * 201,
         last: LAST,
       })
-      const file = join(place.folder, 'long.txt')
+      const file = join(workspace.folder, 'long.txt')
       await using handle = await open(file, 'w')
-      const child = place.start(['report', 'end', 'long'], { stdout: handle.fd })
+      const child = workspace.start(['report', 'end', 'long'], { stdout: handle.fd })
       expect((await once(child, 'exit'))[0]).to.equal(0)
       expect(await readFile(file, 'utf8')).to.equal(out)
     })
 
     it('end with the code of an error, and of process.exit', async () => {
-      const failed = await place.svc(['report', 'end', 'error'])
+      const failed = await workspace.svc(['report', 'end', 'error'])
       expect(failed).to.include({ code: 5, out: '', err: 'it went wrong\n' })
-      expect(await place.svc(['report', 'end', 'exit'])).to.include({ code: 9, out: '', err: '' })
-      const coded = await place.svc(['report', 'end', 'coded'])
+      expect(await workspace.svc(['report', 'end', 'exit'])).to.include({ code: 9, out: '', err: '' })
+      const coded = await workspace.svc(['report', 'end', 'coded'])
       expect(coded).to.include({ code: 6, out: '', err: 'REPORT_OLD\n  it is old\n  Make it anew\n' })
-      const thrown = await place.svc(['report', 'end', 'thrown'])
+      const thrown = await workspace.svc(['report', 'end', 'thrown'])
       expect(thrown).to.include({ code: 1, out: '' })
       expect(thrown.err).to.contain('a mistake')
     })
 
     it('end with 2 under a code of their own, and know the configuration file that was named', async () => {
-      const file = await place.write('named.json', '{}')
-      const { code, out, err } = await place.svc(['report', 'refuse', '-c', file])
+      const file = await workspace.write('named.json', '{}')
+      const { code, out, err } = await workspace.svc(['report', 'refuse', '-c', file])
       expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
       expect(err).to.equal(`REPORT_UNKNOWN\n  there is no report in ${file}\n  name another\n`)
     })
 
     it('hear of Ctrl-C', async () => {
-      const child = place.start(['report', 'wait'])
+      const child = workspace.start(['report', 'wait'])
       let out = ''
       child.stdout!.on('data', (chunk: Buffer) => (out += chunk.toString()))
       while (!out.includes('waiting')) await once(child.stdout!, 'data')
@@ -281,7 +281,7 @@ for (const { where, args, skip } of WAYS)
           ['the host', '--only', 'host'],
           ['the installed plugins', '--only', 'unconfigured'],
         ] as const) {
-          const { code, out, err } = await place.svc(['report', 'ask', ...way])
+          const { code, out, err } = await workspace.svc(['report', 'ask', ...way])
           expect([code, out]).to.deep.equal([1, ''])
           expect(err)
             .to.match(/^COMMAND_ISOLATED/)
@@ -291,27 +291,27 @@ for (const { where, args, skip } of WAYS)
       })
     else
       it('ask the server that runs or that is named, with the credential of svc; else their own host, whose log they may show', async () => {
-        const alone = await place.svc(['report', 'ask'])
+        const alone = await workspace.svc(['report', 'ask'])
         expect(alone).to.include({ code: 0, out: 'own host: plan\n', err: '' })
-        const shown = await place.svc(['report', 'ask', '--debug'])
+        const shown = await workspace.svc(['report', 'ask', '--debug'])
         expect(shown.out).to.equal('own host: plan\n')
-        expect((await place.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
+        expect((await workspace.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
         expect(shown.err).to.match(/^[\d:.]+ \w+ /m)
-        await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
+        await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
         const env = { SVC_API_KEY: 'an-api-key-of-a-test-of-32-chars' }
-        const server = await place.serve([], { env })
+        const server = await workspace.serve([], { env })
         for (const way of [[], ['--url', server.url], ['--port', new URL(server.url).port]]) {
-          const { code, out, err } = await place.svc(['report', 'ask', ...way], { env })
+          const { code, out, err } = await workspace.svc(['report', 'ask', ...way], { env })
           expect({ code, err }).to.deep.equal({ code: 0, err: '' })
           expect(out.split('\n').slice(0, 3)).to.deep.equal([`server     ${server.url}`, 'providers  local', 'start'])
           expect(out).to.match(/\nend\n$/)
         }
-        const stranger = await place.svc(['report', 'ask'])
+        const stranger = await workspace.svc(['report', 'ask'])
         expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
         expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}Set SVC_API_KEY to an API key or a token\n/)
-        for (const way of [['--local'], ['--config', await place.write('named.json', '{}')]])
-          expect((await place.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
-        const both = await place.svc(['report', 'ask', '--url', server.url, '-c', await place.write('named.json', '{}')])
+        for (const way of [['--local'], ['--config', await workspace.write('named.json', '{}')]])
+          expect((await workspace.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
+        const both = await workspace.svc(['report', 'ask', '--url', server.url, '-c', await workspace.write('named.json', '{}')])
         expect(both.code).to.equal(2)
         expect(both.err).to.match(
           /^COMMAND_LINE_INVALID\n[^]*--(url|config)=\S+ cannot also be provided when using --(url|config)/

@@ -1,33 +1,33 @@
 import { expect } from 'chai'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 const ENABLED = 'server:\n  rate_limit:\n    enabled: true\n    requests_per_minute: 2\n'
 
 describe('svc serve with limits', () => {
   it('does what server.rate_limit asks for, and counts nothing where it asks for nothing', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const ask = (url: string, path: string) => fetch(`${url}${path}`, { headers: { connection: 'close' } })
     const modes = (url: string) => ask(url, '/api/v1/modes')
-    const open = await place.serve()
+    const open = await workspace.serve()
     const { headers } = await modes(open.url)
     expect(headers.get('x-ratelimit-limit')).to.equal(null)
     await open.end()
-    await place.write('svc.config.yaml', ENABLED)
-    const limited = await place.serve()
+    await workspace.write('svc.config.yaml', ENABLED)
+    const limited = await workspace.serve()
     const statuses: number[] = []
     for (const _ of [1, 2, 3]) statuses.push((await modes(limited.url)).status)
     expect(statuses).to.deep.equal([200, 200, 429])
     expect((await ask(limited.url, '/health')).status).to.equal(200)
     await limited.end()
-    const again = await place.serve()
+    const again = await workspace.serve()
     expect((await modes(again.url)).status, 'after a restart').to.equal(429)
     await again.end()
   })
 
   it('refuses to start where the plugin that limits was taken out, with the hint', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', `${ENABLED}plugins:\n  - use: "@svc/plugin-rate-limit"\n    enabled: false\n`)
-    const { code, err } = await place.svc(['config', 'check'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', `${ENABLED}plugins:\n  - use: "@svc/plugin-rate-limit"\n    enabled: false\n`)
+    const { code, err } = await workspace.svc(['config', 'check'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^CONFIG_UNOWNED/m)

@@ -9,7 +9,7 @@ import { findServers } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { KEEP_COMPILED_CODE } from '../src/small-heap.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 const ctx = () => systemContext(AbortSignal.timeout(10_000))
 
@@ -38,32 +38,32 @@ async function linesUntil(stream: Readable, pattern: RegExp): Promise<[string[],
 describe('svc serve', () => {
   const it = sideBySide()
   it('says where it listens, what it loaded and how long each plugin took, serves, and ends with 0 at Ctrl-C', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     const health = await fetch(`${server.url}/health`)
     expect(health.status).to.equal(200)
     expect(((await health.json()) as { status: string }).status).to.equal('healthy')
     expect(server.err()).to.match(/@svc\/plugin-http +[\d.]+ m?s\n/)
-    expect(server.err()).to.contain(`; home: ${place.home}; Ctrl-C ends it`)
+    expect(server.err()).to.contain(`; home: ${workspace.home}; Ctrl-C ends it`)
     const { code } = await server.end('SIGINT')
     expect(code).to.equal(0)
   })
 
   it('says that it listens on all addresses, and which files its configuration came from', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
-    await place.write('../home/svc.config.yaml', 'log: { level: info }\n')
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
+    await workspace.write('../home/svc.config.yaml', 'log: { level: info }\n')
+    const server = await workspace.serve()
     expect(server.err()).to.match(/listens on http:\/\/127\.0\.0\.1:\d+ \(all addresses\)   \(ready/)
     expect(server.err())
-      .to.contain(`${place.home}/svc.config.yaml`)
+      .to.contain(`${workspace.home}/svc.config.yaml`)
       .and.match(/configuration: .*(^|[ ,])svc\.config\.yaml/)
     await server.end()
   })
 
   it('drains at SIGTERM: a running reply is sent to its end', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     const response = await stream(server.url, '/pace 30\none two three four five six seven eight')
     const reader = response.body!.getReader()
     await reader.read()
@@ -77,8 +77,8 @@ describe('svc serve', () => {
   })
 
   it('ends at once at the second Ctrl-C', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     const response = await stream(server.url, '/delay 60000\nhello')
     const reading = response.text().catch(() => 'cut off')
     server.process.kill('SIGINT')
@@ -90,33 +90,33 @@ describe('svc serve', () => {
   })
 
   it('makes its home for its owner alone, and listens there for commands until it ends', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    expect((await stat(place.home)).mode & 0o777).to.equal(0o700)
-    const [found, ...others] = await findServers(place.home)
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    expect((await stat(workspace.home)).mode & 0o777).to.equal(0o700)
+    const [found, ...others] = await findServers(workspace.home)
     expect(others).to.deep.equal([])
     expect(found?.info).to.include({ url: server.url, pid: server.process.pid })
     await found?.control.stop(ctx())
     const [code] = await once(server.process, 'exit')
     expect(code).to.equal(0)
     found?.[Symbol.dispose]()
-    expect(await findServers(place.home)).to.deep.equal([])
+    expect(await findServers(workspace.home)).to.deep.equal([])
   })
 
   it('starts a worker whose compiled code V8 keeps while it rests', async function (this: Mocha.Context) {
     if (process.platform !== 'linux') return void this.skip()
-    await using place = await makePlace()
-    await place.serve()
-    const [found] = await findServers(place.home)
+    await using workspace = await makeWorkspace()
+    await workspace.serve()
+    const [found] = await findServers(workspace.home)
     const started = await readFile(`/proc/${found?.info.workers[0]?.pid}/cmdline`, 'utf8')
     expect(started.split('\0')).to.include.members([...KEEP_COMPILED_CODE])
     found?.[Symbol.dispose]()
   })
 
   it('replaces a worker that is killed, on the same port', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const [found] = await findServers(place.home)
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const [found] = await findServers(workspace.home)
     const [worker] = found?.info.workers ?? []
     process.kill(worker?.pid ?? 0, 'SIGKILL')
     await server.said(/worker \d+ is ready/)
@@ -130,8 +130,8 @@ describe('svc serve', () => {
   })
 
   it('writes its log as JSON lines to the standard output, and nothing else', async () => {
-    await using place = await makePlace()
-    const server = await place.serve(['--debug'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve(['--debug'])
     await fetch(`${server.url}/health`)
     const { out } = await server.end()
     const lines = out
@@ -143,8 +143,8 @@ describe('svc serve', () => {
   })
 
   it('prints events as JSON to the standard output with --json', async () => {
-    await using place = await makePlace()
-    const child = place.start(['serve', '--port', '0', '--json'])
+    await using workspace = await makeWorkspace()
+    const child = workspace.start(['serve', '--port', '0', '--json'])
     const [lines, all] = await linesUntil(child.stdout!, /"event":"ready"/)
     const events = lines.map(line => JSON.parse(line) as Record<string, unknown>)
     const ready = events.find(event => event.event === 'ready')
@@ -156,8 +156,8 @@ describe('svc serve', () => {
   })
 
   it('serves on when the reader of its output has gone, and ends', async () => {
-    await using place = await makePlace()
-    const server = await place.serve(['--debug'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve(['--debug'])
     server.process.stdout!.destroy()
     server.process.stderr!.destroy()
     for (let i = 0; i < 50; i++) expect((await fetch(`${server.url}/health`)).status).to.equal(200)
@@ -169,11 +169,11 @@ describe('svc serve', () => {
 describe('svc serve that cannot start', () => {
   const it = sideBySide()
   it('says that the port is taken, and ends with 1', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    const { code, err } = await place.svc(['serve', '--port', String(port)])
+    const { code, err } = await workspace.svc(['serve', '--port', String(port)])
     other.close()
     expect(code).to.equal(1)
     expect(err)
@@ -182,10 +182,10 @@ describe('svc serve that cannot start', () => {
   })
 
   it('says that the port is taken by a server of this very home', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     const { port } = new URL(server.url)
-    const { code, err } = await place.svc(['serve', '--port', port])
+    const { code, err } = await workspace.svc(['serve', '--port', port])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^PORT_TAKEN {2}@svc\/plugin-http/m)
@@ -195,9 +195,9 @@ describe('svc serve that cannot start', () => {
   })
 
   it('reports every problem of the configuration with file and line, and ends with 1', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  port: many\n  hots: x\nchatt:\n  timeout_ms: 1\n')
-    const { code, err } = await place.svc(['serve'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server:\n  port: many\n  hots: x\nchatt:\n  timeout_ms: 1\n')
+    const { code, err } = await workspace.svc(['serve'])
     expect(code).to.equal(1)
     expect(err).to.contain('(svc.config.yaml:2)').and.contain('(svc.config.yaml:3)').and.contain('(svc.config.yaml:4)')
     expect(err).to.contain('did you mean "host"').and.contain('did you mean "chat"')
@@ -206,9 +206,9 @@ describe('svc serve that cannot start', () => {
   const asked: [string, string[]][] = [['an MCP server', ['--mcp']]]
   for (const [what, args] of asked) {
     it(`refuses ${what} with the hint while no plugin does it`, async () => {
-      await using place = await makePlace()
-      await place.write('svc.config.yaml', 'plugins: [{ use: "@svc/plugin-mcp-server", enabled: false }]\n')
-      const { code, err } = await place.svc(['serve', '--port', '0', ...args])
+      await using workspace = await makeWorkspace()
+      await workspace.write('svc.config.yaml', 'plugins: [{ use: "@svc/plugin-mcp-server", enabled: false }]\n')
+      const { code, err } = await workspace.svc(['serve', '--port', '0', ...args])
       expect(code).to.equal(1)
       expect(err)
         .to.match(/^CONFIG_UNOWNED/m)
@@ -218,19 +218,19 @@ describe('svc serve that cannot start', () => {
   }
 
   it('takes a documented value that nothing acts on yet', async () => {
-    await using place = await makePlace()
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write(
       'svc.config.yaml',
       'server:\n  rate_limit:\n    enabled: false\n    requests_per_minute: 60\n  workers: 1\n'
     )
-    const server = await place.serve()
+    const server = await workspace.serve()
     expect((await server.end()).code).to.equal(0)
   })
 
   it('ends with 2 when the command line itself is wrong', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     for (const args of [['serve', '--prot', '1'], ['serve', '--port', 'x'], ['sevre'], ['serve', 'extra']]) {
-      const { code, err } = await place.svc(args)
+      const { code, err } = await workspace.svc(args)
       expect(code, args.join(' ')).to.equal(2)
       expect(err).to.match(/^COMMAND_LINE_INVALID/)
     }

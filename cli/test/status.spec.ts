@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { makePlace, type Place } from './support/svc.ts'
+import { makeWorkspace, type Workspace } from './support/svc.ts'
 
 interface Facts {
   ok: boolean
@@ -31,17 +31,17 @@ const chat = (url: string, message: string) =>
   })
 
 describe('svc status of a server that runs', () => {
-  let place: Place
-  let server: Awaited<ReturnType<Place['serve']>>
+  let workspace: Workspace
+  let server: Awaited<ReturnType<Workspace['serve']>>
   before(async () => {
-    place = await makePlace()
-    server = await place.serve()
+    workspace = await makeWorkspace()
+    server = await workspace.serve()
   })
-  after(() => place[Symbol.asyncDispose]())
+  after(() => workspace[Symbol.asyncDispose]())
 
   it('prints the same as JSON with --json', async () => {
     for (const message of ['one', 'two', '/fail authentication']) await chat(server.url, message)
-    const { code, out } = await place.svc(['status', '--json'])
+    const { code, out } = await workspace.svc(['status', '--json'])
     const facts = factsOf(out)
     expect([code, facts.ok, facts.url, facts.pid, facts.health]).to.deep.equal([
       0,
@@ -63,14 +63,14 @@ describe('svc status of a server that runs', () => {
   })
 
   it('asks a server of another home by its address, and does without its processes', async () => {
-    await using other = await makePlace()
+    await using other = await makeWorkspace()
     const { code, out } = await other.svc(['status', '--url', server.url])
     expect(code).to.equal(0)
     expect(out).to.contain(`at ${server.url} is healthy`).and.not.contain('WORKER')
   })
 
   it('looks again and again with --watch: a line a look where no terminal is, until Ctrl-C', async () => {
-    const child = place.start(['status', '--watch', '--interval', '0.1'])
+    const child = workspace.start(['status', '--watch', '--interval', '0.1'])
     const lines = createInterface({ input: child.stdout! })
     const [first] = (await once(lines, 'line')) as [string]
     expect(first).to.match(/^\d\d:\d\d:\d\d {2}healthy {2}1 worker /)
@@ -83,7 +83,7 @@ describe('svc status of a server that runs', () => {
   })
 
   it('prints a JSON line with the growth at each refresh with --watch --json', async () => {
-    const child = place.start(['status', '--watch', '--interval', '0.1', '--json'])
+    const child = workspace.start(['status', '--watch', '--interval', '0.1', '--json'])
     const lines = createInterface({ input: child.stdout! })
     expect(factsOf(String((await once(lines, 'line'))[0])).recent).to.equal(undefined)
     await chat(server.url, 'hello')
@@ -98,37 +98,37 @@ describe('svc status of a server that runs', () => {
 })
 
 describe('svc status of a server that asks for a credential', () => {
-  let place: Place
-  let server: Awaited<ReturnType<Place['serve']>>
+  let workspace: Workspace
+  let server: Awaited<ReturnType<Workspace['serve']>>
   before(async () => {
-    place = await makePlace()
-    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
-    server = await place.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    server = await workspace.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
   })
-  after(() => place[Symbol.asyncDispose]())
+  after(() => workspace[Symbol.asyncDispose]())
 
   it('sends SVC_API_KEY; without it shows what needs no key, says what is missing and ends with 1', async () => {
-    const without = await place.svc(['status'])
+    const without = await workspace.svc(['status'])
     expect(without.code).to.equal(1)
     expect(without.out)
       .to.contain(`at ${server.url} is healthy`)
       .and.match(/^\d+ +ready/m)
     expect(without.out).to.match(/\/api\/v1\/status returned nothing: AUTHENTICATION_FAILED .*SVC_API_KEY/)
-    const refused = factsOf((await place.svc(['status', '--json'])).out)
+    const refused = factsOf((await workspace.svc(['status', '--json'])).out)
     expect([refused.ok, refused.untold.map(one => one.path)]).to.deep.equal([false, ['/api/v1/status', '/metrics']])
-    const given = await place.svc(['status'], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    const given = await workspace.svc(['status'], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
     expect([given.code, given.out.includes('returned nothing')]).to.deep.equal([0, false])
   })
 
   it('sends a token in SVC_API_KEY as a bearer token, as svc chat does', async () => {
-    const token = (await place.svc(['tokens', 'create'])).out.trim()
+    const token = (await workspace.svc(['tokens', 'create'])).out.trim()
     const given = { env: { SVC_API_KEY: token } }
-    const said = await place.svc(['chat', '--url', server.url, 'hi'], given)
+    const said = await workspace.svc(['chat', '--url', server.url, 'hi'], given)
     expect(said).to.include({ code: 0, out: 'You said: hi\n' })
-    expect(factsOf((await place.svc(['status', '--json'], given)).out).untold.map(one => one.path)).to.not.include(
+    expect(factsOf((await workspace.svc(['status', '--json'], given)).out).untold.map(one => one.path)).to.not.include(
       '/api/v1/status'
     )
-    const refused = await place.svc(['chat', '--url', server.url, 'hi'], { env: { SVC_API_KEY: `${token}x` } })
+    const refused = await workspace.svc(['chat', '--url', server.url, 'hi'], { env: { SVC_API_KEY: `${token}x` } })
     expect(refused.err)
       .to.match(/^AUTHENTICATION_FAILED/)
       .and.contain('an API key or a token')
@@ -138,12 +138,12 @@ describe('svc status of a server that asks for a credential', () => {
 describe('svc status', () => {
   const it = sideBySide()
   it('shows how the running server is, in 80 columns', async () => {
-    await using place = await makePlace()
-    const server = await place.serve(['--workers', '2'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve(['--workers', '2'])
     await server.said(/worker \d+ is ready/)
     for (const message of ['hello', '/fail authentication']) await chat(server.url, message)
     await fetch(`${server.url}/api/v1/nothing`)
-    const { code, out, err } = await place.svc(['status'])
+    const { code, out, err } = await workspace.svc(['status'])
     expect([code, err]).to.deep.equal([0, ''])
     expect(out).to.match(new RegExp(`^svc \\S+ at ${server.url} is healthy +process ${server.process.pid}, up \\d+ s\n`))
     expect(out).to.match(/^requests +\d+ in all, 0 under way, 1 refused \(4xx\), 1 failed \(5xx\)$/m)
@@ -158,74 +158,74 @@ describe('svc status', () => {
   })
 
   it('says what to do where no server runs, or several do', async () => {
-    await using place = await makePlace()
-    const none = await place.svc(['status'])
+    await using workspace = await makeWorkspace()
+    const none = await workspace.svc(['status'])
     expect([none.code, none.out]).to.deep.equal([1, ''])
     expect(none.err).to.contain('SERVER_NONE').and.contain('svc serve')
-    expect((await place.svc(['status', '--live'])).code).to.equal(1)
-    const servers = [await place.serve(), await place.serve()] as const
-    const several = await place.svc(['status'])
+    expect((await workspace.svc(['status', '--live'])).code).to.equal(1)
+    const servers = [await workspace.serve(), await workspace.serve()] as const
+    const several = await workspace.svc(['status'])
     expect(several.code).to.equal(1)
     expect(several.err).to.contain('SERVER_AMBIGUOUS').and.contain('--port')
     const [{ url }] = servers
-    expect(factsOf((await place.svc(['status', '--json', '--port', new URL(url).port])).out).url).to.equal(url)
-    const gone = await place.svc(['status', '--url', 'http://127.0.0.1:1'])
+    expect(factsOf((await workspace.svc(['status', '--json', '--port', new URL(url).port])).out).url).to.equal(url)
+    const gone = await workspace.svc(['status', '--url', 'http://127.0.0.1:1'])
     expect([gone.code, gone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVER_UNREACHABLE'))
   })
 
   it('reaches the server of its home over TLS, with any certificate, and no other server', async () => {
-    await using place = await makePlace()
-    const { cert, key } = await writeCertificate(place.folder, makeCertificate())
-    const server = await place.serve(['--ssl-cert', cert, '--ssl-key', key])
+    await using workspace = await makeWorkspace()
+    const { cert, key } = await writeCertificate(workspace.folder, makeCertificate())
+    const server = await workspace.serve(['--ssl-cert', cert, '--ssl-key', key])
     expect(server.url).to.match(/^https:/)
-    expect((await place.svc(['status'])).out).to.contain('is healthy')
-    expect(await place.svc(['status', '--live'])).to.include({ code: 0, out: '', err: '' })
-    const stranger = await place.svc(['status', '--url', server.url])
+    expect((await workspace.svc(['status'])).out).to.contain('is healthy')
+    expect(await workspace.svc(['status', '--live'])).to.include({ code: 0, out: '', err: '' })
+    const stranger = await workspace.svc(['status', '--url', server.url])
     expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
     const trusting = { env: { NODE_EXTRA_CA_CERTS: cert } }
     for (const args of [['status'], ['chat', 'hi']]) {
-      const { err } = await place.svc([...args, '--url', server.url])
+      const { err } = await workspace.svc([...args, '--url', server.url])
       expect(err)
         .to.match(/^SERVER_UNREACHABLE/)
         .and.contain('its certificate is not trusted')
         .and.contain('NODE_EXTRA_CA_CERTS=')
-      expect((await place.svc([...args, '--url', server.url], trusting)).code, args[0]).to.equal(0)
+      expect((await workspace.svc([...args, '--url', server.url], trusting)).code, args[0]).to.equal(0)
     }
   })
 
   it('ends with 1 when the server is unhealthy, and names what is', async () => {
-    await using place = await makePlace()
-    await place.write('package.json', '{ "type": "module" }')
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write('package.json', '{ "type": "module" }')
+    await workspace.write(
       'sick.ts',
       `import { definePlugin } from '@svc/core'
 import { Checks } from '@svc/core/contracts'
 export default definePlugin({ setup: scope => void scope.add(Checks, 'queue', { probe: async () => ({ status: 'unhealthy' }) }) })`
     )
-    await place.write('svc.config.yaml', 'plugins: [./sick.ts]\n')
-    await place.serve()
-    const { code, out } = await place.svc(['status'])
+    await workspace.write('svc.config.yaml', 'plugins: [./sick.ts]\n')
+    await workspace.serve()
+    const { code, out } = await workspace.svc(['status'])
     expect([code, /is unhealthy/.test(out), /queue unhealthy/.test(out)]).to.deep.equal([1, true, true])
   })
 
   it('goes on watching while the server is away, and sees it come back', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const child = place.start(['status', '--watch', '--interval', '0.1'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const child = workspace.start(['status', '--watch', '--interval', '0.1'])
     const [lines, errors] = [createInterface({ input: child.stdout! }), createInterface({ input: child.stderr! })]
     await once(lines, 'line')
     await server.end()
     while (!/SERVER_(NONE|UNREACHABLE)/.test(String((await once(errors, 'line'))[0])));
     const healthy = once(lines, 'line')
-    await place.serve()
+    await workspace.serve()
     expect(String((await healthy)[0])).to.contain('healthy')
     child.kill('SIGINT')
     expect(await once(child, 'exit')).to.deep.equal([0, null])
   })
 
   it('refuses an interval that is none', async () => {
-    await using place = await makePlace()
-    const { code, err } = await place.svc(['status', '--watch', '--interval', 'soon'])
+    await using workspace = await makeWorkspace()
+    const { code, err } = await workspace.svc(['status', '--watch', '--interval', 'soon'])
     expect([code, err.includes('soon')]).to.deep.equal([2, true])
   })
 })

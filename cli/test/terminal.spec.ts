@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 import { terminal } from './support/terminal.ts'
 import { lacking, skipBecause } from '../../test/support/needs.ts'
 
@@ -34,9 +34,9 @@ describe('svc on a terminal', () => {
   })
 
   it('shows the server live on a screen of its own, and gives the terminal back at Ctrl-C', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const tty = await terminal(place, ['status', '--watch', '--interval', '0.2'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const tty = await terminal(workspace, ['status', '--watch', '--interval', '0.2'])
     await tty.sees('\u001b[?1049h\u001b[?25l')
     const first = await tty.sees(server.url)
     await fetch(`${server.url}/api/v1/modes`)
@@ -49,9 +49,9 @@ describe('svc on a terminal', () => {
   })
 
   it('shows live what plugins take and do a second, and gives the terminal back at Ctrl-C', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const tty = await terminal(place, ['plugins', 'top', '--interval', '0.2', '--sort', 'calls'])
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
+    const tty = await terminal(workspace, ['plugins', 'top', '--interval', '0.2', '--sort', 'calls'])
     await tty.sees('\u001b[?1049h\u001b[?25l')
     const first = await tty.sees('every 0.2 s, by calls; Ctrl-C ends it')
     expect(tty.seen()).to.not.contain('tools-time')

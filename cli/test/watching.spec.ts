@@ -5,9 +5,9 @@ import { basename, join } from 'node:path'
 import { createdFiles } from '@svc/runtime'
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
-import { until } from '../../test/support/breath.ts'
+import { until } from '../../test/support/wait.ts'
 import { begunHere, createWatching } from '../src/watching.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 /** Rounds as they come. */
 function createRounds() {
@@ -25,13 +25,16 @@ function createRounds() {
 describe('svc serve --watch', () => {
   it('reloads when a file changes that the configuration imports, one through the other, a new one of them too', async function () {
     this.timeout(60_000)
-    await using place = await makePlace()
-    const limits = (limit: number) => place.write('parts/limits.mts', `export const message_limit = ${limit}\n`)
-    await place.write('svc.config.mts', "import { chat } from './parts/chat.mts'\nexport default { chat }\n")
-    await place.write('parts/chat.mts', "import { message_limit } from './limits.mts'\nexport const chat = { message_limit }\n")
+    await using workspace = await makeWorkspace()
+    const limits = (limit: number) => workspace.write('parts/limits.mts', `export const message_limit = ${limit}\n`)
+    await workspace.write('svc.config.mts', "import { chat } from './parts/chat.mts'\nexport default { chat }\n")
+    await workspace.write(
+      'parts/chat.mts',
+      "import { message_limit } from './limits.mts'\nexport const chat = { message_limit }\n"
+    )
     await limits(5)
-    await symlink(place.folder, join(place.folder, '..', 'link'))
-    const server = await place.serve(['--watch', '-c', '../link/svc.config.mts'])
+    await symlink(workspace.folder, join(workspace.folder, '..', 'link'))
+    const server = await workspace.serve(['--watch', '-c', '../link/svc.config.mts'])
     const limitOf = async () => {
       const body = JSON.stringify({ message: 'x'.repeat(1000) })
       const headers = { 'content-type': 'application/json', connection: 'close' }
@@ -43,10 +46,10 @@ describe('svc serve --watch', () => {
     await limits(6)
     await reloads(1)
     expect(await limitOf()).to.equal(6)
-    await place.write('parts/base.mts', 'export const base = 7\n')
-    await place.write('parts/limits.mts', "import { base } from './base.mts'\nexport const message_limit = base\n")
+    await workspace.write('parts/base.mts', 'export const base = 7\n')
+    await workspace.write('parts/limits.mts', "import { base } from './base.mts'\nexport const message_limit = base\n")
     await reloads(2)
-    await place.write('parts/base.mts', 'export const base = 8\n')
+    await workspace.write('parts/base.mts', 'export const base = 8\n')
     await reloads(3)
     expect(await limitOf()).to.equal(8)
     expect((await server.end()).code).to.equal(0)
@@ -54,19 +57,19 @@ describe('svc serve --watch', () => {
 
   it('ignores a file that svc created, and reports each later change of it', async function () {
     this.timeout(60_000)
-    await using place = await makePlace()
-    const profiles = join(place.home, 'profiles.yaml')
-    const server = await place.serve(['--watch'])
+    await using workspace = await makeWorkspace()
+    const profiles = join(workspace.home, 'profiles.yaml')
+    const server = await workspace.serve(['--watch'])
     const reloaded = (count: number) => server.said(new RegExp(`(reloaded: a new worker serves[^]*){${count}}`))
     const reasons = () =>
       [...server.err().matchAll(/reloading \((.*)\)/g)].flatMap(([, why = '']) => why.split(', ').map(file => basename(file)))
-    await place.write('svc.config.yaml', 'chat: { message_limit: 5 }\n')
+    await workspace.write('svc.config.yaml', 'chat: { message_limit: 5 }\n')
     await reloaded(1)
     await writeFile(profiles, 'profiles: { default: {}, other: {} }\n')
     await reloaded(2)
     await rm(profiles)
     await reloaded(3)
-    await place.write('svc.config.yaml', 'chat: { message_limit: 6 }\n')
+    await workspace.write('svc.config.yaml', 'chat: { message_limit: 6 }\n')
     await reloaded(4)
     expect(reasons()).to.deep.equal(['svc.config.yaml', 'profiles.yaml', 'profiles.yaml', 'svc.config.yaml'])
     expect((await server.end()).code).to.equal(0)

@@ -2,7 +2,7 @@ import { systemContext } from '@svc/core'
 import { findServers, reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { makePlace } from './support/svc.ts'
+import { makeWorkspace } from './support/svc.ts'
 
 const IN_MEMORY = `plugins:
   - { use: "@svc/plugin-store-sqlite", enabled: false }
@@ -12,24 +12,24 @@ const IN_MEMORY = `plugins:
 describe('svc serve with a store that each process has for itself', () => {
   const it = sideBySide()
   it('does not start with more than one worker, and says what to do instead', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', IN_MEMORY)
-    const { code, err } = await place.svc(['serve', '--port', '0', '--workers', '2'])
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', IN_MEMORY)
+    const { code, err } = await workspace.svc(['serve', '--port', '0', '--workers', '2'])
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^MEMORY_NOT_SHARED/m)
       .and.contain('2 workers cannot share a store of the kind "memory"')
       .and.contain('Use a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1')
-    expect(await findServers(place.home)).to.deep.equal([])
+    expect(await findServers(workspace.home)).to.deep.equal([])
   })
 
   it('starts with one, and no reload makes it more', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', IN_MEMORY)
-    const server = await place.serve()
-    await place.write('svc.config.yaml', `${IN_MEMORY}server: { workers: 2 }\n`)
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', IN_MEMORY)
+    const server = await workspace.serve()
+    await workspace.write('svc.config.yaml', `${IN_MEMORY}server: { workers: 2 }\n`)
     {
-      using found = await reachServer(place.home)
+      using found = await reachServer(workspace.home)
       const { problems } = await found.control.reload(systemContext(AbortSignal.timeout(30_000)))
       expect(problems.map(one => one.code)).to.deep.equal(['MEMORY_NOT_SHARED'])
     }

@@ -28,15 +28,15 @@ export interface ExpectedEvent {
   readonly data?: unknown
 }
 
-type Told<T> = T | ((answers: readonly Answer[]) => T)
+type FromAnswers<T> = T | ((answers: readonly Answer[]) => T)
 
 /** One request and its answer. A function is given the answers of the steps before. */
 export type Step =
-  | { readonly request: Told<Request | Wire>; readonly expect: Told<Expectation>; readonly hold?: undefined }
+  | { readonly request: FromAnswers<Request | Wire>; readonly expect: FromAnswers<Expectation>; readonly hold?: undefined }
   /** Opens a stream and goes on once its first event is there, or the first of this name; it is left open until `finish` or the end of the sample. */
-  | { readonly request: Told<Request>; readonly hold: true | string }
+  | { readonly request: FromAnswers<Request>; readonly hold: true | string }
   /** Reads the stream that was held to its end. */
-  | { readonly finish: true; readonly expect: Told<Expectation> }
+  | { readonly finish: true; readonly expect: FromAnswers<Expectation> }
 
 /** One rule of the contract. */
 export interface Exchange {

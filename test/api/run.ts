@@ -51,9 +51,9 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
   const held: { stream: OpenStream; request: Request }[] = []
   const ask = async (request: Request | Wire): Promise<Answer> =>
     'wire' in request ? ((await sendWire(service.url, request.wire))[0] ?? SILENCE) : client.send(request)
-  const judge = (request: Request | Wire, answer: Answer, expect: Told<Expectation>) => {
+  const judge = (request: Request | Wire, answer: Answer, expect: FromAnswers<Expectation>) => {
     answers.push(answer)
-    const faults = faultsOf(answer, told(expect, answers.slice(0, -1)))
+    const faults = faultsOf(answer, resolved(expect, answers.slice(0, -1)))
     if (faults.length > 0) throw new Error(complaint(sample, request, answer, faults))
     if (!('wire' in request)) hear({ request, answer })
   }
@@ -63,10 +63,10 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
       return judge(request, await stream.rest(), step.expect)
     }
     if (step.hold === undefined) {
-      const request = told(step.request, answers)
+      const request = resolved(step.request, answers)
       return judge(request, await ask(request), step.expect)
     }
-    const request = told(step.request, answers)
+    const request = resolved(step.request, answers)
     const stream = await client.stream(request)
     held.push({ stream, request })
     const first = await stream.next()
@@ -80,8 +80,8 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
   }
 }
 
-type Told<T> = T | ((answers: readonly Answer[]) => T)
-const told = <T extends object>(value: Told<T>, answers: readonly Answer[]): T =>
+type FromAnswers<T> = T | ((answers: readonly Answer[]) => T)
+const resolved = <T extends object>(value: FromAnswers<T>, answers: readonly Answer[]): T =>
   typeof value === 'function' ? (value as (answers: readonly Answer[]) => T)(answers) : value
 
 const SILENCE: Answer = {

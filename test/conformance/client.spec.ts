@@ -57,8 +57,8 @@ async function conform(revision: string): Promise<Outcome> {
   server.close()
   await once(server, 'close')
   await rm(folder, { recursive: true, force: true })
-  const told = out.slice(out.indexOf('=== SUITE SUMMARY ===')).split('\n')
-  const named = (mark: string) => told.flatMap(line => (line.startsWith(`${mark} `) ? [line.split(/[ :]/)[1]!] : []))
+  const summary = out.slice(out.indexOf('=== SUITE SUMMARY ===')).split('\n')
+  const named = (mark: string) => summary.flatMap(line => (line.startsWith(`${mark} `) ? [line.split(/[ :]/)[1]!] : []))
   const failed = named('✗')
   return { passed: named('✓'), failed, said: failed.map(name => `${name}: ${said.get(name)}`) }
 }

@@ -23,12 +23,12 @@ export async function conform(url: string, revision: Revision) {
   await rm(folder, { recursive: true, force: true })
   const lines = stdout.slice(stdout.indexOf('=== SUMMARY ===')).split('\n')
   const uncounted = new Set(lines.flatMap(line => /^ {2}[✓✗] (\S+) \(/.exec(line)?.[1] ?? []))
-  const told = lines.flatMap(line => {
+  const results = lines.flatMap(line => {
     const [, mark, name = ''] = /^([✓✗]) (\S+):/.exec(line) ?? []
     return mark === undefined ? [] : [{ name, passed: mark === '✓' }]
   })
-  const passedOf = (all: typeof told) => all.filter(one => one.passed).map(one => one.name)
-  const failedOf = (all: typeof told) => all.filter(one => !one.passed).map(one => one.name)
-  const counted = told.filter(one => !uncounted.has(one.name))
-  return { passed: passedOf(counted), failed: failedOf(counted), more: passedOf(told.filter(one => uncounted.has(one.name))) }
+  const passedOf = (all: typeof results) => all.filter(one => one.passed).map(one => one.name)
+  const failedOf = (all: typeof results) => all.filter(one => !one.passed).map(one => one.name)
+  const counted = results.filter(one => !uncounted.has(one.name))
+  return { passed: passedOf(counted), failed: failedOf(counted), more: passedOf(results.filter(one => uncounted.has(one.name))) }
 }

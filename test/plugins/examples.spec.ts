@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Store } from '@svc/core/contracts'
 import { storeKit } from '@svc/testing'
 import { expect } from 'chai'
-import { until } from '../support/breath.ts'
+import { until } from '../support/wait.ts'
 import { type Client, createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -78,7 +78,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     expect(body, JSON.stringify(body)).to.deep.include({ success: true, result: { value: ['Ada', 'Alan', null] } })
   })
 
-  it('ticket: lets in who has one that is valid, and nobody else', async () => {
+  it('ticket: admits only callers with a valid ticket', async () => {
     const ticket = (until: number, secret = SECRET) => {
       const said = `ada.${Math.floor(until / 1000)}`
       return { 'x-ticket': `${said}.${createHmac('sha256', secret).update(said).digest('hex')}` }
@@ -123,7 +123,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
       return (name: string) => plugins.find(one => one.plugin === `svc-plugin-example-${name}`)
     }
     // what a process takes is looked at with its beats
-    const of = await until(top, told => Number(told('dice')?.memory_bytes) > 0)
+    const of = await until(top, report => Number(report('dice')?.memory_bytes) > 0)
     expect(of('dice')).to.include({ calls: 1, errors: 0, isolation: 'process', restarts: 0, quarantined: false })
     expect(of('dice')?.memory_bytes).to.be.above(1_000_000)
     expect(of('ticket')?.errors).to.be.at.least(3)
@@ -133,8 +133,8 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     expect(now.running[0]?.memoryBytes).to.be.above(1_000_000)
     expect(now).to.not.have.property('process_as_of')
     // without a key the server tells no figures: what it said at its start must not be taken for now
-    const told = await runSvc(info, { home, cwd: folder })
-    expect(JSON.parse(told.out))
+    const report = await runSvc(info, { home, cwd: folder })
+    expect(JSON.parse(report.out))
       .to.have.property('process_as_of')
       .that.matches(/^\d{4}-.*Z$/)
     const table = await svc('plugins', 'top', '--sort', 'errors')

@@ -3,7 +3,7 @@ import { copyFile, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from '../support/command.ts'
-import { inPlace, type Place, setOf } from '../support/plugin-place.ts'
+import { inWorkspace, type PluginWorkspace, setOf } from '../support/plugin-workspace.ts'
 import { sideBySideIn } from '../support/side-by-side.ts'
 import { COMMAND, TIDES, tidesFile, tidesFolder } from '../support/tides.ts'
 import { itWith } from '../support/needs.ts'
@@ -29,16 +29,16 @@ const NOTHING = "import { definePlugin } from '@svc/core'\nexport default define
 
 describe('installed plugins without a server', function () {
   this.timeout(120_000)
-  const it = sideBySideIn(inPlace)
+  const it = sideBySideIn(inWorkspace)
   const itInSandbox = itWith('bubblewrap', it)
 
-  itInSandbox('are refused at the start once a file of them has changed, with the hint; updated they start', async place => {
-    const { svc, folder } = place
+  itInSandbox('are refused at the start once a file of them has changed, with the hint; updated they start', async workspace => {
+    const { svc, folder } = workspace
     const from = await tidesFolder(folder, { version: '1.0.0', asksCore: true })
     const { code, err } = await svc('plugins', 'install', from, '--yes')
     expect(code, err).to.equal(0)
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
-    const file = join(await setOf(place), 'node_modules', TIDES, 'index.js')
+    const file = join(await setOf(workspace), 'node_modules', TIDES, 'index.js')
     await writeFile(file, `${await readFile(file, 'utf8')}\n`)
     const started = await svc('serve', '--port', '0')
     expect(started.code).to.equal(1)
@@ -52,8 +52,8 @@ describe('installed plugins without a server', function () {
     expect((await svc('plugins', 'doctor')).out).to.contain('All checks passed')
   })
 
-  it('of commands want trust where nothing holds them, bring their commands, and run none of a changed file', async place => {
-    const { svc, folder } = place
+  it('of commands want trust where nothing holds them, bring their commands, and run none of a changed file', async workspace => {
+    const { svc, folder } = workspace
     const from = await tidesFile(folder, { version: '1.0.0', ...COMMAND })
     const refused = await svc('plugins', 'install', from, '--yes', '--isolation', 'in-process')
     expect(refused.code).to.equal(1)
@@ -61,17 +61,17 @@ describe('installed plugins without a server', function () {
     const { code, err } = await svc('plugins', 'install', from, '--yes', '--isolation', 'in-process', '--trust')
     expect(code, err).to.equal(0)
     expect(await svc('tides', 'now')).to.deep.equal({ code: 0, out: 'high\n', err: '' })
-    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'commands.js'), "console.log('stolen')\n")
+    await writeFile(join(await setOf(workspace), 'node_modules', TIDES, 'commands.js'), "console.log('stolen')\n")
     const changed = await svc('tides', 'now')
     expect(changed).to.deep.include({ code: 1, out: '' })
     expect(changed.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
     expect((await svc('plugins', 'uninstall', TIDES)).code).to.equal(0)
-    const left = await readdir(place.home)
+    const left = await readdir(workspace.home)
     expect(left.filter(name => name.includes('plugins'))).to.deep.equal([])
   })
 
-  itInSandbox('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async place => {
-    const { svc, folder, home } = place
+  itInSandbox('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async workspace => {
+    const { svc, folder, home } = workspace
     const file = await tidesFile(folder, { version: '1.0.0' })
     expect((await svc('plugins', 'install', file, '--yes')).code).to.equal(0)
     const bundle = join(folder, 'bundle.tgz')
@@ -80,11 +80,11 @@ describe('installed plugins without a server', function () {
     const half = join(folder, 'half.tgz')
     await copyFile(bundle, half)
     await truncate(half, 2_000)
-    const before = await place.lock()
+    const before = await workspace.lock()
     const cut = await svc('plugins', 'install', half, '--yes')
     expect(cut.code).to.equal(1)
     expect(cut.err).to.contain('BUNDLE_INVALID')
-    expect(await place.lock()).to.equal(before)
+    expect(await workspace.lock()).to.equal(before)
     const there = join(folder, 'there')
     const bin = join(folder, 'bin')
     await mkdir(bin)
@@ -95,15 +95,16 @@ describe('installed plugins without a server', function () {
       env: { PATH: `${bin}:${process.env.PATH}` },
     })
     expect(restored.code, restored.err).to.equal(0)
-    const modules = (root: string) => setOf({ home: root } as Place).then(set => filesOf(join(set, 'node_modules', TIDES)))
+    const modules = (root: string) =>
+      setOf({ home: root } as PluginWorkspace).then(set => filesOf(join(set, 'node_modules', TIDES)))
     expect(await modules(there)).to.deep.equal(await modules(home))
     expect((await runSvc(['tools', 'call', 'tides'], { home: there, cwd: folder })).out).to.contain('the tides of 1.0.0')
   })
 
-  itInSandbox('stay as they were whatever cannot be installed, each told by its code', async place => {
-    const { svc, folder } = place
+  itInSandbox('stay as they were whatever cannot be installed, each told by its code', async workspace => {
+    const { svc, folder } = workspace
     expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
-    const before = await place.lock()
+    const before = await workspace.lock()
     const plain = join(folder, 'plain')
     await mkdir(plain)
     await writeFile(join(plain, 'package.json'), '{"name":"plain","version":"1.0.0"}')
@@ -127,12 +128,12 @@ describe('installed plugins without a server', function () {
       )
       expect(refused.err).to.not.contain(folder)
     }
-    expect(await place.lock()).to.equal(before)
+    expect(await workspace.lock()).to.equal(before)
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
   })
 
-  itInSandbox('that make providers are held to their module too, where nothing is configured of them yet', async place => {
-    const { svc, folder } = place
+  itInSandbox('that make providers are held to their module too, where nothing is configured of them yet', async workspace => {
+    const { svc, folder } = workspace
     const instances = { section: 'providers', type: 'parrot' }
     const parrot = { version: '1.0.0', name: 'svc-plugin-parrot', svc: { kind: 'provider', contributes: {}, instances } }
     const unbuilt = await tidesFolder(folder, { ...parrot, main: 'dist/index.js' })
@@ -146,21 +147,21 @@ describe('installed plugins without a server', function () {
       expect([code, err], args.join(' ')).to.satisfy(
         ([exit, text]: [number, string]) => exit === 1 && text.includes('npm run build')
       )
-      expect(existsSync(join(place.home, 'svc-plugins.lock'))).to.equal(false)
+      expect(existsSync(join(workspace.home, 'svc-plugins.lock'))).to.equal(false)
     }
     const index = `import { definePlugin } from '@svc/core'
 export default definePlugin({ instances: 'providers', type: 'parrot', setup() {} })
 `
     const built = await svc('plugins', 'install', await tidesFolder(folder, { ...parrot, files: { 'index.js': index } }), '--yes')
     expect(built.code, built.err).to.equal(0)
-    expect(await place.lock()).to.match(/"declares":[^]*"parrot"/)
+    expect(await workspace.lock()).to.match(/"declares":[^]*"parrot"/)
   })
 
-  itInSandbox('run their install scripts only where they are let, and ask nobody with --offline', async place => {
-    const { svc, folder } = place
+  itInSandbox('run their install scripts only where they are let, and ask nobody with --offline', async workspace => {
+    const { svc, folder } = workspace
     const scripts = { postinstall: 'echo done > ran' }
     const from = await tidesFile(folder, { version: '1.0.0', scripts })
-    const ran = async () => (await readdir(join(await setOf(place), 'node_modules', TIDES))).includes('ran')
+    const ran = async () => (await readdir(join(await setOf(workspace), 'node_modules', TIDES))).includes('ran')
     const careful = await svc('plugins', 'install', from, '--yes', '--offline')
     expect(careful.code, careful.err).to.equal(0)
     expect(careful.out + careful.err).to.match(/postinstall.*will not run \(--allow-scripts runs them\)/)
@@ -175,8 +176,8 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     expect(unknown.err).to.contain('--offline')
   })
 
-  it('cannot be taken out or switched off, nor be updated to what no longer has it, while another needs them', async place => {
-    const { svc, folder } = place
+  it('cannot be taken out or switched off, nor be updated to what no longer has it, while another needs them', async workspace => {
+    const { svc, folder } = workspace
     const moon = await tidesFile(folder, {
       version: '1.0.0',
       name: 'svc-plugin-moon',
@@ -189,7 +190,7 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     expect([alone.code, alone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVICE_MISSING'))
     const both = await svc('plugins', 'install', moon, tides, ...trusted)
     expect(both.code, both.err).to.equal(0)
-    const before = await place.lock()
+    const before = await workspace.lock()
     const less = await tidesFile(folder, {
       version: '2.0.0',
       name: 'svc-plugin-moon',
@@ -204,14 +205,14 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
       const { code, err } = await svc('plugins', ...command)
       expect(code, command.join(' ')).to.equal(1)
       expect(err).to.contain('SERVICE_MISSING').and.contain(TIDES)
-      expect(await place.lock()).to.equal(before)
+      expect(await workspace.lock()).to.equal(before)
     }
     expect((await svc('tools', 'call', 'tides')).out).to.equal('full\n')
     expect((await svc('plugins', 'uninstall', 'svc-plugin-moon', TIDES)).code).to.equal(0)
   })
 
-  itInSandbox('may be links: what is saved in the folder is what runs', async place => {
-    const { svc, folder } = place
+  itInSandbox('may be links: what is saved in the folder is what runs', async workspace => {
+    const { svc, folder } = workspace
     const from = await tidesFolder(folder, { version: '1.0.0' })
     const { code, err } = await svc('plugins', 'link', from, '--yes')
     expect(code, err).to.equal(0)
@@ -224,7 +225,7 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     const doctor = await svc('plugins', 'doctor')
     expect(doctor.code, doctor.out).to.equal(1)
     expect(doctor.out).to.match(/^fail +start .*no moon tonight/m)
-    await writeFile(join(place.home, 'svc-plugins.lock'), '{')
+    await writeFile(join(workspace.home, 'svc-plugins.lock'), '{')
     expect((await svc('plugins', 'doctor')).out)
       .to.match(/^fail +lock /m)
       .and.contain('LOCK_INVALID')

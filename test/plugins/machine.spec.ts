@@ -2,17 +2,17 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from '../support/command.ts'
-import { inPlace, setOf } from '../support/plugin-place.ts'
+import { inWorkspace, setOf } from '../support/plugin-workspace.ts'
 import { sideBySideIn } from '../support/side-by-side.ts'
 import { configureFew, TIDES, tidesFile } from '../support/tides.ts'
 import { itWith } from '../support/needs.ts'
 
 describe('installed plugins', function () {
   this.timeout(120_000)
-  const it = sideBySideIn(inPlace)
+  const it = sideBySideIn(inWorkspace)
 
-  it('are refused on a machine that cannot hold them, with the hint, and run there only where the configuration says so', async place => {
-    const { folder, home } = place
+  it('are refused on a machine that cannot hold them, with the hint, and run there only where the configuration says so', async workspace => {
+    const { folder, home } = workspace
     const bin = join(folder, 'bin')
     await mkdir(bin)
     await writeFile(join(bin, 'bwrap'), '#!/bin/sh\n[ "$1" = --version ] && exit\necho "no namespaces here" >&2; exit 1\n', {
@@ -32,20 +32,20 @@ describe('installed plugins', function () {
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
   })
 
-  itWith('bubblewrap', it)('are not switched on where a file of them has changed meanwhile', async place => {
-    const { svc, folder } = place
+  itWith('bubblewrap', it)('are not switched on where a file of them has changed meanwhile', async workspace => {
+    const { svc, folder } = workspace
     expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
     expect((await svc('plugins', 'disable', TIDES)).code).to.equal(0)
-    const before = await place.lock()
-    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'index.js'), 'export default { setup() {} }\n')
+    const before = await workspace.lock()
+    await writeFile(join(await setOf(workspace), 'node_modules', TIDES, 'index.js'), 'export default { setup() {} }\n')
     const { code, err } = await svc('plugins', 'enable', TIDES)
     expect(code).to.equal(1)
     expect(err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
-    expect(await place.lock()).to.equal(before)
+    expect(await workspace.lock()).to.equal(before)
   })
 
-  it('of plain JavaScript run in the JavaScript sandbox without being asked to, and without the trust that a process wants', async place => {
-    const { svc, folder } = place
+  it('of plain JavaScript run in the JavaScript sandbox without being asked to, and without the trust that a process wants', async workspace => {
+    const { svc, folder } = workspace
     await configureFew(folder, { host: { setup_timeout_ms: 60_000 } }, ['sandbox-quickjs'])
     const tool = `{ description: 'x', effects: [], parameters: { type: 'object' }, call: () => typeof process + ' tides' }`
     const files = { 'index.js': `export const tools = { tides: ${tool} }\n` }
@@ -53,7 +53,7 @@ describe('installed plugins', function () {
     const { code, out, err } = await svc('plugins', 'install', from, '--yes')
     expect(code, err).to.equal(0)
     expect(out).to.match(/^ {2}runs +.*JavaScript/m)
-    expect((JSON.parse(await place.lock()) as { plugins: object[] }).plugins[0]).to.include({
+    expect((JSON.parse(await workspace.lock()) as { plugins: object[] }).plugins[0]).to.include({
       isolation: 'quickjs',
       trusted: false,
     })

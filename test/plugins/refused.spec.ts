@@ -22,7 +22,7 @@ export default definePlugin({
 describeWith('bubblewrap', 'an isolated plugin that a command runs', function () {
   this.timeout(120_000)
 
-  it('is told of, once each, where it reaches for what it does not declare; the answer stays as it is', async () => {
+  it('is logged once for each access that it does not declare; the answer does not change', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-refused-'))
     const home = join(folder, 'home')
     const svc = (...args: string[]) => runSvc(args, { home, cwd: folder, env: { MOON_KEY: 'full' } })

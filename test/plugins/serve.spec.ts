@@ -46,13 +46,13 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
   const plugins = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder, env: npm() })
   /** What each of the two workers says, asked over a connection of its own: old workers answer on those that are open. */
   const tides = async () => {
-    const told = new Map<string, string>()
-    while (told.size < 2) {
+    const replies = new Map<string, string>()
+    while (replies.size < 2) {
       using client = disposable(createClient(service.url))
       const { text: pid } = await client.get('/pid')
-      if (!told.has(pid)) told.set(pid, (await client.post('/api/v1/chat', { message: '/tool tides {}' })).text)
+      if (!replies.has(pid)) replies.set(pid, (await client.post('/api/v1/chat', { message: '/tool tides {}' })).text)
     }
-    return [...told.values()]
+    return [...replies.values()]
   }
   const allTell = async (version: string) => {
     for (const text of await tides()) expect(text).to.contain(`the tides of ${version}`)

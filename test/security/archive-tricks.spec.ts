@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { planChange } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
 import { Header } from 'tar'
-import { inPlace } from '../support/plugin-place.ts'
+import { inWorkspace } from '../support/plugin-workspace.ts'
 
 const MANIFEST = {
   name: 'svc-plugin-bad',
@@ -130,13 +130,13 @@ describe('an archive of a plugin that is not what it seems', () => {
     })
 
   it('is refused by svc plugins install before a person is asked for permissions that it does not show', async () => {
-    await inPlace(async place => {
-      const file = join(place.folder, 'bad.tgz')
+    await inWorkspace(async workspace => {
+      const file = join(workspace.folder, 'bad.tgz')
       await writeFile(file, packed([raw('package//package.json', GREEDY)]))
-      const { code, err } = await place.svc('plugins', 'install', file, '--yes')
+      const { code, err } = await workspace.svc('plugins', 'install', file, '--yes')
       expect(code).to.equal(1)
       expect(err).to.contain('PLUGIN_TARBALL_UNSAFE')
-      expect(await place.lock().catch(() => 'no lock')).to.equal('no lock')
+      expect(await workspace.lock().catch(() => 'no lock')).to.equal('no lock')
     })
   })
 

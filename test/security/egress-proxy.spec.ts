@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { type Attacked, describeIsolated, startAttacked } from '../support/attacker.ts'
-import { until } from '../support/breath.ts'
+import { until } from '../support/wait.ts'
 import { type Client, createClient } from '../support/client.ts'
 
 const PLUGIN = 'svc-plugin-knocker'

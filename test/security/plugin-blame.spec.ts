@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { type Attacked, describeIsolated, startAttacked } from '../support/attacker.ts'
-import { until } from '../support/breath.ts'
+import { until } from '../support/wait.ts'
 import { type Client, createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 

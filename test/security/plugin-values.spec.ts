@@ -1,7 +1,7 @@
 import { routesOf } from '../support/stranger.ts'
 import { expect } from 'chai'
 import { type Attacked, describeIsolated, startAttacked } from '../support/attacker.ts'
-import { until } from '../support/breath.ts'
+import { until } from '../support/wait.ts'
 import { type Client, createClient } from '../support/client.ts'
 
 const PLUGIN = 'svc-plugin-odd'

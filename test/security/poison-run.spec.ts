@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { breath } from '../support/breath.ts'
+import { wait } from '../support/wait.ts'
 import { newHome, post, startService } from '../support/service.ts'
 
 const SPINS = `import { definePlugin } from '@svc/core'
@@ -38,7 +38,7 @@ describe('a run whose node stops the event loop', () => {
         const text = (await answer?.text().catch(() => '')) ?? ''
         if (/"status":"failed"/.test(text)) break
         expect(service.child.exitCode, service.output().slice(-2000)).to.equal(null)
-        await breath()
+        await wait()
       }
       expect((await fetch(`${service.url}/health/live`)).status).to.equal(200)
     } finally {

@@ -18,7 +18,7 @@ export default definePlugin({
 }
 
 describeWith('bubblewrap', 'a credential scheme of an isolated plugin', () => {
-  it('makes no caller the server itself, nobody or a plugin, and no principal of another form', async () => {
+  it('never turns a caller into the server, an empty principal or a plugin, or into a principal of another form', async () => {
     await using service = await serveStrangers([SCHEME], {
       beside: ['rest', 'conversations', 'selection', 'chat', 'modes', 'provider-local'],
       config: { server: { auth: { enabled: true } } },

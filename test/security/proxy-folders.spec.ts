@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { type Attacked, describeIsolated, startAttacked } from '../support/attacker.ts'
-import { until } from '../support/breath.ts'
+import { until } from '../support/wait.ts'
 
 const CODE = `import { definePlugin } from '@svc/core'
 export default definePlugin({ setup() {} })

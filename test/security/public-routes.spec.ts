@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Service } from '../support/service.ts'
-import { inPlace, type Place } from '../support/plugin-place.ts'
+import { inWorkspace, type PluginWorkspace } from '../support/plugin-workspace.ts'
 import { routesOf, type Stranger, serveStrangers, writeStranger } from '../support/stranger.ts'
 import { describeWith } from '../support/needs.ts'
 
@@ -144,25 +144,25 @@ const movedTo = (svc: Stranger['svc'], at: number) =>
 
 describeWith('bubblewrap', 'an installation of a plugin with routes', function () {
   this.timeout(60_000)
-  const install = async (place: Place, stranger: Stranger, ...flags: string[]) =>
-    place.svc('plugins', 'install', await writeStranger(place.folder, stranger), ...flags)
+  const install = async (workspace: PluginWorkspace, stranger: Stranger, ...flags: string[]) =>
+    workspace.svc('plugins', 'install', await writeStranger(workspace.folder, stranger), ...flags)
 
   it('shows method, path and scope of each, the open ones first; so does svc plugins info', () =>
-    inPlace(async place => {
+    inWorkspace(async workspace => {
       const routes = { notes: READ, 'notes-open': { method: 'POST', path: '/notes/:id' } }
       const both = notes(READ, { kind: 'routes', ...routesOf(routes) })
       const code = both.code.replace(
         "add('notes'",
         `add('notes-open', ${JSON.stringify(routes['notes-open'])}, async () => ({}))\n    add('notes'`
       )
-      const { out, code: exit, err } = await install(place, { ...both, code }, '--yes')
+      const { out, code: exit, err } = await install(workspace, { ...both, code }, '--yes')
       expect(exit, err).to.equal(0)
-      const info = await place.svc('plugins', 'info', both.name)
+      const info = await workspace.svc('plugins', 'info', both.name)
       for (const text of [out, info.out])
         expect(text)
           .to.match(/answers +POST \/notes\/:id: OPEN to every client, without a credential\n +GET \/notes: needs the scope read/)
           .and.contain('answer every client, without a credential: route notes-open')
-      const { contributes, permissions } = JSON.parse((await place.svc('plugins', 'info', both.name, '--json')).out)
+      const { contributes, permissions } = JSON.parse((await workspace.svc('plugins', 'info', both.name, '--json')).out)
       expect({ contributes, permissions }).to.deep.equal({
         contributes: { routes },
         permissions: { public_routes: ['notes-open'] },
@@ -170,12 +170,12 @@ describeWith('bubblewrap', 'an installation of a plugin with routes', function (
     }))
 
   it('asks again where an update opens one', () =>
-    inPlace(async place => {
-      expect((await install(place, notes(READ, declaring(READ)), '--yes')).code).to.equal(0)
+    inWorkspace(async workspace => {
+      expect((await install(workspace, notes(READ, declaring(READ)), '--yes')).code).to.equal(0)
       const opened = { ...notes(OPEN, declaring(OPEN)), version: '1.1.0' }
-      const { code, out, err } = await install(place, opened)
+      const { code, out, err } = await install(workspace, opened)
       expect(code).to.equal(2)
       expect(out + err).to.contain('public_routes notes')
-      expect(await place.lock()).to.not.contain('public_routes')
+      expect(await workspace.lock()).to.not.contain('public_routes')
     }))
 })

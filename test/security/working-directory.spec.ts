@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { inPlace } from '../support/plugin-place.ts'
+import { inWorkspace } from '../support/plugin-workspace.ts'
 import { tidesFolder } from '../support/tides.ts'
 import { itWith } from '../support/needs.ts'
 
 describe('files of the working directory that npm, oclif and Node know', function () {
   this.timeout(60_000)
   itWith('bubblewrap', it)('neither run nor count when a plugin is installed there', async () => {
-    await inPlace(async place => {
-      const marker = join(place.folder, 'executed')
+    await inWorkspace(async workspace => {
+      const marker = join(workspace.folder, 'executed')
       const code = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')\n`
       const files = {
         '.npmrc':
@@ -27,16 +27,16 @@ describe('files of the working directory that npm, oclif and Node know', functio
         '.env': 'NODE_OPTIONS=--require=./evil.cjs\nSVC_SERVER__PORT=1\n',
         'tsconfig.json': '{ "extends": "./evil.cjs", "ts-node": { "require": ["./evil.cjs"] } }',
       }
-      for (const [name, text] of Object.entries(files)) await writeFile(join(place.folder, name), text, { mode: 0o755 })
-      const { code: ended, err } = await place.svc(
+      for (const [name, text] of Object.entries(files)) await writeFile(join(workspace.folder, name), text, { mode: 0o755 })
+      const { code: ended, err } = await workspace.svc(
         'plugins',
         'install',
-        await tidesFolder(place.folder, { version: '1.0.0' }),
+        await tidesFolder(workspace.folder, { version: '1.0.0' }),
         '--yes'
       )
       expect(ended, err).to.equal(0)
-      expect((await place.svc('--version')).code).to.equal(0)
-      expect((await place.svc('config', 'show', 'server.port')).out).to.not.contain('environment')
+      expect((await workspace.svc('--version')).code).to.equal(0)
+      expect((await workspace.svc('config', 'show', 'server.port')).out).to.not.contain('environment')
       expect(existsSync(marker)).to.equal(false)
     })
   })

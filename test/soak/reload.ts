@@ -70,8 +70,8 @@ const slopes = {
 const children = Math.max(...sizes.map(one => one.children))
 const grown = (['handles', 'rss', 'children'] as const).filter(key => !(slopes[key] <= MOST[key]))
 if (children > MOST_CHILDREN) grown.push('children')
-const told = (['handles', 'rss', 'children'] as const).map(key => `${slopes[key].toFixed(2)} ${UNITS[key]}`).join(', ')
+const slopeTexts = (['handles', 'rss', 'children'] as const).map(key => `${slopes[key].toFixed(2)} ${UNITS[key]}`).join(', ')
 process.stdout.write(
-  `${load.done.requests} requests, ${load.done.streams} streams, ${load.failures.length} failed, ${killed.length} workers killed; at most ${generations} generations drained, ${children} children; growth a round after the warm-up: ${told}${grown.length > 0 ? `: TOO MUCH of ${grown.join(', ')}` : ''}; exit code ${code}\n`
+  `${load.done.requests} requests, ${load.done.streams} streams, ${load.failures.length} failed, ${killed.length} workers killed; at most ${generations} generations drained, ${children} children; growth a round after the warm-up: ${slopeTexts}${grown.length > 0 ? `: TOO MUCH of ${grown.join(', ')}` : ''}; exit code ${code}\n`
 )
 process.exitCode = load.failures.length + killed.length + grown.length > 0 || generations > 2 || code !== 0 ? 1 : 0

@@ -40,11 +40,11 @@ export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clie
   const goals: { at: number; done: PromiseWithResolvers<void> }[] = []
   const begin = ledger.acknowledged
   let ended = false
-  const tell = () => {
+  const notify = () => {
     for (const { at, done } of goals) if (ledger.acknowledged - begin >= at) done.resolve()
   }
   const running = Array.from({ length: clients }, (_, number) =>
-    runClient(client, ledger, { number, seed, told: tell, ended: () => ended }).catch((error: unknown) => {
+    runClient(client, ledger, { number, seed, notify, ended: () => ended }).catch((error: unknown) => {
       for (const { done } of goals) done.reject(error)
       throw error
     })
@@ -55,7 +55,7 @@ export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clie
     reached(turns) {
       const done = Promise.withResolvers<void>()
       goals.push({ at: turns, done })
-      tell()
+      notify()
       return done.promise
     },
     async broken() {
@@ -76,7 +76,7 @@ const sharedIn = (seed: number) => `shared/${Math.floor(seed / 10)}`
 async function runClient(
   client: Client,
   ledger: Ledger,
-  { number, seed, told, ended }: { number: number; seed: number; told: () => void; ended: () => boolean }
+  { number, seed, notify, ended }: { number: number; seed: number; notify: () => void; ended: () => boolean }
 ): Promise<void> {
   const random = randomOf(seed * 1000 + number)
   const own = [...ledger.known].filter(([name]) => name.startsWith(`${number}/`)).map(([name]) => name)
@@ -91,7 +91,7 @@ async function runClient(
     const where = known ?? begun(ledger, name ?? `${number}/${seed}/${turn}`, answer, own)
     where.acknowledged.push(message)
     ledger.acknowledged++
-    told()
+    notify()
   }
 }
 

@@ -6,17 +6,17 @@ const PIECE = 'all work and no play '.repeat(50)
 /** A provider that never ends its answer, and a route that tells how much was taken of it and how many answers are open. */
 export default definePlugin({
   setup(scope) {
-    const told = { taken: 0, open: 0 }
+    const stats = { taken: 0, open: 0 }
     scope.add(Providers, 'flood', {
       features: { tool_calling: false, streaming: true, vision: false },
       models: async () => ({ models: [{ id: 'endless' }], open: false }),
       countTokens: async () => 1,
       async *chat(_request, { signal }) {
-        told.open++
+        stats.open++
         try {
-          for (; !signal.aborted; told.taken += PIECE.length) yield { type: 'text', text: PIECE }
+          for (; !signal.aborted; stats.taken += PIECE.length) yield { type: 'text', text: PIECE }
         } finally {
-          told.open--
+          stats.open--
         }
       },
       async probe() {},
@@ -25,7 +25,7 @@ export default definePlugin({
       method: 'GET',
       path: '/flood',
       summary: 'The flood',
-      handle: async () => ({ body: { ...told } }),
+      handle: async () => ({ body: { ...stats } }),
     })
   },
 })

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
-import { breath } from './breath.ts'
+import { wait } from './wait.ts'
 import { newHome, post, type Service, startService } from './service.ts'
 
 /** A project folder with configuration, a repository, a plugin, definitions, and a marker that appears when code of an attacker runs. */
@@ -65,7 +65,7 @@ export async function clientCalls(service: Service, tool: string, args: object) 
 
 /** Resolves once a file is there. */
 export async function appears(file: string): Promise<void> {
-  while (!existsSync(file)) await breath()
+  while (!existsSync(file)) await wait()
 }
 
 /** Starts svc in the folder, with tools for clients. */

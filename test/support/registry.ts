@@ -42,12 +42,17 @@ export async function startRegistry(): Promise<Registry> {
   }
 }
 
-async function publish(url: string, tarball: string, pkg: PackageJson, told: object): Promise<string> {
+async function publish(url: string, tarball: string, pkg: PackageJson, metadata: object): Promise<string> {
   const { name, version } = pkg
   const bytes = await readFile(tarball)
   const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`
   const file = `${name}-${version}.tgz`
-  const dist = { integrity, shasum: createHash('sha1').update(bytes).digest('hex'), tarball: `${url}/${name}/-/${file}`, ...told }
+  const dist = {
+    integrity,
+    shasum: createHash('sha1').update(bytes).digest('hex'),
+    tarball: `${url}/${name}/-/${file}`,
+    ...metadata,
+  }
   const answer = await fetch(`${url}/${name.replace('/', '%2f')}`, {
     method: 'PUT',
     headers: { 'content-type': 'application/json' },

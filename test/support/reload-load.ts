@@ -1,4 +1,4 @@
-import { breath } from './breath.ts'
+import { wait } from './wait.ts'
 import { type Client, createClient } from './client.ts'
 
 /** Steady load of all kinds while a server reloads: what failed, and how much was done. */
@@ -38,7 +38,7 @@ export function startReloadLoad(url: string, { paceMs = 40, gentle }: ReloadLoad
     while (!stopped && failures.length < ENOUGH) {
       const { ok, text } = await work().catch((error: unknown) => ({ ok: false, text: String(error) }))
       note(what, ok, text)
-      if (gentle) await breath()
+      if (gentle) await wait()
     }
   }
   const running = [

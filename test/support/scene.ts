@@ -13,7 +13,7 @@ export const BROKEN = ['cut', 'midway']
 const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'stalled', 'no-such-model', ...BROKEN]
 const modelsOf = (wire: Wire) => [...OTHERS, ...FAILURE_KINDS.map(wire.failing)]
 
-export interface SceneParts {
+export interface SceneOptions {
   readonly args?: readonly string[]
   /** The type of the entry whose key stands in a file. */
   readonly keyInFile?: string
@@ -25,7 +25,7 @@ export interface SceneParts {
 /** A real service with an entry for each wire, named as its type, before a fake of its server. */
 export async function openScene(
   types: readonly string[],
-  { args = [], keyInFile, limits = {}, variables = {} }: SceneParts = {}
+  { args = [], keyInFile, limits = {}, variables = {} }: SceneOptions = {}
 ) {
   const home = await newHome()
   const upstreams = new Map<string, FakeUpstream>()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import { type Store, type StoreOp, type WorkflowDefinition, type WorkflowNode, Workflows } from '@svc/core/contracts'
-import { openWorkflowHost, type Told, workflowContext } from './workflow-host.ts'
+import { openWorkflowHost, type EndedRun, workflowContext } from './workflow-host.ts'
 import { INNER, TWELVE, UNDOES } from './workflow-twelve.ts'
 
 /**
@@ -61,7 +61,7 @@ class Writes {
 }
 
 /** Answers what runs ask, until they have ended. */
-async function settled(service: Workflows, id: string): Promise<Told> {
+async function settled(service: Workflows, id: string): Promise<EndedRun> {
   for (;;) {
     const run = await service.settled(id, 20, ctx)
     if (run.status !== 'running')
@@ -79,7 +79,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const writes = new Writes()
     const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, wrap: store => writes.wrap(store) })
     const service = host.service(Workflows)
-    const told: Record<string, number> = {}
+    const reported: Record<string, number> = {}
     for (const request of REQUESTS) {
       const whole = await service.start(request, ctx)
       await settled(service, whole.id)
@@ -89,9 +89,9 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
       await Promise.all(
         stops.map(async stop => Promise.race([stop, service.start(request, ctx).then(({ id }) => settled(service, id))]))
       )
-      told[request.workflow] = most
+      reported[request.workflow] = most
     }
-    say(told)
+    say(reported)
     process.kill(process.pid, 'SIGKILL')
   },
   /** Begins a run whose second node ends only when a line comes in, tells when it has begun, and how it fared. */
@@ -109,9 +109,9 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const host = await openWorkflowHost({ db, effects, serverId: 'next', ...(dead ? { dead } : {}), definitions, nodes })
     const service = host.service(Workflows)
     const all = await runs(service)
-    const told = await Promise.all(all.map(({ id }) => settled(service, id)))
+    const reported = await Promise.all(all.map(({ id }) => settled(service, id)))
     await host.close()
-    say(told)
+    say(reported)
   },
 }
 
@@ -141,7 +141,7 @@ const quick: WorkflowNode = {
   },
 }
 
-const say = (told: unknown) => writeSync(1, `${JSON.stringify(told)}\n`)
+const say = (reported: unknown) => writeSync(1, `${JSON.stringify(reported)}\n`)
 
 await tasks[task]!()
 process.exit()

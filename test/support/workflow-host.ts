@@ -93,7 +93,7 @@ export function effectNode(file: string): WorkflowNode {
       appendFileSync(file, `call ${run.id} ${step}\n`)
       await new Promise(resolve => setImmediate(resolve))
       if (settings.fails === true || attempt <= ((settings.fail_times as number | undefined) ?? 0))
-        throw svcError('EFFECT_FAILED', 'it failed, as it was told to')
+        throw svcError('EFFECT_FAILED', 'it failed, as configured')
       if (!effectsIn(file).some(({ key }) => key === idempotencyKey))
         appendFileSync(file, `effect ${run.id} ${step} ${idempotencyKey}\n`)
       yield { type: 'output', output: settings.value ?? null }
@@ -124,7 +124,7 @@ export const workflowContext = (id = 'tester', signal: AbortSignal = new AbortCo
 })
 
 /** How a run has ended, as a child process tells it. */
-export interface Told {
+export interface EndedRun {
   readonly id: string
   readonly workflow: string
   readonly status: RunStatus

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { breath } from './breath.ts'
+import { wait } from './wait.ts'
 import { createClient } from './client.ts'
 import type { SentEvent } from './events.ts'
 import { callsIn, effectsIn } from './workflow-host.ts'
@@ -72,11 +72,11 @@ export async function follow(
 
 /** What is wrong with runs of `work` that were told to go. */
 export async function auditRuns(url: string, home: string, ids: readonly string[]): Promise<readonly string[]> {
-  const told = await Promise.all(ids.map(id => faultsOf(url, id)))
+  const problems = await Promise.all(ids.map(id => faultsOf(url, id)))
   const done = Map.groupBy(effectsIn(join(home, EFFECTS)), ({ run }) => run)
   const steps = ids.map(id => ({ id, did: (done.get(id) ?? []).map(({ step }) => step).toSorted() }))
   const wrong = steps.filter(({ did }) => did.join() !== STEPS.toSorted().join())
-  return [...told.flat(), ...wrong.map(({ id, did }) => `${id}: did ${did.join()}`)]
+  return [...problems.flat(), ...wrong.map(({ id, did }) => `${id}: did ${did.join()}`)]
 }
 
 async function faultsOf(url: string, id: string): Promise<readonly string[]> {
@@ -96,5 +96,5 @@ export const callsOf = (home: string, step: string) => callsIn(join(home, EFFECT
 
 /** Answers once so many effects are there. */
 export async function effectsReach(home: string, count: number): Promise<void> {
-  while (effectsIn(join(home, EFFECTS)).length < count) await breath()
+  while (effectsIn(join(home, EFFECTS)).length < count) await wait()
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import type { Place } from './svc.ts'
+import type { Workspace } from './svc.ts'
 import { SVC } from './entry.ts'
 
 interface Answer {
@@ -11,10 +11,10 @@ interface Answer {
 }
 
 /** A client of the tool protocol at the standard input and output of a command. */
-export function talk(place: Place, args: readonly string[]) {
+export function talk(workspace: Workspace, args: readonly string[]) {
   const child = spawn(process.execPath, [...SVC, ...args], {
-    cwd: place.folder,
-    env: { PATH: process.env.PATH, SVC_HOME: place.home },
+    cwd: workspace.folder,
+    env: { PATH: process.env.PATH, SVC_HOME: workspace.home },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const errors = text(child.stderr)

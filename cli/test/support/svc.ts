@@ -8,8 +8,8 @@ import { COMPILED } from '../../../test/support/entry.ts'
 import { mayShare, runShared } from '../../../test/support/shared-process.ts'
 import { SVC } from './entry.ts'
 
-/** A home and a project folder of a test's own, outside the repository, and what runs in them. */
-export interface Place extends AsyncDisposable {
+/** A home and a project folder of one test, outside the repository, and the processes in them. */
+export interface Workspace extends AsyncDisposable {
   readonly home: string
   readonly folder: string
   write(name: string, content: string): Promise<string>
@@ -52,8 +52,8 @@ interface Server {
 const cleanEnv = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|SVC_|NO_COLOR|FORCE_COLOR)/.test(name)))
 
-/** Makes an empty place. */
-export async function makePlace(): Promise<Place> {
+/** Creates an empty workspace. */
+export async function makeWorkspace(): Promise<Workspace> {
   const base = await mkdtemp(join(tmpdir(), 'svc-cli-'))
   const home = join(base, 'home')
   const folder = join(base, 'project')

@@ -15,7 +15,7 @@ import {
 } from '@svc/core'
 import { isolate, type IsolateOptions } from '@svc/runtime/isolation'
 import { expect } from 'chai'
-import { breath } from '../../../test/support/breath.ts'
+import { wait } from '../../../test/support/wait.ts'
 import { Bells } from './support/bells.ts'
 import { Clock, type ClockHooks, Gadgets } from './support/clock.ts'
 import { createClock } from './support/create-clock.ts'
@@ -56,7 +56,7 @@ async function hostOf(entry: PluginRef, config: ConfigTree = {}, lines: string[]
 
 /** Resolves when a slot holds a name, or no longer. */
 async function until(host: RunningHost, name: string, there: boolean): Promise<void> {
-  while (host.slot(Gadgets).has(name) !== there) await breath()
+  while (host.slot(Gadgets).has(name) !== there) await wait()
 }
 
 for (const [mode, make] of Object.entries(MODES)) {
@@ -146,7 +146,7 @@ describe('an isolated plugin', () => {
     const { host, hooks } = await hostOf(await isolated())
     hooks.horn!()
     const seen = () => host.service(Bells).seen(ctx)
-    while ((await seen()).some(one => one.startsWith('horn')) || (await seen()).length === 0) await breath()
+    while ((await seen()).some(one => one.startsWith('horn')) || (await seen()).length === 0) await wait()
     expect(await seen()).to.deep.equal(['bell red of bells'])
     await host.close()
   })

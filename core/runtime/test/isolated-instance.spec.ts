@@ -7,7 +7,7 @@ import { startHost, systemContext } from '@svc/core'
 import { isolate } from '@svc/runtime/isolation'
 import { expect } from 'chai'
 import { CONDITIONS } from '../../../test/support/entry.ts'
-import { breath } from '../../../test/support/breath.ts'
+import { wait } from '../../../test/support/wait.ts'
 import { Fading } from './support/fading-plugin.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 
@@ -60,6 +60,6 @@ describe('the process of an isolated plugin', () => {
         return false
       }
     }
-    while (alive()) await breath()
+    while (alive()) await wait()
   })
 })

@@ -5,7 +5,7 @@ import type { SupervisorEvent } from '@svc/runtime'
 import { createBackoff } from '../supervisor/restart-policy.ts'
 import { expect } from 'chai'
 import { CONDITIONS } from '../../../test/support/entry.ts'
-import { breath } from '../../../test/support/breath.ts'
+import { wait } from '../../../test/support/wait.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 import { type Report, supervise, textOf } from './support/supervised.ts'
 
@@ -146,7 +146,7 @@ async function gone(pid: number): Promise<void> {
     expect((error as SvcError).code).to.equal('ESRCH')
     return
   }
-  await breath()
+  await wait()
   return gone(pid)
 }
 

@@ -163,7 +163,7 @@ describe('a guarded fetch', () => {
     raw.close()
   })
 
-  it('says that nobody listens', async () => {
+  it('reports a refused connection', async () => {
     const server = await upstream(() => {})
     await server[Symbol.asyncDispose]()
     const { code, message } = await refusal(get(`${server.url}/x?key=1`))
@@ -201,7 +201,7 @@ describe('a guarded fetch', () => {
     }
   })
 
-  it('closes the socket of a body that nobody reads on, or at all', async () => {
+  it('closes the socket of a body that is read in part, or not at all', async () => {
     await using server = await upstream((_, response) => response.write('x'))
     for (const how of ['break', 'discard']) {
       const closed = once(server.server, 'connection').then(([socket]) => once(socket, 'close'))

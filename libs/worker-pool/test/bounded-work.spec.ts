@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createBoundedWork, workFile, type WorkOptions } from '@svc/worker-pool'
 import { expect } from 'chai'
-import { breath } from '../../../test/support/breath.ts'
+import { wait } from '../../../test/support/wait.ts'
 import type { work } from './support/work.ts'
 
 const file = workFile('./support/work', import.meta.url)
@@ -52,7 +52,7 @@ describe('bounded work', () => {
     expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
-  it('stops work that nobody wants any more, running or waiting', async () => {
+  it('stops aborted tasks, running or waiting', async () => {
     await using bounded = open({ workers: 1, timeMs: 60_000 })
     const controller = new AbortController()
     const both = [refusal(bounded.run('spin', undefined, controller)), refusal(bounded.run('spin', undefined, controller))]
@@ -82,7 +82,7 @@ describe('bounded work', () => {
     expect((await refusal(bounded.run('exit', undefined, ctx()))).message).to.equal('exit failed: its process ended (3)')
   })
 
-  it('refuses what nobody can do, and input that is no data', async () => {
+  it('rejects unknown tasks, and input that is not plain data', async () => {
     await using bounded = open()
     expect((await refusal(bounded.run('constructor' as 'fail', undefined, ctx()))).message).to.include('no work "constructor"')
     expect((await refusal(bounded.run('later', (() => 1) as unknown as string, ctx()))).message).to.match(/could not be cloned/)
@@ -175,7 +175,7 @@ function program(words: string) {
 /** Waits until a process is gone; the limit of the test is the limit. */
 async function gone(pid: number): Promise<void> {
   expect(pid).to.be.above(1)
-  while (isThere(pid)) await breath()
+  while (isThere(pid)) await wait()
 }
 
 function isThere(pid: number): boolean {

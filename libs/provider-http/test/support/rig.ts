@@ -3,7 +3,7 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { createUpstream, cutShort, type FrameReader, type UpstreamOptions } from '@svc/provider-http'
 import { expect } from 'chai'
 import { type Answerer, type FakeUpstream, openUpstream } from '@svc/testing'
-import { breath } from '../../../../test/support/breath.ts'
+import { wait } from '../../../../test/support/wait.ts'
 
 export const SECRET = 'sk-canary-0123456789'
 export const abortable = () => {
@@ -55,7 +55,7 @@ export async function failing(work: Promise<unknown>): Promise<SvcError> {
   )
 }
 export async function becomes(holds: () => boolean) {
-  while (!holds()) await breath()
+  while (!holds()) await wait()
 }
 /** All that comes, and how it ended. */
 export async function readAll(events: AsyncIterable<ModelEvent>) {

@@ -3,25 +3,25 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { configureFew, TIDES, tidesFolder } from '../../../../test/support/tides.ts'
-import { makePlace, type Place } from '../../../../cli/test/support/svc.ts'
+import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 import { terminal } from '../../../../cli/test/support/terminal.ts'
 import { itWith, lacking, skipBecause } from '../../../../test/support/needs.ts'
 
 describe('svc plugins install on a terminal', function () {
   this.timeout(60_000)
-  let place: Place
+  let workspace: Workspace
   let from: string
   before(async function () {
     skipBecause(this, lacking('terminal'))
-    place = await makePlace()
-    await configureFew(place.folder)
-    from = await tidesFolder(place.folder, { version: '1.0.0', svc: { permissions: { network: ['moon.example'] } } })
+    workspace = await makeWorkspace()
+    await configureFew(workspace.folder)
+    from = await tidesFolder(workspace.folder, { version: '1.0.0', svc: { permissions: { network: ['moon.example'] } } })
   })
-  after(() => place?.[Symbol.asyncDispose]())
+  after(() => workspace?.[Symbol.asyncDispose]())
 
-  const install = () => terminal(place, ['plugins', 'install', from])
+  const install = () => terminal(workspace, ['plugins', 'install', from])
   const nothing = () =>
-    expect(existsSync(join(place.home, 'svc-plugins.lock')) || existsSync(join(place.home, 'plugins'))).to.equal(false)
+    expect(existsSync(join(workspace.home, 'svc-plugins.lock')) || existsSync(join(workspace.home, 'plugins'))).to.equal(false)
 
   it('shows what is under way and what the plugin asks for; any answer but yes is a no', async () => {
     const tty = await install()
@@ -62,7 +62,7 @@ describe('svc plugins install on a terminal', function () {
     tty.type('yes\r')
     await tty.sees(`installed ${TIDES} 1.0.0; no server runs`)
     expect(await tty.code()).to.equal(0)
-    expect(JSON.parse(await readFile(join(place.home, 'svc-plugins.lock'), 'utf8')).plugins[0]).to.include({
+    expect(JSON.parse(await readFile(join(workspace.home, 'svc-plugins.lock'), 'utf8')).plugins[0]).to.include({
       name: TIDES,
       isolation: 'process',
       trusted: false,

@@ -6,7 +6,7 @@ import { lintPlugin } from '../src/commands/author/lint.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
 import { TIDES } from '../../../../test/support/tides.ts'
 import { link } from './support/linked.ts'
-import { makePlace, type Place } from '../../../../cli/test/support/svc.ts'
+import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 const MANIFEST = { api: 1, kind: 'tool', contributes: { tools: ['liar', 'ghost'] } }
 /** Declares a tool that it does not add, and reads, asks and breaks what it does not say. */
@@ -24,11 +24,11 @@ export default {
 }
 `
 
-async function liar(place: Place, code = LIAR, more: object = {}): Promise<string> {
+async function liar(workspace: Workspace, code = LIAR, more: object = {}): Promise<string> {
   const file = { name: 'svc-plugin-liar', version: '1.0.0', type: 'module', exports: './index.js', svc: MANIFEST, ...more }
-  await place.write('liar/package.json', JSON.stringify(file))
-  await place.write('liar/index.js', code)
-  return join(place.folder, 'liar')
+  await workspace.write('liar/package.json', JSON.stringify(file))
+  await workspace.write('liar/index.js', code)
+  return join(workspace.folder, 'liar')
 }
 
 const failedIn = (cases: readonly { title: string; state: string; error?: string }[]) =>
@@ -38,8 +38,8 @@ describe('svc plugins test', function () {
   this.timeout(60_000)
 
   it('reports a false manifest, an undeclared variable, and a broken tool', async () => {
-    await using place = await makePlace()
-    const { cases } = await testPlugin({ folder: await liar(place), seed: 1, home: place.home }, () => {})
+    await using workspace = await makeWorkspace()
+    const { cases } = await testPlugin({ folder: await liar(workspace), seed: 1, home: workspace.home }, () => {})
     const failed = failedIn(cases)
     expect([...failed.keys()]).to.include.members([
       'adds what its manifest declares, and nothing else',
@@ -55,11 +55,11 @@ describe('svc plugins test', function () {
   })
 
   it('reports undeclared contributions and leftovers', async () => {
-    await using place = await makePlace()
-    const undeclared = await liar(place, LIAR.replace("'liar', {", "'other', {"))
-    const first = failedIn((await testPlugin({ folder: undeclared, seed: 1, home: place.home }, () => {})).cases)
+    await using workspace = await makeWorkspace()
+    const undeclared = await liar(workspace, LIAR.replace("'liar', {", "'other', {"))
+    const first = failedIn((await testPlugin({ folder: undeclared, seed: 1, home: workspace.home }, () => {})).cases)
     expect([...first.values()].join('\n')).to.include('which its manifest does not declare')
-    await using other = await makePlace()
+    await using other = await makeWorkspace()
     const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
     const cases = await pluginKit(await liar(other, LIAR.replace('const home', opens)))
     const again = cases.find(one => one.title === 'can be started again after its end, and leaves nothing behind')
@@ -72,19 +72,20 @@ describe('svc plugins test', function () {
   })
 
   it('reports a variable that only a call reads', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const later = LIAR.replace('const home = process.env.SECRET_HOME', '').replace(
       'call: async ({ list }) => ({',
       'call: async ({ list = [] }) => ({ said: process.env.LATE_KEY, '
     )
-    const run = async (code: string) => testPlugin({ folder: await liar(place, code), seed: 1, home: place.home }, () => {})
+    const run = async (code: string) =>
+      testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home }, () => {})
     expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
   })
 
   it('ends with 1 when a case fails, and says all of it in JSON', async () => {
-    await using place = await makePlace()
-    await liar(place)
-    const { code, out } = await place.svc(['plugins', 'test', 'liar', '--json', '--seed', '3'])
+    await using workspace = await makeWorkspace()
+    await liar(workspace)
+    const { code, out } = await workspace.svc(['plugins', 'test', 'liar', '--json', '--seed', '3'])
     expect(code).to.equal(1)
     expect(JSON.parse(out)).to.include({ ok: false, plugin: 'svc-plugin-liar', version: '1.0.0', seed: 3 })
   })
@@ -95,7 +96,7 @@ describe('svc plugins lint', function () {
   const codes = async (folder: string) => (await lintPlugin(folder)).map(({ level, code }) => `${level} ${code}`)
 
   it('reports problems for users who install it', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const code = `${LIAR}\nimport { writeFile } from 'node:fs/promises'\n// https://in-a-comment.org\nfetch('https://api.example-host.org/x')\n`
     const svc = {
       ...MANIFEST,
@@ -112,7 +113,7 @@ describe('svc plugins lint', function () {
       private: true,
       svc,
     }
-    expect(await codes(await liar(place, code, more))).to.include.members([
+    expect(await codes(await liar(workspace, code, more))).to.include.members([
       'error README_MISSING',
       'error LICENSE_MISSING',
       'error KEYWORD_MISSING',
@@ -132,14 +133,14 @@ describe('svc plugins lint', function () {
       'warning NETWORK_UNDECLARED',
       'warning WRITE_UNDECLARED',
     ])
-    const hosts = (await lintPlugin(join(place.folder, 'liar'))).filter(one => one.code === 'NETWORK_UNDECLARED')
+    const hosts = (await lintPlugin(join(workspace.folder, 'liar'))).filter(one => one.code === 'NETWORK_UNDECLARED')
     expect(hosts.map(({ message }) => message).join())
       .to.include('api.example-host.org')
       .and.to.not.include('in-a-comment')
   })
 
   it('warns of ways of the network that the sandbox does not open', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const code = [
       `import dgram from 'node:dgram'`,
       `import dns from 'node:dns'`,
@@ -147,7 +148,7 @@ describe('svc plugins lint', function () {
       `export const all = [dgram.createSocket('udp4'), dns.promises.resolveSrv('x'), createServer(), dns.promises.lookup('x')]`,
       `export default { setup() {} }`,
     ]
-    const folder = await liar(place, code.join('\n'), {})
+    const folder = await liar(workspace, code.join('\n'), {})
     const found = (await lintPlugin(folder)).filter(one => one.code === 'NETWORK_CLOSED')
     expect(found.map(({ message, where }) => `${where}: ${message}`)).to.deep.equal([
       'index.js:1: it sends datagrams (UDP), which does not work in a process of its own',
@@ -157,12 +158,12 @@ describe('svc plugins lint', function () {
   })
 
   it('finds nothing in a new plugin of JavaScript, and publish --dry-run shows what npm would send', async () => {
-    await using place = await makePlace()
-    const made = await place.svc(['plugins', 'new', 'svc-plugin-clean', '--kind', 'command', '--js'])
+    await using workspace = await makeWorkspace()
+    const made = await workspace.svc(['plugins', 'new', 'svc-plugin-clean', '--kind', 'command', '--js'])
     expect(made.code, made.err).to.equal(0)
-    expect(await lintPlugin(join(place.folder, 'svc-plugin-clean'))).to.deep.equal([])
-    await place.write('svc-plugin-clean/test/samples.js', 'export default {}\n')
-    const { code, out, err } = await place.svc(['plugins', 'publish', 'svc-plugin-clean', '--dry-run'])
+    expect(await lintPlugin(join(workspace.folder, 'svc-plugin-clean'))).to.deep.equal([])
+    await workspace.write('svc-plugin-clean/test/samples.js', 'export default {}\n')
+    const { code, out, err } = await workspace.svc(['plugins', 'publish', 'svc-plugin-clean', '--dry-run'])
     expect(code, err).to.equal(0)
     expect(out)
       .to.include('0 errors, 0 warnings')
@@ -171,9 +172,9 @@ describe('svc plugins lint', function () {
   })
 
   it('reports a manifest of an api version that is too old or too new', async () => {
-    await using place = await makePlace()
-    expect(await codes(await liar(place, LIAR, { svc: { ...MANIFEST, api: 0 } }))).to.include('error MANIFEST_OLDER')
-    expect(await codes(await liar(place, LIAR, { svc: { ...MANIFEST, api: 99 } }))).to.include('error MANIFEST_NEWER')
+    await using workspace = await makeWorkspace()
+    expect(await codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, api: 0 } }))).to.include('error MANIFEST_OLDER')
+    expect(await codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, api: 99 } }))).to.include('error MANIFEST_NEWER')
   })
 })
 
@@ -181,17 +182,17 @@ describe('svc plugins new, on the command line', function () {
   this.timeout(60_000)
 
   it('refuses names that npm or svc refuse and a folder that is not empty, and writes nothing then', async () => {
-    await using place = await makePlace()
-    await place.write('svc-plugin-there/mine.txt', 'mine')
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc-plugin-there/mine.txt', 'mine')
     for (const [name, code] of [
       ['Upper', 'NAME_INVALID'],
       ['@svc/mine', 'NAME_INVALID'],
       ['svc-plugin-there', 'FOLDER_TAKEN'],
     ] as const) {
-      const { code: exit, err } = await place.svc(['plugins', 'new', name, '--kind', 'tool'])
+      const { code: exit, err } = await workspace.svc(['plugins', 'new', name, '--kind', 'tool'])
       expect([exit, err.split('\n')[0]]).to.deep.equal([1, code])
     }
-    expect(await readFile(join(place.folder, 'svc-plugin-there/mine.txt'), 'utf8')).to.equal('mine')
+    expect(await readFile(join(workspace.folder, 'svc-plugin-there/mine.txt'), 'utf8')).to.equal('mine')
   })
 })
 
@@ -199,18 +200,18 @@ describe('svc plugins dev', function () {
   this.timeout(60_000)
 
   it('serves the plugin from its TypeScript source, without those that are installed, and takes up each file that is saved', async () => {
-    await using place = await makePlace()
-    await link(place, [{ version: '1.0.0' }])
-    await place.svc(['plugins', 'new', 'svc-plugin-live', '--kind', 'routes'])
-    const server = await place.serve([], { command: ['plugins', 'dev', 'svc-plugin-live', '--port', '0'] })
+    await using workspace = await makeWorkspace()
+    await link(workspace, [{ version: '1.0.0' }])
+    await workspace.svc(['plugins', 'new', 'svc-plugin-live', '--kind', 'routes'])
+    const server = await workspace.serve([], { command: ['plugins', 'dev', 'svc-plugin-live', '--port', '0'] })
     const hello = async () => {
       const answer = await fetch(`${server.url}/live?name=Ada`, { headers: { connection: 'close' } })
       return (await answer.json()) as object
     }
     expect(await hello()).to.deep.equal({ hello: 'Ada' })
     expect(server.err()).to.contain('svc-plugin-live').and.not.contain(TIDES)
-    const route = join(place.folder, 'svc-plugin-live/src/route.ts')
-    await place.write(
+    const route = join(workspace.folder, 'svc-plugin-live/src/route.ts')
+    await workspace.write(
       'svc-plugin-live/src/route.ts',
       (await readFile(route, 'utf8')).replace('hello: name', 'hello: name, twice: true')
     )

@@ -6,7 +6,7 @@ import { makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
 import { nodeFinding } from '../src/commands/doctor/machine.ts'
 import { sideBySide } from '../../../../test/support/side-by-side.ts'
-import { makePlace, type Place } from '../../../../cli/test/support/svc.ts'
+import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 interface Finding {
   name: string
@@ -16,16 +16,16 @@ interface Finding {
   where?: string
 }
 
-async function examine(place: Place, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
-  const { code, out } = await place.svc(['doctor', '--json', ...args], { env })
+async function examine(workspace: Workspace, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const { code, out } = await workspace.svc(['doctor', '--json', ...args], { env })
   const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: Finding[] }
   const of = (name: string) => findings.filter(one => one.name === name)
   return { code, ok, findings, of, states: (name: string) => of(name).map(one => one.state) }
 }
 
 /** A folder with a `bwrap` that does this. */
-async function withBwrap(place: Place, script: string) {
-  const folder = join(place.folder, 'bin')
+async function withBwrap(workspace: Workspace, script: string) {
+  const folder = join(workspace.folder, 'bin')
   await mkdir(folder)
   await writeFile(join(folder, 'bwrap'), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   return { PATH: `${folder}${delimiter}${process.env.PATH}` }
@@ -37,9 +37,9 @@ const WORKS = '[ "$1" = --version ] && { echo bubblewrap 0.8.0; exit; }\nwhile [
 describe('svc doctor', () => {
   const it = sideBySide()
   it('finds nothing wrong where nothing is, and makes no more than the store', async () => {
-    await using place = await makePlace()
-    const env = await withBwrap(place, WORKS)
-    const { code, out } = await place.svc(['doctor', '--port', '0'], { env })
+    await using workspace = await makeWorkspace()
+    const env = await withBwrap(workspace, WORKS)
+    const { code, out } = await workspace.svc(['doctor', '--port', '0'], { env })
     expect(code).to.equal(0)
     for (const name of ['node', 'home', 'configuration', 'profiles', 'store', 'provider local', 'port', 'sandbox'])
       expect(out).to.match(new RegExp(`^ok {4}${name} +\\S`, 'm'))
@@ -59,21 +59,21 @@ describe('svc doctor', () => {
   })
 
   it('looks the store through while a server has it open, and knows whose port it is', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve()
     const body = JSON.stringify({ message: 'hello' })
     await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
-    const { code, of } = await examine(place, ['--port', new URL(server.url).port])
+    const { code, of } = await examine(workspace, ['--port', new URL(server.url).port])
     expect(code).to.equal(0)
     expect(of('store')[0]?.message).to.match(/svc\.db, whole, conversations in schema version \d+, .*\d+ records, .*GB free$/)
     expect(of('port')[0]?.message).to.contain(`this svc home (process ${server.process.pid})`)
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
   })
 
-  it('reports every problem of the configuration with its place, and skipped checks', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  prot: 1\nchat:\n  timeout_ms: soon\n')
-    const { code, ok, of, states } = await examine(place)
+  it('reports every problem of the configuration with its workspace, and skipped checks', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server:\n  prot: 1\nchat:\n  timeout_ms: soon\n')
+    const { code, ok, of, states } = await examine(workspace)
     expect([code, ok, states('configuration')]).to.deep.equal([1, false, ['fail', 'fail']])
     expect(states('sandbox')).to.have.length(1)
     expect(of('configuration').map(one => one.where)).to.have.members(['svc.config.yaml:2', 'svc.config.yaml:4'])
@@ -82,19 +82,19 @@ describe('svc doctor', () => {
   })
 
   it('reports a problem of the profiles separately', async () => {
-    await using place = await makePlace()
-    await mkdir(place.home, { mode: 0o700 })
-    await writeFile(join(place.home, 'profiles.yaml'), 'profiles: { default: { modle: x } }\n')
-    const { code, states } = await examine(place)
+    await using workspace = await makeWorkspace()
+    await mkdir(workspace.home, { mode: 0o700 })
+    await writeFile(join(workspace.home, 'profiles.yaml'), 'profiles: { default: { modle: x } }\n')
+    const { code, states } = await examine(workspace)
     expect([code, states('profiles'), states('configuration')]).to.deep.equal([1, ['fail'], ['ok']])
   })
 
   it('reports unknown providers in profiles: a failure only if no chat could be answered', async () => {
-    await using place = await makePlace()
-    await mkdir(place.home, { mode: 0o700 })
+    await using workspace = await makeWorkspace()
+    await mkdir(workspace.home, { mode: 0o700 })
     const examineWith = async (profiles: string) => {
-      await writeFile(join(place.home, 'profiles.yaml'), profiles)
-      const { code, of } = await examine(place, ['--port', '0'])
+      await writeFile(join(workspace.home, 'profiles.yaml'), profiles)
+      const { code, of } = await examine(workspace, ['--port', '0'])
       return { code, found: of('profiles').map(one => [one.state, one.message]), hints: of('profiles').map(one => one.hint) }
     }
     const lost = (who: string, name: string) => `${who} names the provider "${name}", which does not exist`
@@ -118,68 +118,68 @@ describe('svc doctor', () => {
   })
 
   it('finds a damaged store', async () => {
-    await using place = await makePlace()
-    await mkdir(place.home, { mode: 0o700 })
-    await writeFile(join(place.home, 'svc.db'), 'no database at all, but long enough to be a mistake for one')
-    const { code, of } = await examine(place)
+    await using workspace = await makeWorkspace()
+    await mkdir(workspace.home, { mode: 0o700 })
+    await writeFile(join(workspace.home, 'svc.db'), 'no database at all, but long enough to be a mistake for one')
+    const { code, of } = await examine(workspace)
     expect([code, of('store')[0]?.state]).to.deep.equal([1, 'fail'])
     expect(of('store')[0]?.hint).to.be.a('string')
   })
 
   it('warns of a home that others may look into', async () => {
-    await using place = await makePlace()
-    await mkdir(place.home, { mode: 0o700 })
-    await chmod(place.home, 0o755)
-    const { code, of } = await examine(place, ['--port', '0'])
-    expect([code, of('home').map(one => one.hint)]).to.deep.equal([0, [undefined, `chmod 700 ${place.home}`]])
+    await using workspace = await makeWorkspace()
+    await mkdir(workspace.home, { mode: 0o700 })
+    await chmod(workspace.home, 0o755)
+    const { code, of } = await examine(workspace, ['--port', '0'])
+    expect([code, of('home').map(one => one.hint)]).to.deep.equal([0, [undefined, `chmod 700 ${workspace.home}`]])
   })
 
   it('fails where the home is no folder', async () => {
-    await using place = await makePlace()
-    await place.write('../home', '')
-    const { code, states } = await examine(place)
+    await using workspace = await makeWorkspace()
+    await workspace.write('../home', '')
+    const { code, states } = await examine(workspace)
     expect([code, states('home')]).to.deep.equal([1, ['fail']])
   })
 
   it('finds a port that another program has', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    const { code, of } = await examine(place, ['--port', String(port)])
+    const { code, of } = await examine(workspace, ['--port', String(port)])
     other.close()
     expect([code, of('port')[0]?.state]).to.deep.equal([1, 'fail'])
     expect(of('port')[0]?.hint).to.contain('--port')
   })
 
   it('looks at certificate and key', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const made = makeCertificate()
-    const good = await writeCertificate(place.folder, made)
+    const good = await writeCertificate(workspace.folder, made)
     await chmod(good.key, 0o600)
-    const soon = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key, '--port', '0'])
+    const soon = await examine(workspace, ['--ssl-cert', good.cert, '--ssl-key', good.key, '--port', '0'])
     expect([soon.code, soon.of('tls').map(one => one.message)]).to.satisfy(
       ([code, [message]]: [number, string[]]) => code === 0 && /expires in \d days/.test(message!)
     )
-    await place.write('svc.config.json', JSON.stringify({ server: { ssl: { cert: good.cert } } }))
-    expect((await examine(place)).of('tls').map(one => [one.state, one.hint])).to.deep.equal([
+    await workspace.write('svc.config.json', JSON.stringify({ server: { ssl: { cert: good.cert } } }))
+    expect((await examine(workspace)).of('tls').map(one => [one.state, one.hint])).to.deep.equal([
       ['warn', 'Set server.ssl.enabled to true'],
     ])
     await writeFile(good.key, makeCertificate().key)
-    const { code, findings } = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key])
+    const { code, findings } = await examine(workspace, ['--ssl-cert', good.cert, '--ssl-key', good.key])
     expect(code).to.equal(1)
     expect(findings.some(one => one.state === 'fail' && one.message.includes('key.pem') && one.hint)).to.equal(true)
   })
 
   it('finds what would keep the tool server from starting: its key, and names that no tool has', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'mcp: { server: { enabled: true, auth: { required: true } } }\n')
-    const without = await examine(place)
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'mcp: { server: { enabled: true, auth: { required: true } } }\n')
+    const without = await examine(workspace)
     expect([without.code, without.states('authentication')]).to.deep.equal([1, ['ok', 'fail']])
     expect(without.of('authentication')[1]?.message).to.contain('mcp_key').and.contain('SVC_MCP_API_KEY')
-    await place.write('svc.config.yaml', 'mcp: { server: { enabled: true, tools: [curent_time] } }\n')
+    await workspace.write('svc.config.yaml', 'mcp: { server: { enabled: true, tools: [curent_time] } }\n')
     expect(
-      (await examine(place))
+      (await examine(workspace))
         .of('plugins')
         .map(({ message }) => message)
         .join()
@@ -187,26 +187,26 @@ describe('svc doctor', () => {
   })
 
   it('reports authentication that would not start, and a server without authentication', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
-    const without = await examine(place)
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    const without = await examine(workspace)
     expect([without.code, without.states('authentication')]).to.deep.equal([1, ['fail', 'ok']])
     expect(without.of('authentication')[0]?.message).to.contain('SVC_API_KEY')
-    const given = await examine(place, ['--port', '0'], { SVC_API_KEY: 'a-secret-key-of-32-characters-00' })
+    const given = await examine(workspace, ['--port', '0'], { SVC_API_KEY: 'a-secret-key-of-32-characters-00' })
     expect([given.code, given.states('authentication')]).to.deep.equal([0, ['ok', 'ok']])
-    const weak = await examine(place, ['--port', '0'], { SVC_API_KEY: 'my-secret-password' })
+    const weak = await examine(workspace, ['--port', '0'], { SVC_API_KEY: 'my-secret-password' })
     expect([weak.code, weak.states('authentication')]).to.deep.equal([0, ['warn', 'ok']])
     expect(weak.of('authentication')[0]?.message).to.contain('SVC_API_KEY can be guessed')
     expect(weak.of('authentication')[0]?.hint).to.contain('openssl rand -hex 32')
     expect(JSON.stringify(weak.findings)).to.not.contain('my-secret-password')
-    await place.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
-    expect((await examine(place)).states('authentication')).to.deep.equal(['warn'])
+    await workspace.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
+    expect((await examine(workspace)).states('authentication')).to.deep.equal(['warn'])
   })
 
   it('finds a provider that does not answer', async () => {
-    await using place = await makePlace()
-    await place.write('package.json', '{ "type": "module" }')
-    await place.write(
+    await using workspace = await makeWorkspace()
+    await workspace.write('package.json', '{ "type": "module" }')
+    await workspace.write(
       'mute.ts',
       `import { definePlugin } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
@@ -216,23 +216,23 @@ export default definePlugin({ setup: scope => void scope.add(Providers, 'mute', 
   probe: () => new Promise(() => {}),
 }) })`
     )
-    await place.write('svc.config.yaml', 'plugins: [./mute.ts]\n')
-    const { code, of, states } = await examine(place)
+    await workspace.write('svc.config.yaml', 'plugins: [./mute.ts]\n')
+    const { code, of, states } = await examine(workspace)
     expect([code, states('provider mute'), states('provider local')]).to.deep.equal([1, ['fail'], ['ok']])
     expect(of('provider mute')[0]?.message).to.contain('2000 ms')
   })
 
   it('tries the sandbox and says what will be missing without it', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const env = await withBwrap(
-      place,
+      workspace,
       '[ "$1" = --version ] && exit 0\necho "bwrap: No permissions to create new namespace" >&2; exit 1'
     )
-    const { code, of } = await examine(place, ['--port', '0'], env)
+    const { code, of } = await examine(workspace, ['--port', '0'], env)
     expect([code, of('sandbox')[0]?.state]).to.deep.equal([0, 'warn'])
     expect(of('sandbox')[0]?.message).to.contain('No permissions to create new namespace').and.contain('svc will refuse')
     expect(of('sandbox')[0]?.hint).to.be.a('string')
-    const none = await examine(place, [], { PATH: join(place.folder, 'nowhere') })
+    const none = await examine(workspace, [], { PATH: join(workspace.folder, 'nowhere') })
     expect(none.of('sandbox')[0]?.hint).to.match(/install bubblewrap/i)
   })
 })

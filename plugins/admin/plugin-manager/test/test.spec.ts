@@ -5,7 +5,7 @@ import { messageOf } from '@svc/core'
 import { pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
-import { makePlace, type Place } from '../../../../cli/test/support/svc.ts'
+import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 const INSTANCES = { section: 'providers', type: 'far' }
@@ -61,24 +61,24 @@ export default {
 
 /** A tool plugin with this module, and others beside it. */
 async function writeTool(
-  place: Place,
+  workspace: Workspace,
   code: string,
   files: Readonly<Record<string, string>> = {},
   svc: object = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
 ): Promise<string> {
-  await symlink(MODULES, join(place.folder, 'node_modules'))
+  await symlink(MODULES, join(workspace.folder, 'node_modules'))
   const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
-  await place.write('far/package.json', JSON.stringify(file))
-  for (const [name, text] of Object.entries({ ...files, 'index.js': code })) await place.write(`far/${name}`, text)
-  return join(place.folder, 'far')
+  await workspace.write('far/package.json', JSON.stringify(file))
+  for (const [name, text] of Object.entries({ ...files, 'index.js': code })) await workspace.write(`far/${name}`, text)
+  return join(workspace.folder, 'far')
 }
 
 describe('the kit behind svc plugins test', function () {
   this.timeout(60_000)
   /** What the case of this title says of it. */
   const outputOf = async (where: 'setup' | 'call', title: string) => {
-    await using place = await makePlace()
-    const cases = await pluginKit(await writeTool(place, hanging(where)))
+    await using workspace = await makeWorkspace()
+    const cases = await pluginKit(await writeTool(workspace, hanging(where)))
     return await cases
       .find(one => one.title.startsWith(title))!
       .run()
@@ -100,8 +100,8 @@ describe('the kit behind svc plugins test', function () {
     ['imports a package that is not there', 'ms-that-is-not-there', {}, /Install the missing package/],
   ] as const)
     it(`reports a module that ${what} as svc serve does`, async () => {
-      await using place = await makePlace()
-      const cases = await pluginKit(await writeTool(place, `import '${import_}'\nexport default { setup() {} }`, files))
+      await using workspace = await makeWorkspace()
+      const cases = await pluginKit(await writeTool(workspace, `import '${import_}'\nexport default { setup() {} }`, files))
       const errors = await Promise.all(cases.map(one => one.run().then(() => '', messageOf)))
       expect(errors).to.have.length(1)
       expect(errors[0])
@@ -113,12 +113,12 @@ describe('the kit behind svc plugins test', function () {
 describe('svc plugins test, of what a server would not take', function () {
   this.timeout(60_000)
   const failedOf = async (svc: object, added: string) => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const code = `import { definePlugin } from '@svc/core'
 import { AuthSchemes, Routes } from '@svc/core/contracts'
 export default definePlugin({ setup: scope => void scope.add(${added}) })`
-    const folder = await writeTool(place, code, {}, { api: 1, ...svc })
-    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {})
+    const folder = await writeTool(workspace, code, {}, { api: 1, ...svc })
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {})
     return cases.filter(one => one.state === 'failed').map(one => `${one.title}: ${one.error}`)
   }
   const FAR = { method: 'GET', path: '/far', scope: 'read' }
@@ -158,10 +158,12 @@ describe('svc plugins test, of variables', function () {
   }`
 
   it('does not take what Node itself reads for one of the plugin: to import a module, to start a program', async () => {
-    await using place = await makePlace()
-    const folder = await writeTool(place, hanging('call').replace('call: never', CALL), { 'more.js': 'export const more = 1' })
+    await using workspace = await makeWorkspace()
+    const folder = await writeTool(workspace, hanging('call').replace('call: never', CALL), {
+      'more.js': 'export const more = 1',
+    })
     process.env.SVC_TEST_OF_OTHERS = 'no business of the plugin'
-    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {}).finally(() => {
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {}).finally(() => {
       delete process.env.SVC_TEST_OF_OTHERS
     })
     expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
@@ -172,10 +174,10 @@ describe('svc plugins test, of variables', function () {
 describe('svc plugins test, of a plugin with one problem', function () {
   this.timeout(60_000)
   const testOf = async (code: string) => {
-    await using place = await makePlace()
-    const folder = await writeTool(place, code)
+    await using workspace = await makeWorkspace()
+    const folder = await writeTool(workspace, code)
     const began = performance.now()
-    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {})
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {})
     return { failed: cases.filter(one => one.state === 'failed'), tookMs: performance.now() - began }
   }
 
@@ -205,12 +207,12 @@ describe('svc plugins test, of a plugin whose timer throws', function () {
   this.timeout(60_000)
 
   it('reports it once as a failed case with its line, and completes', async () => {
-    await using place = await makePlace()
+    await using workspace = await makeWorkspace()
     const later = "setTimeout(() => {\n throw new Error('too late')\n}, 5)"
     const quick = hanging('call').replace('call: never', 'call: async () => ({ content: [] })')
-    await writeTool(place, quick.replace('async setup(scope) {', `async setup(scope) {${later}`))
+    await writeTool(workspace, quick.replace('async setup(scope) {', `async setup(scope) {${later}`))
     // a process of its own: what is thrown there would end others with it
-    const { code, out, err } = await place.svc(['plugins', 'test', 'far', '--json'], { input: '' })
+    const { code, out, err } = await workspace.svc(['plugins', 'test', 'far', '--json'], { input: '' })
     expect([code, err]).to.deep.equal([1, ''])
     const { cases } = JSON.parse(out) as { cases: { title: string; state: string; error?: string }[] }
     const stray = cases.find(one => one.title.startsWith('throws and rejects nothing'))
@@ -231,14 +233,14 @@ describe('svc plugins test, of a provider', function () {
     ['that this was skipped, and why, where they do not', '', 'skipped'],
   ] as const)
     it(`reports ${what}`, async () => {
-      await using place = await makePlace()
-      await symlink(MODULES, join(place.folder, 'node_modules'))
+      await using workspace = await makeWorkspace()
+      await symlink(MODULES, join(workspace.folder, 'node_modules'))
       const svc = { api: 1, kind: 'provider', instances: INSTANCES, contributes: { providers: ['*'] } }
       const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
-      await place.write('far/package.json', JSON.stringify(file))
-      await place.write('far/index.js', PROVIDER)
-      await place.write('far/test/samples.js', SAMPLES.replace('provider: { ', `provider: { ${connections}`))
-      const { cases } = await testPlugin({ folder: join(place.folder, 'far'), seed: 1, home: place.home }, () => {})
+      await workspace.write('far/package.json', JSON.stringify(file))
+      await workspace.write('far/index.js', PROVIDER)
+      await workspace.write('far/test/samples.js', SAMPLES.replace('provider: { ', `provider: { ${connections}`))
+      const { cases } = await testPlugin({ folder: join(workspace.folder, 'far'), seed: 1, home: workspace.home }, () => {})
       expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
       const found = cases.filter(({ title }) => title.includes('closes the connection upstream'))
       expect(found.map(one => one.state)).to.deep.equal([state])

@@ -1,4 +1,4 @@
-import { setImmediate as breath } from 'node:timers/promises'
+import { setImmediate as wait } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { item } from '@svc/testing'
@@ -50,7 +50,7 @@ describe('guessing', () => {
     await using one = await serveKeys(slow)
     const values = [...Array.from({ length: 30 }, (_, n) => `wrong-${n}`), 'reader']
     const answers = values.map(value => call(`${one.url}/who`, { headers: from('203.0.113.7', value) }))
-    while (asked < 10) await breath()
+    while (asked < 10) await wait()
     release()
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
     expect([asked, statuses.filter(status => status === 429).length]).to.deep.equal([10, 21])

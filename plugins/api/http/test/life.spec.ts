@@ -7,7 +7,7 @@ import { definePlugin, Host } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { Http } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { open, serve, signalOf, ctx } from './support/client.ts'
 
 const folder = new URL('..', import.meta.url)
@@ -191,7 +191,7 @@ describe('the life of the server', () => {
     await begun.promise
     socket.destroy()
     const http = served.host.service(Http)
-    while ((await http.metrics(ctx)).requestsActive > 0) await breath(5)
+    while ((await http.metrics(ctx)).requestsActive > 0) await wait(5)
     expect(await http.metrics(ctx)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
   })
 
@@ -241,7 +241,7 @@ describe('the life of the server', () => {
       const before = response!.listenerCount('close')
       for (let sent = 0; sent < 30; sent++) {
         socket.write('\0')
-        await breath(1)
+        await wait(1)
       }
       expect(response!.listenerCount('close')).to.equal(before + 1)
       release.resolve()
@@ -287,6 +287,6 @@ async function untilRefused(url: string): Promise<boolean> {
     const socket = await open(url).catch(() => undefined)
     if (!socket) return true
     socket.destroy()
-    await breath(5)
+    await wait(5)
   }
 }

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { type ConfigTree, svcError } from '@svc/core'
 import { type Allowance, AuthSchemes, Limits, type Route } from '@svc/core/contracts'
 import { item, service } from '@svc/testing'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { call, open, serve, signalOf } from './support/client.ts'
 import { free, keys, who } from './support/who.ts'
 
@@ -125,7 +125,7 @@ describe('what one principal has open', () => {
   }
   /** Asks until it is answered so: a client that has left is noticed a moment later. */
   const until = async (status: number, url: string, headers: Record<string, string> = {}) => {
-    while ((await call(url, { headers })).status !== status) await breath(5)
+    while ((await call(url, { headers })).status !== status) await wait(5)
   }
 
   it('is bounded; others, and what is uncounted, go on; what ends makes room', async () => {

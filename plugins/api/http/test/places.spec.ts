@@ -2,7 +2,7 @@ import { systemContext } from '@svc/core'
 import { Peers } from '@svc/core/contracts'
 import { type item, service } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { WorkerSemaphore } from '../src/concurrency-limit.ts'
 import { call, open, serve } from './support/client.ts'
 import { who } from './support/who.ts'
@@ -36,7 +36,7 @@ describe('places', () => {
     expect(taken).to.deep.equal([true, true, true])
     for (const _ of taken) places.give('a')
     expect(free(), 'all are kept for a moment').to.equal(29)
-    while (free() < 30) await breath(5)
+    while (free() < 30) await wait(5)
     asked.length = 0
     expect([places.take('a'), places.take('a')], 'no promise').to.deep.equal([true, true])
     places.give('a')
@@ -93,7 +93,7 @@ describe('places', () => {
     socket.write('GET /who HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await asked.promise
     socket.destroy()
-    while (!lines.join('').includes('"gone":true')) await breath(5)
+    while (!lines.join('').includes('"gone":true')) await wait(5)
     answer.resolve(true)
     expect(await left.promise).to.equal('http.requests/address/127.0.0.1')
     expect((await call(`${one.url}/who`)).status).to.equal(200)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect } from 'chai'
 import { Http, type Route } from '@svc/core/contracts'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { call, open, raw, serve, signalOf, ctx } from './support/client.ts'
 import { GOOD, say } from './support/routes.ts'
 import { free } from './support/who.ts'
@@ -102,7 +102,7 @@ describe('a client that asks much at once', () => {
     path: '/slow',
     summary: 'Slow',
     async handle() {
-      await breath(600)
+      await wait(600)
       return { text: 'slow' }
     },
   }
@@ -140,5 +140,5 @@ describe('headers', () => {
 
 /** Looks again with every turn of the loop. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await breath(5)
+  while (!(await isSo())) await wait(5)
 }

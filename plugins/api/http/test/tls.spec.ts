@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { type Certificate, makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { open, serve } from './support/client.ts'
 import { free } from './support/who.ts'
 
@@ -139,8 +139,8 @@ async function handshake(url: string, options: object): Promise<Disposable & { r
 
 /** Asks until the new certificate answers. */
 async function untilServed(url: string, { cert }: Certificate): Promise<void> {
-  while ((await get(`${url}/free`, cert).catch(() => undefined)) === undefined) await breath(5)
+  while ((await get(`${url}/free`, cert).catch(() => undefined)) === undefined) await wait(5)
 }
 async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await breath(5)
+  while (!isSo()) await wait(5)
 }

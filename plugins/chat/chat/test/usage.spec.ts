@@ -1,4 +1,4 @@
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ModelDone, type ModelEvent, Providers, Tools, type TurnEnd, type TurnRequest } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
@@ -52,7 +52,7 @@ async function taken(
   await using chatHost = await startChatHost({ give: [{ name: 'listening', use: listening }, ...providers, ...give] })
   for await (const event of chatHost.chat.stream({ message: 'a question', ...asked }, testContext()))
     if (event.type === leaveAfter) break
-  while (ends.length === 0) await breath(1)
+  while (ends.length === 0) await wait(1)
   const [{ usage, status } = expect.fail('it did not end')] = ends
   const sum = (pick: (one: ModelDone) => number) => done.reduce((all, one) => all + (one.answered ? 0 : pick(one)), 0)
   const counted = { input: sum(one => one.usage.input), output: sum(one => one.usage.output) }

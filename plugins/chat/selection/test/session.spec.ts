@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Selection, Store } from '@svc/core/contracts'
 import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const serverId = '1-test'
@@ -22,7 +22,7 @@ async function server(folder: string) {
     selection,
     mode,
     async untilMode(wanted: string) {
-      while ((await mode()) !== wanted) await breath(5)
+      while ((await mode()) !== wanted) await wait(5)
     },
     version: async () => (await store.get('sessions', serverId, testContext()))?.version,
     /** As another worker of the same server does. */

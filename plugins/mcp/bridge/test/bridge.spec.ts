@@ -1,7 +1,7 @@
 import { type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { bridged, FISH, INFO, names, OWN, Sea } from './support/sea.ts'
 
 describe('the bridge', () => {
@@ -50,7 +50,7 @@ describe('the bridge', () => {
     sea.servers = [{ ...INFO, tools: ['sail'], effects: ['execute'] }]
     await sea.notify()
     await names(host, 'sea__sail')
-    while (host.slot(Tools).get('sea__sail')?.effects[0] !== 'execute') await breath(5)
+    while (host.slot(Tools).get('sea__sail')?.effects[0] !== 'execute') await wait(5)
     sea.servers = []
     await sea.notify()
     await names(host)
@@ -60,7 +60,7 @@ describe('the bridge', () => {
     const lines: string[] = []
     const mine = { ...OWN, description: 'Mine, and it stays so' }
     await using host = await bridged(new Sea(), lines, item(Tools, 'sea__fish', mine))
-    while (!lines.join('').includes('MCP_NAME_CLASH')) await breath(5)
+    while (!lines.join('').includes('MCP_NAME_CLASH')) await wait(5)
     expect(host.slot(Tools).get('sea__fish')!.description).to.equal('Mine, and it stays so')
   })
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { McpClients } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
@@ -20,7 +20,7 @@ async function fickleHouse(more: HostSetup = {}) {
   const one = await startMcpHost({ plugins: ['store-memory', 'mcp-client', 'mcp-bridge'], clients, ...more })
   const status = async (path: string) => (await one.ask.get(path)).status
   const until = async (isThere: () => Promise<boolean>) => {
-    while (!(await isThere())) await breath(20)
+    while (!(await isThere())) await wait(20)
   }
   return {
     ...one,

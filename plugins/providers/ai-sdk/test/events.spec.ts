@@ -1,4 +1,4 @@
-import { setImmediate, setTimeout as breath } from 'node:timers/promises'
+import { setImmediate, setTimeout as wait } from 'node:timers/promises'
 import type { ModelEvent } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { DIALECTS } from './support/dialects.ts'
@@ -186,6 +186,6 @@ describe('the events of provider-ai-sdk', () => {
       })()
     )
     expect(error.message).to.equal('enough')
-    while (playing.streams > 0) await breath(5)
+    while (playing.streams > 0) await wait(5)
   })
 })

@@ -5,7 +5,7 @@ import { formatError } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
 import { type Answerer, openUpstream, testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { V2, V3, V4, V4_ANTHROPIC, V4_RESPONSES } from './support/dialects.ts'
 import { openScripted } from './support/modules.ts'
 import { ask, behaving, CANARY, endlessContext, failureOf, KEY_ENV, openRig, says, textOf } from './support/rig.ts'
@@ -84,10 +84,10 @@ describe('the way of provider-ai-sdk to its upstream', () => {
   it('closes what is open with the host', async () => {
     await using rig = await openRig(V4, behaving(V4.wire))
     const asking = failureOf(ask(rig.provider, says('silent')))
-    while (rig.upstream.open() === 0) await breath(5)
+    while (rig.upstream.open() === 0) await wait(5)
     await rig.host.close()
     expect((await asking).code).to.equal('MODEL_FAILED')
-    while (rig.upstream.sockets() > 0) await breath(5)
+    while (rig.upstream.sockets() > 0) await wait(5)
   })
 
   it('has a probe that sends no key and asks no model', async () => {

@@ -2,7 +2,7 @@ import { systemContext } from '@svc/core'
 import { Checks, MetricSources, PeerAnswers, Tools } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { openWorkerPeers } from './support/worker-peers.ts'
 import { Gong } from './support/hostile/gong.ts'
 import { failed, type Hostile, openHostile, withSandbox } from './support/hostile.ts'
@@ -40,7 +40,7 @@ function shared(
       const from = one.lines.length
       const call = await failed(one.attack(what, given)).catch(() => 'PLUGIN_GONE')
       expect(call).to.match(/PLUGIN_GONE/)
-      while (one.report().restarts === before) await breath(5)
+      while (one.report().restarts === before) await wait(5)
       await one.back()
       expect(await one.attack('nothing')).to.equal('nothing')
       expect(one.lines.slice(from).join('')).to.match(how)
@@ -61,8 +61,8 @@ withSandbox('an isolated plugin, of which only its own calls fail and which come
 
 withSandbox('an isolated plugin, which comes back when it', () => {
   const box = shared()
-  it('has an exception that nobody catches', () => box.dies('crash', '', /Error: crashed/))
-  it('has a rejection that nobody handles', () => box.dies('reject', '', /Error: rejected/))
+  it('has an uncaught exception', () => box.dies('crash', '', /Error: crashed/))
+  it('has an unhandled rejection', () => box.dies('reject', '', /Error: rejected/))
   it('announces a message of four gigabytes', () =>
     box.dies('frame', '', /a message of 4294967295 bytes exceeds the maximum of 16777216/))
 })
@@ -135,11 +135,11 @@ withSandbox('an isolated plugin that misbehaves', () => {
     await box.one.attack('touch', '400')
     await box.one.until('was refused more than 100 different accesses')
     expect(box.one.lines.slice(from).filter(line => line.includes('tried to')).length).to.be.below(101)
-    while ((box.one.report().refusals?.env ?? 0) < 400) await breath(5)
+    while ((box.one.report().refusals?.env ?? 0) < 400) await wait(5)
   })
 
   it('is in the figures: processor, memory, refusals', async () => {
-    while (!(box.one.report().memoryBytes! > 0)) await breath(5)
+    while (!(box.one.report().memoryBytes! > 0)) await wait(5)
     const value = await valuesOf(box.one)
     expect(['up', 'quarantined', 'restarts_total'].map(name => value(name))).to.deep.equal([1, 0, 0])
     expect(value('memory_bytes')).to.be.above(1_000_000)
@@ -164,7 +164,7 @@ withSandbox('an isolated plugin that dies again and again', () => {
     const [one] = [await open(1), await open(1)]
     expect((await healthOf(one)).status).to.equal('healthy')
     await failed(one.attack('exit', '1'))
-    while (one.report().restarts === 0) await breath(5)
+    while (one.report().restarts === 0) await wait(5)
     await one.back()
     const attack = one.host.slot(Tools).get('attack')!
     await failed(one.attack('exit', '1'))

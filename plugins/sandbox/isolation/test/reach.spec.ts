@@ -6,7 +6,7 @@ import { Conversations, Store, Tools } from '@svc/core/contracts'
 import { isolate } from '@svc/runtime/isolation'
 import { failureOf } from '@svc/testing'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { failed, type Hostile, openCanary, openHostile, withSandbox } from './support/hostile.ts'
 
 withSandbox('what an isolated plugin reaches for', () => {
@@ -44,7 +44,7 @@ withSandbox('what an isolated plugin reaches for', () => {
   const count = (kind: string) => one.report().refusals?.[kind] ?? 0
   /** Waits until so many are counted; more are a fault. */
   const counted = async (kind: string, wanted: number) => {
-    while (count(kind) < wanted) await breath(5)
+    while (count(kind) < wanted) await wait(5)
     expect(count(kind)).to.equal(wanted)
   }
   const told = (text: string) => one.until(text)
@@ -67,7 +67,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     await isolate(held({ services: ['tools', 'sto*', 'conversations'] }), {}, declares)
   })
 
-  it('joins no hook that it was not permitted to join, and is told which', async () => {
+  it('joins no hook without permission, and gets an error that names the hook', async () => {
     const error = (await failureOf(openHostile({ permissions: { hooks: ['chat.*'] } }))) as StartFailed
     expect(error.problems.map(one => [one.code, one.plugin])).to.deep.equal([['NOT_PERMITTED', 'svc-plugin-hostile']])
     expect(error.problems[0]!.hint).to.include('"hooks": ["gong.struck"]')
@@ -78,7 +78,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect((await one.attack('variables')).split(' ')).to.not.include.members(['SVC_TEST_KEPT'])
   })
 
-  it('is told of by name for a variable that it does not declare, with what to add', async () => {
+  it('is logged by name for a variable that it does not declare, with the line to add', async () => {
     const before = count('env')
     expect(await one.attack('variable', 'SVC_TEST_KEPT')).to.equal('undefined')
     await told('svc-plugin-hostile tried to read the variable SVC_TEST_KEPT, which its manifest does not declare')
@@ -132,7 +132,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect(await one.attack('write', '/tmp/mine')).to.equal('written')
   })
 
-  it('reads nothing else, and is told of by name and counted', async () => {
+  it('reads nothing else, and each attempt is logged by name and counted', async () => {
     const before = count('read')
     for (const path of [at('beside/secret'), '/etc/shadow', '/srv/keys/id_rsa']) {
       expect(await failed(one.attack('read', path)), path).to.match(/ERR_ACCESS_DENIED|ENOENT|EACCES/)
@@ -148,7 +148,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect(await failed(one.attack('read', '/var/lib/elsewhere'))).to.include('ERR_ACCESS_DENIED')
   })
 
-  it('is told itself what it does not declare, and the line to add, in place of a flag of Node', async () => {
+  it('gets an error with the missing permission and the line to add, in place of a flag of Node', async () => {
     const line = (kind: string, what: string) =>
       `${what} is not declared: add "svc": { "permissions": { "${kind}": ["${what}"] } } to its package.json`
     const read = `ERR_ACCESS_DENIED ${line('read', '/var/lib/elsewhere')}`
@@ -168,7 +168,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect(await failed(one.attack('fetch', 'nonsense'))).to.include('Failed to parse URL')
   })
 
-  it('writes nowhere else, and is told of by name and counted', async () => {
+  it('writes nowhere else, and each attempt is logged by name and counted', async () => {
     const before = count('write')
     for (const path of [at('beside/mine'), at('library/mine'), '/etc/mine', '/usr/mine']) {
       await failed(one.attack('write', path))
@@ -178,7 +178,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect(await failed(readFile(at('beside/mine')))).to.match(/ENOENT/)
   })
 
-  it('starts no other program, and is told of by name and counted, as the hosts were', async () => {
+  it('starts no other program, and each attempt is logged by name and counted, as for hosts', async () => {
     const before = count('process')
     await failed(one.attack('start', '/bin/sh'))
     await told('svc-plugin-hostile tried to start /bin/sh')

@@ -78,7 +78,7 @@ withSandbox('programs in the process sandbox', () => {
     expect([code, await readFile(box.at('out with blanks/x'), 'utf8')]).to.deep.equal([0, 'kept'])
   })
 
-  it('a Node that is too old for the fence runs within the wall, and it is told', async () => {
+  it('a Node without the permission model runs in the sandbox, and the result says so', async () => {
     await withServer(box)
     await box.write('old/node', '#!/bin/sh\n[ "$1" = --version ] && echo v20.1.0 || echo "$@"')
     const { out, enforced } = await box.run(box.at('old/node'), ['-p', '1'])
@@ -104,7 +104,7 @@ withSandbox('programs in the process sandbox', () => {
       .and.not.match(/other|secret|part/)
   })
 
-  it('a program that is not there is told, and so is one that may not be run', async () => {
+  it('reports a program that does not exist, and one that is not executable', async () => {
     expect((await refusal(box.wrap('no-such-program'))).code).to.equal('SANDBOX_COMMAND')
     await chmod(await box.write('text', 'no program'), 0o644)
     const { code, message } = await refusal(box.wrap(box.at('text')))

@@ -55,7 +55,7 @@ withSandbox('what runs in the process sandbox', () => {
     expect(out).to.not.match(/root|home|var|run|shadow|private|file|package/)
   })
 
-  it('writes nowhere but to its own /tmp, which nobody else sees', async () => {
+  it('writes only to its own /tmp, which no other process sees', async () => {
     await mkdir(box.at('work'))
     const places = ['/x', '/usr/x', '/etc/x', '/dev/x', '/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger', box.at('work/x')]
     const { out } = await box.shell(

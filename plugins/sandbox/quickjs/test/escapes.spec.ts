@@ -130,7 +130,7 @@ describe('what tries to get out of the sandbox, or takes too much', () => {
     expect(await sandbox.value('[typeof {}.then, typeof JSON, [].length]')).to.deep.equal(['undefined', 'object', 0])
   })
 
-  it('gives no memory of the host to who reads what nobody wrote', async () => {
+  it('shows no memory of the host in uninitialized buffers', async () => {
     const code = 'const all = new Uint8Array(4e6); let sum = 0; for (let i = 0; i < all.length; i += 997) sum += all[i]; sum'
     await sandbox.value('const secret = "SECRET".repeat(500000); secret.length')
     expect(await sandbox.value(code, { timeoutMs: 5000 })).to.equal(0)

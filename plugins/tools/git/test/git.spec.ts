@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { service, testHost } from '@svc/testing'
 import { Tools, Workplace } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { openGit, refusal, sample, which, withGit } from './support/repository.ts'
 
 withGit('git_status', () => {
@@ -186,7 +186,7 @@ withGit('tools-git', () => {
     process.env.PATH = `${files.at('beside')}:${process.env.PATH}`
     const running = Promise.all(Array.from({ length: 12 }, () => files.status({})))
     const told = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').slice(0, -1)
-    while ((await told()).length < 4) await breath(5)
+    while ((await told()).length < 4) await wait(5)
     // Others would have come long before these have been and gone.
     for (let at = 0; at < 20; at++) await promisify(execFile)(real, ['version'])
     await writeFile(go, '')

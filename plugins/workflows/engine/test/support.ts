@@ -12,7 +12,7 @@ import {
   Workflows,
 } from '@svc/core/contracts'
 import { type Fixture, item, service, testHost, testContext } from '@svc/testing'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
@@ -86,7 +86,7 @@ export async function inFolder(test: (folder: string) => Promise<void>): Promise
 
 /** Answers once something holds; all else has its turn between two looks. */
 export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await breath(5)
+  while (!(await holds())) await wait(5)
 }
 
 /** Answers once this host works on no run any more. */

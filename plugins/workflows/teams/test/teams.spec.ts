@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { codeOf, type SvcError } from '@svc/core'
 import { type TeamDefinition, TeamDefinitions, Teams, Tools, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { members, openTeamHost, ran, ctx } from './support/host.ts'
 
 const BOAT = `
@@ -183,7 +183,7 @@ members:
     expect(host.slot(Tools).has('delegate')).to.equal(false)
     await file('boat.yaml', BOAT)
     await host.service(Teams).list(ctx)
-    while (!host.slot(Tools).has('delegate')) await breath(5)
+    while (!host.slot(Tools).has('delegate')) await wait(5)
     expect(host.slot(Tools).get('delegate')!.description).to.include('boat (Builds boats)')
   })
 })

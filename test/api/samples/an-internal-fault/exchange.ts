@@ -1,6 +1,6 @@
 import { any, beside, exchange, get, ok, refused, without } from '../../exchange.ts'
 
-const told = {
+const expected = {
   ...refused(500, 'INTERNAL_ERROR'),
   headers: { 'x-request-id': any('text') },
   text: without(/secret|hunter2|\.ts|at .*:\d+/),
@@ -13,8 +13,8 @@ export default exchange({
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   args: ['--debug'],
   steps: [
-    { request: get('/boom'), expect: told },
-    { request: get('/burst'), expect: told },
+    { request: get('/boom'), expect: expected },
+    { request: get('/burst'), expect: expected },
     { request: get('/health'), expect: ok({ status: 'healthy' }) },
   ],
 })

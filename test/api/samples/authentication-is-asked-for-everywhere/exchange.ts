@@ -7,7 +7,7 @@ const GUARDED = [
   get('/nowhere'),
   post('/health', {}),
 ]
-const told = { ...refused(401, 'AUTHENTICATION_FAILED'), headers: { 'www-authenticate': any('text') } }
+const expected = { ...refused(401, 'AUTHENTICATION_FAILED'), headers: { 'www-authenticate': any('text') } }
 const key = (value: string) => ({ headers: { 'x-api-key': value } })
 
 export default exchange({
@@ -21,8 +21,8 @@ export default exchange({
       { request: get(path), expect: ok(undefined, { 'www-authenticate': absent }) },
       { request: { ...get(path), ...key('wrong') }, expect: ok() },
     ]),
-    ...GUARDED.map(request => ({ request, expect: told })),
-    { request: { ...get('/api/v1/status'), ...key('wrong') }, expect: told },
+    ...GUARDED.map(request => ({ request, expect: expected })),
+    { request: { ...get('/api/v1/status'), ...key('wrong') }, expect: expected },
     { request: { ...get('/api/v1/status'), ...key('the-key') }, expect: ok(undefined, { 'www-authenticate': absent }) },
     { request: { ...get('/metrics'), ...key('the-key') }, expect: ok() },
   ],

@@ -10,16 +10,16 @@ export default exchange({
   config: { plugins: [beside('../../../support/hold.ts', import.meta.url)] },
   steps: [
     { request: stream({ message: '/tool hold {}\na' }), hold: true },
-    { request: told => remove(`${PATH}/${idOf(told)}`), expect: { status: 204 } },
-    { request: told => remove(`${PATH}/${idOf(told)}`), expect: told => noConversation(idOf(told)) },
+    { request: answers => remove(`${PATH}/${idOf(answers)}`), expect: { status: 204 } },
+    { request: answers => remove(`${PATH}/${idOf(answers)}`), expect: answers => noConversation(idOf(answers)) },
     {
-      request: told => say({ message: 'b', conversation_id: idOf(told) }),
-      expect: told => noConversation(idOf(told)),
+      request: answers => say({ message: 'b', conversation_id: idOf(answers) }),
+      expect: answers => noConversation(idOf(answers)),
     },
     { request: { method: 'POST', path: '/release' }, expect: { status: 204 } },
     {
       finish: true,
-      expect: told => ({
+      expect: answers => ({
         status: 200,
         events: [
           { event: 'start' },
@@ -28,12 +28,15 @@ export default exchange({
           { event: 'reply' },
           {
             event: 'error',
-            data: { error_code: 'INVALID_VALUE', details: { field: 'conversation_id', value: idOf(told), reason: 'not found' } },
+            data: {
+              error_code: 'INVALID_VALUE',
+              details: { field: 'conversation_id', value: idOf(answers), reason: 'not found' },
+            },
           },
           { event: 'end', data: { status: 'failed' } },
         ],
       }),
     },
-    { request: told => get(`${PATH}/${idOf(told)}`), expect: told => noConversation(idOf(told)) },
+    { request: answers => get(`${PATH}/${idOf(answers)}`), expect: answers => noConversation(idOf(answers)) },
   ],
 })

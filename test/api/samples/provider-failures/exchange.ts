@@ -14,10 +14,10 @@ export default exchange({
   rule: 'tells every failure of a provider as PROVIDER_ERROR 503 with the upstream status and whether a retry makes sense, with Retry-After where the failure says when',
   source: "decisions.md 1, code → status, details of PROVIDER_ERROR; an upstream's own rate limit",
   steps: [chat, stream, say].flatMap(ask =>
-    failures.map(({ kind, again, ...told }) => ({
+    failures.map(({ kind, again, ...details }) => ({
       request: ask({ message: `/fail ${kind}` }),
       expect: {
-        ...refused(503, 'PROVIDER_ERROR', { provider: 'local', ...told, kind: absent, stack: absent }),
+        ...refused(503, 'PROVIDER_ERROR', { provider: 'local', ...details, kind: absent, stack: absent }),
         headers: { 'retry-after': again },
       },
     }))

@@ -5,7 +5,7 @@ const ask = (traceparent: string | undefined) => ({
   ...chat({ message: 'a', provider: 'tracer', tools: ['trace_of'] }),
   ...(traceparent === undefined ? {} : { headers: { traceparent } }),
 })
-const told = (trace: string) => ok({ response: `provider ${trace}, tool ${trace}` })
+const expected = (trace: string) => ok({ response: `provider ${trace}, tool ${trace}` })
 
 export default exchange({
   rule: 'takes up a W3C traceparent and passes it on to providers and tools; what is none is left out',
@@ -13,11 +13,11 @@ export default exchange({
   together: 'parts',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
-    { request: ask(TRACE), expect: told(TRACE) },
+    { request: ask(TRACE), expect: expected(TRACE) },
     ...[undefined, 'nonsense', TRACE.replace('00-', 'ff-'), `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, TRACE.toUpperCase()].map(
       trace => ({
         request: ask(trace),
-        expect: told('none'),
+        expect: expected('none'),
       })
     ),
   ],

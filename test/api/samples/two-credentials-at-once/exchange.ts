@@ -3,7 +3,7 @@ import { exchange, get, ok, refused, wire } from '../../exchange.ts'
 const with_ = (headers: Readonly<Record<string, string>>) => ({ ...get('/api/v1/status'), headers })
 const twice = (line: string, other = line) =>
   wire(['GET /api/v1/status HTTP/1.1', 'Host: localhost', 'Connection: close', line, other])
-const told = refused(401, 'AUTHENTICATION_FAILED')
+const expected = refused(401, 'AUTHENTICATION_FAILED')
 
 export default exchange({
   rule: 'refuses two credentials that differ, one good beside one bad, and the same header twice',
@@ -12,13 +12,13 @@ export default exchange({
   env: { SVC_API_KEY: 'the-key' },
   config: { server: { auth: { enabled: true } } },
   steps: [
-    { request: with_({ 'x-api-key': 'the-key', authorization: 'Bearer svc_wrong' }), expect: told },
-    { request: twice('X-API-Key: the-key'), expect: told },
-    { request: twice('X-API-Key: the-key', 'X-API-Key: wrong'), expect: told },
-    { request: twice('Authorization: Bearer a', 'Authorization: Bearer b'), expect: told },
-    { request: with_({ 'x-api-key': '' }), expect: told },
-    { request: with_({ authorization: 'the-key' }), expect: told },
-    { request: with_({ authorization: 'Basic dGhlLWtleQ==' }), expect: told },
+    { request: with_({ 'x-api-key': 'the-key', authorization: 'Bearer svc_wrong' }), expect: expected },
+    { request: twice('X-API-Key: the-key'), expect: expected },
+    { request: twice('X-API-Key: the-key', 'X-API-Key: wrong'), expect: expected },
+    { request: twice('Authorization: Bearer a', 'Authorization: Bearer b'), expect: expected },
+    { request: with_({ 'x-api-key': '' }), expect: expected },
+    { request: with_({ authorization: 'the-key' }), expect: expected },
+    { request: with_({ authorization: 'Basic dGhlLWtleQ==' }), expect: expected },
     { request: with_({ 'x-api-key': 'the-key' }), expect: ok() },
   ],
 })

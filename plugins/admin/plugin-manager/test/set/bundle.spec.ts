@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { create, extract } from 'tar'
 import { writeFiles } from '../../../../../test/support/registry.ts'
 import { filesBelow } from '../../src/set/verify.ts'
-import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
+import { CODE, failing, failure, openSetWorkspace, type SetWorkspace, plugin, stateOf } from './support/workspace.ts'
 
 const PLUGIN = plugin('svc-plugin-one', '1.0.0', {
   dependencies: { helper: '1.0.0' },
@@ -20,15 +20,15 @@ const FILES = {
 }
 
 describe('a bundle', () => {
-  let place: Place
+  let workspace: SetWorkspace
   let bundle: string
   before(async () => {
-    place = await openPlace()
-    bundle = join(place.folder, 'plugins.tgz')
-    await place.change({ install: [{ spec: await place.tarball(PLUGIN, FILES) }] })
-    await packSet(place.home, bundle)
+    workspace = await openSetWorkspace()
+    bundle = join(workspace.folder, 'plugins.tgz')
+    await workspace.change({ install: [{ spec: await workspace.tarball(PLUGIN, FILES) }] })
+    await packSet(workspace.home, bundle)
   })
-  after(() => place[Symbol.asyncDispose]())
+  after(() => workspace[Symbol.asyncDispose]())
 
   async function restore(home: string, file = bundle) {
     await using change = await planRestore(home, file)
@@ -44,7 +44,7 @@ describe('a bundle', () => {
   }
   /** The bundle, unpacked, changed, and packed again. */
   async function changed(change: (folder: string) => void) {
-    const folder = await mkdtemp(join(place.folder, 'changed-'))
+    const folder = await mkdtemp(join(workspace.folder, 'changed-'))
     await extract({ file: bundle, cwd: folder })
     change(folder)
     const names = [
@@ -57,26 +57,26 @@ describe('a bundle', () => {
     return `${folder}.tgz`
   }
   async function refused(file: string) {
-    const before = await stateOf(place)
-    const error = await failing(planRestore(place.home, file))
+    const before = await stateOf(workspace)
+    const error = await failing(planRestore(workspace.home, file))
     expect(error.code).to.equal('BUNDLE_INVALID')
-    expect(await stateOf(place)).to.deep.equal(before)
+    expect(await stateOf(workspace)).to.deep.equal(before)
     return error.message
   }
 
   it('has equal bytes each time, and restores the set byte for byte on a machine without npm and network', async () => {
-    const again = join(place.folder, 'again.tgz')
-    await packSet(place.home, again)
+    const again = join(workspace.folder, 'again.tgz')
+    await packSet(workspace.home, again)
     expect((await readFile(again)).equals(await readFile(bundle))).to.equal(true)
-    const [home, path] = [join(place.folder, 'other'), process.env.PATH]
+    const [home, path] = [join(workspace.folder, 'other'), process.env.PATH]
     process.env.PATH = ''
     try {
       const lock = await restore(home)
       const { set: _set, dependencies, ...rest } = lock
-      const { set: _other, dependencies: theirs, ...their } = await place.lock()
+      const { set: _other, dependencies: theirs, ...their } = await workspace.lock()
       expect([rest, dependencies.files]).to.deep.equal([their, theirs.files])
       expect(await verifySet(home, lock)).to.deep.equal([])
-      expect(await contents(home)).to.deep.equal(await contents(place.home))
+      expect(await contents(home)).to.deep.equal(await contents(workspace.home))
       await packSet(home, again)
       expect((await readFile(again)).equals(await readFile(bundle))).to.equal(true)
     } finally {
@@ -85,7 +85,7 @@ describe('a bundle', () => {
   })
 
   it('shows what it would put in force, and takes the place of all that is installed', async () => {
-    const other = join(place.folder, 'third')
+    const other = join(workspace.folder, 'third')
     await using change = await planRestore(other, bundle)
     expect(change.candidates.map(one => [one.name, one.version, one.dependencies, one.same])).to.deep.equal([
       ['svc-plugin-one', '1.0.0', 1, false],
@@ -97,7 +97,7 @@ describe('a bundle', () => {
 
   it('is refused where it is cut, no archive, or not there', async () => {
     const bytes = await readFile(bundle)
-    const cut = join(place.folder, 'cut.tgz')
+    const cut = join(workspace.folder, 'cut.tgz')
     for (const part of [
       bytes.subarray(0, bytes.length / 2),
       bytes.subarray(0, bytes.length - 4),
@@ -141,27 +141,27 @@ describe('a bundle', () => {
       edit(folder, one => ({ ...one, plugins: one.plugins.map(plugin => ({ ...plugin, files: '0'.repeat(64) })) }))
     )
     expect(await refused(lying)).to.contain('svc-plugin-one')
-    const climbing = join(place.folder, 'climbing.tgz')
+    const climbing = join(workspace.folder, 'climbing.tgz')
     const onWriteEntry = (entry: { path: string }) => void (entry.path = `set/../../${entry.path}`)
-    await create({ file: climbing, cwd: place.folder, gzip: true, preservePaths: true, onWriteEntry }, ['plugins.tgz'])
+    await create({ file: climbing, cwd: workspace.folder, gzip: true, preservePaths: true, onWriteEntry }, ['plugins.tgz'])
     expect(await refused(climbing)).to.contain('..')
   })
 
   it('is not made of nothing, of a link, or of what was changed', async () => {
-    const file = join(place.folder, 'never.tgz')
-    expect(await failure(packSet(join(place.folder, 'nothing'), file))).to.equal('PLUGIN_SET_EMPTY')
-    const code = join(setFolder(place.home, await place.lock())!, 'node_modules/svc-plugin-one/index.js')
+    const file = join(workspace.folder, 'never.tgz')
+    expect(await failure(packSet(join(workspace.folder, 'nothing'), file))).to.equal('PLUGIN_SET_EMPTY')
+    const code = join(setFolder(workspace.home, await workspace.lock())!, 'node_modules/svc-plugin-one/index.js')
     await writeFile(code, 'other')
-    expect(await failure(packSet(place.home, file))).to.equal('PLUGIN_CHANGED')
+    expect(await failure(packSet(workspace.home, file))).to.equal('PLUGIN_CHANGED')
     await writeFile(code, FILES['index.js'])
-    const linked = join(place.folder, 'linked')
+    const linked = join(workspace.folder, 'linked')
     await writeFiles(linked, { 'package.json': JSON.stringify(plugin('svc-plugin-linked')) })
-    await place.change({ link: [linked] })
-    expect(await failure(packSet(place.home, file))).to.equal('PLUGIN_LINKED')
+    await workspace.change({ link: [linked] })
+    expect(await failure(packSet(workspace.home, file))).to.equal('PLUGIN_LINKED')
   })
 
   it('is not written where a link leads out of what is installed, which no other machine has; one that leads nowhere within is left as it is', async () => {
-    await using other = await openPlace()
+    await using other = await openSetWorkspace()
     const links = "fs.symlinkSync('gone.js', 'a-inward'); fs.symlinkSync('../../../out.js', 'b-outward')"
     const linking = plugin('svc-plugin-linking', '1.0.0', { scripts: { postinstall: `node -e "${links}"` } })
     await other.change({ install: [{ spec: await other.tarball(linking, CODE), scripts: true }] })

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process'
 import { changeLock, isAbandoned, packSet, planChange, verifySet } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
 import { CONDITIONS } from '../../../../../test/support/entry.ts'
-import { CODE, failing, openPlace, type Place, plugin } from './support/place.ts'
+import { CODE, failing, openSetWorkspace, type SetWorkspace, plugin } from './support/workspace.ts'
 
 const PROGRAM = fileURLToPath(new URL('support/installing.ts', import.meta.url))
 
@@ -18,39 +18,39 @@ async function line(lines: Interface, wanted: string): Promise<void> {
 
 describe('an install that is killed', function () {
   this.timeout(60_000)
-  let place: Place
+  let workspace: SetWorkspace
   let next: string
   let asking: string
   let bundle: string
   before(async () => {
-    place = await openPlace()
-    next = await place.tarball(plugin('svc-plugin-one', '2.0.0', { scripts: { postinstall: 'node --version' } }), CODE)
-    asking = await place.tarball(plugin('svc-plugin-one', '3.0.0', { peerDependencies: { '@svc/core': '*' } }), CODE)
-    await place.change({ install: [{ spec: await place.tarball(plugin('svc-plugin-one'), CODE) }] })
-    bundle = join(place.folder, 'bundle.tgz')
-    await packSet(place.home, bundle)
+    workspace = await openSetWorkspace()
+    next = await workspace.tarball(plugin('svc-plugin-one', '2.0.0', { scripts: { postinstall: 'node --version' } }), CODE)
+    asking = await workspace.tarball(plugin('svc-plugin-one', '3.0.0', { peerDependencies: { '@svc/core': '*' } }), CODE)
+    await workspace.change({ install: [{ spec: await workspace.tarball(plugin('svc-plugin-one'), CODE) }] })
+    bundle = join(workspace.folder, 'bundle.tgz')
+    await packSet(workspace.home, bundle)
   })
-  after(() => place[Symbol.asyncDispose]())
+  after(() => workspace[Symbol.asyncDispose]())
 
   /** Kills a process that stands still at a step of its install; while it lives no other process can change anything. */
   async function killAt(step: string, spec = next, what = `install ${spec}`) {
-    const child = spawn(process.execPath, [...CONDITIONS, PROGRAM, place.home, spec, step], {
+    const child = spawn(process.execPath, [...CONDITIONS, PROGRAM, workspace.home, spec, step], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const gone = once(child, 'exit')
     try {
       await line(createInterface(child.stdout), step)
-      const error = await failing(changeLock(place.home, lock => lock))
+      const error = await failing(changeLock(workspace.home, lock => lock))
       expect(error.details).to.deep.include({ pid: child.pid, what })
-      return (await place.lock()).plugins[0]!.version
+      return (await workspace.lock()).plugins[0]!.version
     } finally {
       child.kill('SIGKILL')
       await gone
     }
   }
   const versionNow = async () => {
-    const lock = await place.lock()
-    expect(await verifySet(place.home, lock)).to.deep.equal([])
+    const lock = await workspace.lock()
+    expect(await verifySet(workspace.home, lock)).to.deep.equal([])
     return lock.plugins[0]!.version
   }
 
@@ -67,19 +67,19 @@ describe('an install that is killed', function () {
 
   it('has the old set in force again where the new one was on trial: for a start, and for the next change', async () => {
     expect(await killAt('trial')).to.equal('2.0.0')
-    expect(await isAbandoned(place.home)).to.equal(true)
+    expect(await isAbandoned(workspace.home)).to.equal(true)
     expect(await versionNow()).to.equal('1.0.0')
-    await changeLock(place.home, lock => lock)
-    expect([await isAbandoned(place.home), await versionNow()]).to.deep.equal([false, '1.0.0'])
+    await changeLock(workspace.home, lock => lock)
+    expect([await isAbandoned(workspace.home), await versionNow()]).to.deep.equal([false, '1.0.0'])
   })
 
   it('has the new set whole and in force once it is committed; and the next change takes away all that was left', async () => {
     await killAt('committed')
     expect(await versionNow()).to.equal('2.0.0')
-    const lock = await changeLock(place.home, one => one)
-    await using change = await planChange(place.home, { uninstall: ['svc-plugin-one'] })
+    const lock = await changeLock(workspace.home, one => one)
+    await using change = await planChange(workspace.home, { uninstall: ['svc-plugin-one'] })
     expect(change.removed[0]!.version).to.equal('2.0.0')
-    expect(readdirSync(join(place.home, 'plugins', 'sets'))).to.have.members([lock.set, lock.former])
-    expect(readdirSync(join(place.home, 'plugins', 'staging'))).to.have.length(1)
+    expect(readdirSync(join(workspace.home, 'plugins', 'sets'))).to.have.members([lock.set, lock.former])
+    expect(readdirSync(join(workspace.home, 'plugins', 'staging'))).to.have.length(1)
   })
 })

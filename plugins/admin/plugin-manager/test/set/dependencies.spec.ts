@@ -2,26 +2,29 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { strayDependency } from '../../src/set/lock-graph.ts'
-import { CODE, failing, openPlace, type Place, plugin, stateOf } from './support/place.ts'
+import { CODE, failing, openSetWorkspace, type SetWorkspace, plugin, stateOf } from './support/workspace.ts'
 
 describe('what a plugin brings with it', function () {
   this.timeout(60_000)
-  let place: Place
+  let workspace: SetWorkspace
   before(async () => {
-    place = await openPlace()
+    workspace = await openSetWorkspace()
   })
-  after(() => place[Symbol.asyncDispose]())
+  after(() => workspace[Symbol.asyncDispose]())
 
   it('is no folder of this machine: npm would link it into the set, and the plugin would read it', async () => {
-    const project = join(place.folder, 'project')
+    const project = join(workspace.folder, 'project')
     await mkdir(project)
     await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'project', version: '1.0.0' }))
-    const spec = await place.tarball(plugin('svc-plugin-reader', '1.0.0', { dependencies: { project: `file:${project}` } }), CODE)
-    const error = await failing(place.change({ install: [{ spec }] }))
+    const spec = await workspace.tarball(
+      plugin('svc-plugin-reader', '1.0.0', { dependencies: { project: `file:${project}` } }),
+      CODE
+    )
+    const error = await failing(workspace.change({ install: [{ spec }] }))
     expect(error.code).to.equal('PLUGIN_DEPENDENCY_STRAY')
     expect(error.plugin).to.equal('svc-plugin-reader')
     expect(error.message).to.match(/^needs project as .*, which is not a package of the registry$/)
-    expect(await stateOf(place)).to.deep.equal({ lock: '', files: [] })
+    expect(await stateOf(workspace)).to.deep.equal({ lock: '', files: [] })
   })
 
   const packages = (asks: string) => ({

@@ -7,7 +7,17 @@ import { promisify } from 'node:util'
 import { planChange, searchPlugins, setFolder, verifySet } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
 import { type PackageJson, type Registry, startRegistry } from '../../../../../test/support/registry.ts'
-import { CODE, failing, failure, NOWHERE, openPlace, type Place, plugin, settings, stateOf } from './support/place.ts'
+import {
+  CODE,
+  failing,
+  failure,
+  NOWHERE,
+  openSetWorkspace,
+  type SetWorkspace,
+  plugin,
+  settings,
+  stateOf,
+} from './support/workspace.ts'
 
 const RAN = { scripts: { postinstall: "node -e \"require('node:fs').writeFileSync('ran', Object.keys(process.env).join())\"" } }
 const dependency = (name: string): PackageJson => ({ name, version: '1.2.0', main: 'index.js', ...RAN })
@@ -34,33 +44,33 @@ async function answering(status: number) {
 describe('plugins of a registry', function () {
   this.timeout(30_000)
   let registry: Registry
-  let place: Place
+  let workspace: SetWorkspace
   let integrity: string
   before(async () => {
     registry = await startRegistry()
-    place = await openPlace(registry.url)
+    workspace = await openSetWorkspace(registry.url)
     await publish(dependency('dep-of-weather'))
     const attestations = { url: 'x', provenance: { predicateType: 'https://slsa.dev/provenance/v1' } }
     integrity = await publish(weather('1.0.0', ['api.example.com']), { attestations, signatures: [{ keyid: 'a', sig: 'b' }] })
   })
   after(async () => {
-    await place[Symbol.asyncDispose]()
+    await workspace[Symbol.asyncDispose]()
     await registry[Symbol.asyncDispose]()
   })
 
-  const publish = async (pkg: PackageJson, dist = {}, as = pkg) => registry.publish(await place.tarball(pkg, CODE), as, dist)
-  const modules = async () => join(setFolder(place.home, await place.lock())!, 'node_modules')
-  const plan = (spec: string, offline = false) => planChange(place.home, { install: [{ spec }], offline })
+  const publish = async (pkg: PackageJson, dist = {}, as = pkg) => registry.publish(await workspace.tarball(pkg, CODE), as, dist)
+  const modules = async () => join(setFolder(workspace.home, await workspace.lock())!, 'node_modules')
+  const plan = (spec: string, offline = false) => planChange(workspace.home, { install: [{ spec }], offline })
   async function refused(spec: string, offline = false) {
-    const before = await stateOf(place)
+    const before = await stateOf(workspace)
     const why = await failure(plan(spec, offline))
-    expect(await stateOf(place)).to.deep.equal(before)
+    expect(await stateOf(workspace)).to.deep.equal(before)
     return why
   }
 
   it('show what they are, bring and ask for; come with exact version and integrity; and of their scripts only allowed ones run, with no secret', async () => {
     const before = settings({ SECRET_OF_MINE: 'x' })
-    await using change = await planChange(place.home, { install: [{ spec: 'svc-plugin-weather@^1', scripts: true }] })
+    await using change = await planChange(workspace.home, { install: [{ spec: 'svc-plugin-weather@^1', scripts: true }] })
     const [candidate] = change.candidates
     expect(candidate).to.deep.include({
       version: '1.0.0',
@@ -74,24 +84,24 @@ describe('plugins of a registry', function () {
     })
     const lock = await change.commit((await change.build()).plugins)
     settings(before)
-    expect(await place.lock()).to.deep.equal(lock)
+    expect(await workspace.lock()).to.deep.equal(lock)
     expect(lock.plugins[0]).to.deep.include({
       version: '1.0.0',
       integrity,
       scripts: true,
       permissions: { network: ['api.example.com'] },
     })
-    expect(await place.installed('svc-plugin-weather/ran'))
+    expect(await workspace.installed('svc-plugin-weather/ran'))
       .to.contain('PATH')
       .and.not.contain('SECRET_OF_MINE')
     expect(existsSync(join(await modules(), 'dep-of-weather', 'index.js'))).to.equal(true)
     expect(existsSync(join(await modules(), 'dep-of-weather', 'ran'))).to.equal(false)
-    expect(await verifySet(place.home, lock)).to.deep.equal([])
+    expect(await verifySet(workspace.home, lock)).to.deep.equal([])
   })
 
   it('are updated within their range, with the difference of what they ask for', async () => {
     await publish(weather('1.1.0', ['other.example.com']))
-    await using change = await planChange(place.home, { update: 'all' })
+    await using change = await planChange(workspace.home, { update: 'all' })
     expect(change.candidates[0]).to.deep.include({
       from: '1.0.0',
       version: '1.1.0',
@@ -124,10 +134,10 @@ describe('plugins of a registry', function () {
     ] as const) {
       await publish({ name, version: '1.0.0', dependencies: { evil: spec } })
       const asks = plugin('svc-plugin-far', '1.0.0', { dependencies: { [name]: '1' } })
-      expect(await refused(await place.tarball(asks, CODE)), name).to.equal('PLUGIN_DEPENDENCY_STRAY')
+      expect(await refused(await workspace.tarball(asks, CODE)), name).to.equal('PLUGIN_DEPENDENCY_STRAY')
     }
     const direct = plugin('svc-plugin-near', '1.0.0', { optionalDependencies: { evil } })
-    expect(await refused(await place.tarball(direct, CODE))).to.equal('PLUGIN_DEPENDENCY_STRAY')
+    expect(await refused(await workspace.tarball(direct, CODE))).to.equal('PLUGIN_DEPENDENCY_STRAY')
     expect(elsewhere.asked).to.deep.equal([])
   })
 
@@ -135,9 +145,9 @@ describe('plugins of a registry', function () {
     expect(await refused('svc-plugin-unknown')).to.equal('PLUGIN_NOT_FOUND package')
     expect(await refused('svc-plugin-weather@7')).to.equal('PLUGIN_NOT_FOUND version')
     const lacking = plugin('svc-plugin-lacking', '1.0.0', { dependencies: { 'unknown-package': '1' } })
-    expect(await refused(await place.tarball(lacking))).to.equal('PLUGIN_NOT_FOUND package')
+    expect(await refused(await workspace.tarball(lacking))).to.equal('PLUGIN_NOT_FOUND package')
     const later = plugin('svc-plugin-later', '1.0.0', { peerDependencies: { '@svc/core': '^99' } })
-    expect(await refused(await place.tarball(later))).to.equal('NPM_FAILED conflict')
+    expect(await refused(await workspace.tarball(later))).to.equal('NPM_FAILED conflict')
     await publish(plugin('svc-plugin-evil'), {}, plugin('svc-plugin-good'))
     expect(await refused('svc-plugin-good')).to.equal('PLUGIN_NAME_DIFFERS')
   })
@@ -155,16 +165,16 @@ describe('plugins of a registry', function () {
   })
 
   it('go and come without network: what stays is kept, what npm has in its cache is installed', async () => {
-    await place.change({ install: [{ spec: await place.tarball(plugin('svc-plugin-other', '1.0.0', RAN), CODE) }] })
+    await workspace.change({ install: [{ spec: await workspace.tarball(plugin('svc-plugin-other', '1.0.0', RAN), CODE) }] })
     expect(existsSync(join(await modules(), 'svc-plugin-other', 'ran'))).to.equal(false)
     const before = settings({ npm_config_registry: NOWHERE })
-    const lock = await place.change({ uninstall: ['svc-plugin-other'] })
+    const lock = await workspace.change({ uninstall: ['svc-plugin-other'] })
     expect(lock.plugins.map(one => one.name)).to.deep.equal(['svc-plugin-weather'])
-    expect(await verifySet(place.home, lock)).to.deep.equal([])
-    expect(await place.installed('svc-plugin-weather/ran')).to.contain('PATH')
+    expect(await verifySet(workspace.home, lock)).to.deep.equal([])
+    expect(await workspace.installed('svc-plugin-weather/ran')).to.contain('PATH')
     expect(existsSync(join(await modules(), 'svc-plugin-other'))).to.equal(false)
     settings(before)
-    const next = await place.change({ install: [{ spec: 'svc-plugin-weather@1.1.0' }], offline: true })
+    const next = await workspace.change({ install: [{ spec: 'svc-plugin-weather@1.1.0' }], offline: true })
     expect(next.plugins[0]).to.deep.include({ version: '1.1.0', scripts: false })
     expect(existsSync(join(await modules(), 'svc-plugin-weather', 'ran'))).to.equal(false)
   })

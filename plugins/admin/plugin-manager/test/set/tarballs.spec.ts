@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { Header } from 'tar'
-import { failing, failure, openPlace, type Place, plugin, CODE, stateOf } from './support/place.ts'
+import { failing, failure, openSetWorkspace, type SetWorkspace, plugin, CODE, stateOf } from './support/workspace.ts'
 import { planChange } from '@svc/plugin-manager/set'
 import { writeFiles } from '../../../../../test/support/registry.ts'
 
@@ -38,22 +38,22 @@ function archive(entries: readonly Entry[]): Buffer {
 const PACKAGE: Entry = { path: 'package/package.json', text: JSON.stringify(plugin('svc-plugin-bad')) }
 
 describe('a package that shall be installed', () => {
-  let place: Place
+  let workspace: SetWorkspace
   let at = 0
   before(async () => {
-    place = await openPlace()
+    workspace = await openSetWorkspace()
   })
-  after(() => place[Symbol.asyncDispose]())
+  after(() => workspace[Symbol.asyncDispose]())
 
   const plan = async (spec: string) => {
-    await using change = await planChange(place.home, { install: [{ spec }] })
+    await using change = await planChange(workspace.home, { install: [{ spec }] })
     return change.candidates
   }
   async function refused(bytes: Uint8Array) {
-    const file = join(place.folder, `bad-${at++}.tgz`)
+    const file = join(workspace.folder, `bad-${at++}.tgz`)
     await writeFile(file, bytes)
     const error = await failing(plan(file))
-    expect((await stateOf(place)).files).to.deep.equal([])
+    expect((await stateOf(workspace)).files).to.deep.equal([])
     return `${error.code}: ${error.message}`
   }
 
@@ -117,13 +117,13 @@ describe('a package that shall be installed', () => {
       '',
     ]
     for (const spec of specs) expect(`${spec} ${await failure(plan(spec))}`).to.equal(`${spec} PLUGIN_SPEC_INVALID`)
-    const empty = join(place.folder, 'empty')
+    const empty = join(workspace.folder, 'empty')
     await mkdir(empty)
     expect(await failure(plan(empty))).to.equal('PLUGIN_NOT_A_PLUGIN')
   })
 
   it('comes from a folder without the links in it, and shows what it asks for before anything runs', async () => {
-    const folder = join(place.folder, 'weather')
+    const folder = join(workspace.folder, 'weather')
     const permissions = { network: ['api.example.com'], env: ['WEATHER_KEY'] }
     const pkg = plugin('svc-plugin-weather', '1.2.3', {
       description: 'Weather',
@@ -150,17 +150,17 @@ describe('a package that shall be installed', () => {
   it('shows that npm would build it where it has a binding.gyp: that is an install script without a name', async () => {
     const gyp = { ...CODE, 'binding.gyp': '{}' }
     const scriptsOf = async (pkg: object) =>
-      (await plan(await place.tarball(plugin('svc-plugin-native', '1.0.0', pkg), gyp)))[0]!.installScripts
+      (await plan(await workspace.tarball(plugin('svc-plugin-native', '1.0.0', pkg), gyp)))[0]!.installScripts
     expect(await scriptsOf({})).to.deep.equal(['binding.gyp'])
     expect(await scriptsOf({ scripts: { install: 'exit 1' } })).to.deep.equal(['install'])
   })
 
   it('reports a missing npm, and one that takes too long', async () => {
-    const folder = join(place.folder, 'weather')
-    const options = { npm: join(place.folder, 'no-npm') }
-    expect(await failure(planChange(place.home, { install: [{ spec: folder }] }, options))).to.equal('NPM_MISSING')
-    expect(await failure(planChange(place.home, { install: [{ spec: folder }] }, { limitMs: 1 }))).to.equal('NPM_FAILED timeout')
-    const file = join(place.folder, 'cut.tgz')
+    const folder = join(workspace.folder, 'weather')
+    const options = { npm: join(workspace.folder, 'no-npm') }
+    expect(await failure(planChange(workspace.home, { install: [{ spec: folder }] }, options))).to.equal('NPM_MISSING')
+    expect(await failure(planChange(workspace.home, { install: [{ spec: folder }] }, { limitMs: 1 }))).to.equal('NPM_FAILED timeout')
+    const file = join(workspace.folder, 'cut.tgz')
     await writeFile(file, archive([PACKAGE]))
     await truncate(file, 30)
     expect(await failure(plan(file))).to.equal('PLUGIN_TARBALL_UNSAFE')

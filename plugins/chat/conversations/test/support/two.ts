@@ -1,7 +1,7 @@
 import { definePlugin, type HookCallers, type Principal, systemContext } from '@svc/core'
 import { Conversations, type PeerMessage, Peers, type PeersHooks, Store, type StoredMessage } from '@svc/core/contracts'
 import { service, testHost, testContext } from '@svc/testing'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export const person = (id: string, ...scopes: string[]): Principal => ({ id, scopes })
@@ -42,7 +42,7 @@ export async function two() {
       for (;;) {
         const found = news.find(one => one.topic === topic)
         if (found) return found
-        await breath(5)
+        await wait(5)
       }
     },
     /** The other one hears that a worker has ended. */

@@ -1,7 +1,7 @@
 import { type BusEvent, definePlugin, Events, type HookCallers, type RunningHost } from '@svc/core'
 import { McpClients, type McpClientsHooks, type McpServerInfo, type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
 import { type item, testHost, testContext } from '@svc/testing'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 
 export const INFO: McpServerInfo = {
   name: 'sea',
@@ -81,7 +81,7 @@ export async function names(host: RunningHost, ...wanted: string[]): Promise<str
       .slot(Tools)
       .names()
       .filter(name => name.includes('__'))
-  while (own().sort().join() !== wanted.sort().join()) await breath(5)
+  while (own().sort().join() !== wanted.sort().join()) await wait(5)
   return own()
 }
 
@@ -96,7 +96,7 @@ export async function heard(host: RunningHost) {
   for (let at = 0; at < 5; at++) await turn()
   return {
     async types(count: number) {
-      while (all.length < count) await breath(5)
+      while (all.length < count) await wait(5)
       for (let at = 0; at < 5; at++) await turn()
       return all.map(({ type }) => type)
     },

@@ -14,7 +14,7 @@ import {
 import { Isolation, Tools } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/runtime/isolation'
 import { testContext } from '@svc/testing'
-import { setTimeout as breath } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { Gong } from './hostile/gong.ts'
 import { describeWith } from '../../../../../test/support/needs.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
@@ -89,7 +89,7 @@ export async function openHostile({
         })
     },
     async back() {
-      while (!host.slot(Tools).has('attack')) await breath(5)
+      while (!host.slot(Tools).has('attack')) await wait(5)
     },
     [Symbol.asyncDispose]: () => host.close(),
   }

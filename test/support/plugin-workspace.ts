@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import { runSvc } from './command.ts'
 import { configureFew } from './tides.ts'
 
-/** Nobody listens there: npm has no network. */
+/** A port without a listener: npm has no network. */
 const NOWHERE = 'http://127.0.0.1:1'
 
-/** A home, and a folder beside it in which svc is called. */
-export interface Place {
+/** A home, and a folder in which svc runs. */
+export interface PluginWorkspace {
   readonly folder: string
   readonly home: string
   svc(...args: string[]): ReturnType<typeof runSvc>
   lock(): Promise<string>
 }
 
-/** Runs a test in a place of its own, gone with it. */
-export async function inPlace(run: (place: Place) => Promise<void>): Promise<void> {
+/** Runs a test in its own workspace, and removes it afterwards. */
+export async function inWorkspace(run: (workspace: PluginWorkspace) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
   const home = join(folder, 'home')
   await mkdir(home)
@@ -36,7 +36,7 @@ export async function inPlace(run: (place: Place) => Promise<void>): Promise<voi
 }
 
 /** The folder of the set in force. */
-export async function setOf({ home }: Place): Promise<string> {
+export async function setOf({ home }: PluginWorkspace): Promise<string> {
   const sets = join(home, 'plugins', 'sets')
   return join(sets, (await readdir(sets))[0]!)
 }

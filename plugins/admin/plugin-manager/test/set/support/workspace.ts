@@ -18,7 +18,7 @@ import { type PackageJson, tarballOf } from '../../../../../../test/support/regi
 export const NOWHERE = 'http://127.0.0.1:1'
 
 /** A svc home of its own, and an npm that knows no registry and nothing of this machine's user. */
-export interface Place extends AsyncDisposable {
+export interface SetWorkspace extends AsyncDisposable {
   readonly folder: string
   readonly home: string
   tarball(pkg: PackageJson, files?: Readonly<Record<string, string>>): Promise<string>
@@ -29,7 +29,7 @@ export interface Place extends AsyncDisposable {
   lock(): Promise<Lock>
 }
 
-export async function openPlace(registry = NOWHERE): Promise<Place> {
+export async function openSetWorkspace(registry = NOWHERE): Promise<SetWorkspace> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-plugin-set-'))
   const home = join(folder, 'home')
   const before = settings({
@@ -80,7 +80,7 @@ export const failing = (work: Promise<unknown>): Promise<SvcError> =>
   )
 
 /** All that lies in a home: the lock's text, and the names below `plugins`. */
-export async function stateOf({ home }: Pick<Place, 'home'>) {
+export async function stateOf({ home }: Pick<SetWorkspace, 'home'>) {
   const lock = await readFile(lockFile(home), 'utf8').catch(() => '')
   return { lock, files: readdirSync(home, { recursive: true }).map(String).sort() }
 }
