@@ -4,6 +4,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { pipeline as piped } from 'node:stream/promises'
 import { codeOf } from '@svc/core'
+import { declaredFor, parseHost } from '@svc/runtime/isolation'
 import { createAddressGuard, createGuardedResolve, type Resolve } from '@svc/safe-fetch'
 
 // An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
@@ -149,7 +150,7 @@ const LONGEST_NAME = 253
 function targetOf(authority: string, usual: number): Target | undefined {
   const isBracketed = BRACKETED.test(authority)
   if (!isBracketed && !NAMED.test(authority)) return undefined
-  const { host, port = usual } = entryOf(authority)
+  const { host, port = usual } = parseHost(authority)
   const isHost = isBracketed ? isIP(host) === 6 : host !== '' && host.length <= LONGEST_NAME
   return isHost && port > 0 && port < 65_536 ? { host, port } : undefined
 }
@@ -267,12 +268,11 @@ interface Destinations {
  * has consented to.
  */
 export function createDestinations(declared: readonly string[], resolve?: Resolve): Destinations {
-  const entries = declared.map(entryOf)
-  const at = (port: number) => entries.filter(entry => (entry.port ?? port) === port)
+  const entries = declared.map(parseHost)
   return {
-    declares: (host, port) => at(port).some(entry => isFor(entry.host, host)),
+    declares: (host, port) => declaredFor(entries, host, port).length > 0,
     resolve(host, port) {
-      const named = at(port).map(entry => entry.host)
+      const named = entries.filter(entry => (entry.port ?? port) === port).map(entry => entry.host)
       const isExact = entries.some(entry => entry.host === host && entry.port === port)
       const guard = createAddressGuard([
         ...named.filter(one => isIP(one) !== 0 || one === 'localhost'),
@@ -281,16 +281,4 @@ export function createDestinations(declared: readonly string[], resolve?: Resolv
       return createGuardedResolve(guard, DNS_MS, isIP(host) === 0 ? resolve : async () => [host])(host, port)
     },
   }
-}
-
-/** Parses `host:port` and `[::1]:80`; the port is optional. */
-function entryOf(written: string): { readonly host: string; readonly port?: number } {
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d{1,5}))?$/.exec(written) ?? []
-  const host = bracketed ?? plain ?? written
-  return { host: host.toLowerCase().replace(/\.$/, ''), ...(port === undefined ? {} : { port: Number(port) }) }
-}
-
-function isFor(declared: string, host: string): boolean {
-  if (declared === '*') return true
-  return declared.startsWith('*.') ? host.endsWith(declared.slice(1)) && host.length >= declared.length : declared === host
 }
