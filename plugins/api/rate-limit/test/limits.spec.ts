@@ -165,7 +165,7 @@ describe('limits', () => {
     const { count } = store
     store.count = () => Promise.reject(svcError('STORE_UNAVAILABLE', '/var/lib/svc.db: disk I/O error'))
     const failure: unknown = await limits.take(from('192.0.2.1')).catch((error: unknown) => error)
-    expect(failure).to.include({ code: 'UNAVAILABLE', message: 'requests cannot be counted just now' })
+    expect(failure).to.include({ code: 'UNAVAILABLE', message: 'the server cannot count requests at the moment' })
     store.count = count
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2 })
   })
