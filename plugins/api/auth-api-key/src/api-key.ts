@@ -4,7 +4,7 @@ import type { AuthScheme } from '@svc/core/contracts'
 import { keyMisplaced, keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
 
 /** The name of the environment variable with the key, and the environment. */
-export interface ApiKeyParts {
+interface ApiKeyParts {
   readonly variable: string
   readonly env: Readonly<Record<string, string | undefined>>
   /** Gets a warning if the key is easy to guess. */

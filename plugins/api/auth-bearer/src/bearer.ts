@@ -4,7 +4,7 @@ import { tokenRefused } from './errors.ts'
 import { digestOf, isToken, tokenIn } from './token.ts'
 import { FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
 
-export interface BearerParts {
+interface BearerParts {
   readonly tokens: Tokens
   readonly log: Log
   /** The context for work outside a request. */

@@ -19,7 +19,7 @@ export const KEY_TIMES: KeyTimes = { fresh: 600_000, stale: 3_600_000, cooldown:
 /** Maximum time that a caller waits for the cooldown and the fetch. */
 const WAIT_MS = 15_000
 
-export interface KeysParts {
+interface KeysParts {
   readonly source: KeySource
   readonly times: KeyTimes
   readonly log: Log

@@ -4,7 +4,7 @@ import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtV
 import { issuerUnavailable, tokenRefused } from './errors.ts'
 import { createKeys, KEY_TIMES, type Keys, type KeyTimes } from './keys.ts'
 
-export interface OidcParts {
+export interface OidcOptions {
   readonly issuer: string
   readonly audience: string
   readonly jwksUri: string | undefined
@@ -24,7 +24,7 @@ const LONGEST = 16_384
 const CREDENTIAL = /^bearer +(ey[\w-]*\..*)$/is
 
 /** Creates the scheme for tokens of an issuer. The server also starts while the issuer is unreachable. */
-export function createOidc(parts: OidcParts): AuthScheme {
+export function createOidc(parts: OidcOptions): AuthScheme {
   const { issuer, scopeClaim, log, lasting, jwksUri, times = KEY_TIMES } = parts
   const keys = createKeys({ source: { issuer, jwksUri }, times, log, signal: lasting.signal })
   return {
@@ -46,7 +46,7 @@ export function createOidc(parts: OidcParts): AuthScheme {
   }
 }
 
-async function verify(token: string, keys: Keys, parts: OidcParts, ctx: CallContext): Promise<JWTPayload> {
+async function verify(token: string, keys: Keys, parts: OidcOptions, ctx: CallContext): Promise<JWTPayload> {
   try {
     if (!isForUs(token, parts)) throw tokenRefused()
     return await checked(token, await keyFinder(keys, ctx.signal), parts)
@@ -58,7 +58,7 @@ async function verify(token: string, keys: Keys, parts: OidcParts, ctx: CallCont
 }
 
 /** Checks the unverified claims, before the server fetches keys or verifies a signature. */
-function isForUs(token: string, { issuer, audience }: OidcParts): boolean {
+function isForUs(token: string, { issuer, audience }: OidcOptions): boolean {
   if (token.length > LONGEST || !ALGORITHMS.includes(decodeProtectedHeader(token).alg ?? '')) return false
   const { iss, aud, exp = 0 } = decodeJwt(token)
   return iss === issuer && [aud].flat().includes(audience) && exp > Date.now() / 1000 - CLOCK_SECONDS
@@ -78,7 +78,7 @@ async function keyFinder(keys: Keys, signal: AbortSignal): Promise<JWTVerifyGetK
   }
 }
 
-async function checked(token: string, find: JWTVerifyGetKey, { issuer, audience }: OidcParts): Promise<JWTPayload> {
+async function checked(token: string, find: JWTVerifyGetKey, { issuer, audience }: OidcOptions): Promise<JWTPayload> {
   const options = {
     issuer,
     audience,

@@ -5,7 +5,7 @@ import type { AuthScheme, ErrorCode, Route, RouteResponse, SecurityScheme } from
 type Tree = Record<string, unknown>
 
 /** The input of the OpenAPI document. */
-export interface DocumentParts {
+interface DocumentParts {
   readonly version: string
   readonly routes: readonly (readonly [string, Route])[]
   readonly codes: readonly ErrorCode[]
