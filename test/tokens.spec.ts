@@ -127,7 +127,7 @@ describe('svc tokens', () => {
     const { code, out, err } = await svc('tokens', 'create', '--name', 'anna', '--scope', 'read,chat', '--ttl', '12h')
     expect(code).to.equal(0)
     expect(out).to.match(TOKEN)
-    expect(err).to.match(/tok_[0-9a-f]{12} \(anna\): chat read, until \d{4}-.*shown this once/)
+    expect(err).to.match(/tok_[0-9a-f]{12} \(anna\): chat read, until \d{4}-.*shown only once/)
     const { out: json } = await svc('tokens', 'create', '--json')
     expect(JSON.parse(json)).to.have.all.keys('token', 'id', 'name', 'scopes', 'created', 'expires')
   })

@@ -88,7 +88,7 @@ describe('svc config show', () => {
     ])
     const set = JSON.parse((await workspace.svc(['config', 'show', 'server.port', '--json', '--port', '5'])).out) as Shown
     expect(set.values).to.deep.equal([
-      { key: 'server.port', value: 5, source: 'flags', description: 'Port to listen on; 0 takes a free one.' },
+      { key: 'server.port', value: 5, source: 'flags', description: 'Port to listen on; 0 picks a free port.' },
     ])
     expect((await workspace.svc(['config', 'show', 'providers.local.type'])).code).to.equal(0)
   })

@@ -40,10 +40,10 @@ export type ChatEvent =
       readonly duration_ms: number
     }
 
-/** Events that need no explanation: all but errors, which the API tells in its own terms. */
+/** All events of a turn except errors, which `explain` translates. */
 export type PlainEvent = Exclude<TurnEvent, { type: 'error' }>
 
-/** An event of a turn as the stream tells it. */
+/** Converts an event of a turn to the data of a stream event. */
 export function eventOf(event: PlainEvent): ChatEvent {
   switch (event.type) {
     case 'start': {
@@ -67,14 +67,14 @@ export function eventOf(event: PlainEvent): ChatEvent {
   }
 }
 
-/** The last event. */
+/** Returns the last event of a stream. */
 export function endEvent(end: Omit<TurnEnd, 'type' | 'conversationId' | 'toolsUsed'>): ChatEvent {
   const { requestId, timestamp, status, provider, model, usage, durationMs } = end
   const common = { type: 'end', request_id: requestId, timestamp, status, provider, model } as const
   return { ...common, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
 }
 
-/** The event that stands before an `end` whose status is `failed`. */
+/** Returns the event before an `end` with the status `failed`. */
 export const errorEvent = ({ error, error_code, details }: ErrorRecord): ChatEvent => ({
   type: 'error',
   error,

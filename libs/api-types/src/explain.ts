@@ -1,21 +1,21 @@
 import { codeOf, messageOf } from '@svc/core'
 import type { ErrorRecord, PublicError } from '@svc/core/contracts'
 
-/** Every code the API tells errors with, and what it means. */
+/** The error codes of the API and their meanings. */
 export const API_CODES = {
   MISSING_FIELD: 'a required field is missing',
-  INVALID_VALUE: 'a field has an invalid value; 404 where it names something that does not exist',
+  INVALID_VALUE: 'a field has an invalid value; 404 if it names something that does not exist',
   AUTHENTICATION_FAILED: 'the credential is missing or invalid',
   FORBIDDEN: 'the scope, the Host or the Origin does not allow it',
   NOT_FOUND: 'there is no such route',
   MODEL_NOT_FOUND: 'the provider has no such model',
   TOOL_NOT_FOUND: 'there is no such tool',
-  METHOD_NOT_ALLOWED: 'the route has other methods',
+  METHOD_NOT_ALLOWED: 'the route does not support this method',
   PAYLOAD_TOO_LARGE: 'the request is too large',
   UNSUPPORTED_MEDIA_TYPE: 'the body is not JSON',
   RATE_LIMITED: 'too many requests',
   TOOL_EXECUTION_FAILED: 'a tool failed',
-  INTERNAL_ERROR: 'a fault of the server; the log has it under the request id',
+  INTERNAL_ERROR: 'an internal error; the log has it under the request id',
   PROVIDER_NOT_FOUND: 'there is no such provider',
   PROVIDER_ERROR: 'the provider failed',
   UNAVAILABLE: 'try again later',
@@ -23,19 +23,19 @@ export const API_CODES = {
 } as const satisfies Readonly<Record<string, string>>
 export type ApiCode = keyof typeof API_CODES
 
-/** An error in the terms of the API: the only form that leaves the process. Which status goes with it is the HTTP server's business. */
+/** An error as the API returns it. No other form leaves the process. The HTTP server adds the status. */
 export interface Explained {
   readonly record: ErrorRecord & { readonly error_code: ApiCode }
   /** Seconds after which to try again. */
   readonly retryAfter?: number
-  /** True for a fault of ours, which the log must explain. */
+  /** True for an internal error, which the server must log. */
   readonly internal?: boolean
 }
 
 type Details = Readonly<Record<string, unknown>>
 type More = Omit<Explained, 'record'>
 
-/** An error of the API. */
+/** Builds an error of the API. */
 export const explained = (code: ApiCode, message: string, details: Details = {}, more: More = {}): Explained => ({
   record: { success: false, error: message, error_code: code, details },
   ...more,
@@ -43,7 +43,7 @@ export const explained = (code: ApiCode, message: string, details: Details = {},
 
 const RETRY_SECONDS = 1
 
-/** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
+/** Translates internal error codes to errors of the API. A code that is missing here becomes INTERNAL_ERROR. */
 const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = {
   CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
   RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
@@ -113,7 +113,7 @@ export function explain(error: PublicError, requestId: string): Explained {
   return isCode(error.code) && error.code !== 'INTERNAL_ERROR' ? asItIs(error.code, error) : internal(requestId)
 }
 
-/** Whatever was thrown, as a service would tell it; what has no code is a fault of ours. */
+/** Converts any thrown value to a `PublicError`. A value without a code becomes INTERNAL_ERROR. */
 export function toPublicError(error: unknown): PublicError {
   const { details } = (error ?? {}) as Partial<PublicError>
   return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), details: details ?? {} }

@@ -1,8 +1,8 @@
 import type { PublicError, Json, Run, RunEvent, RunStep, Waiting, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 
-// Runs of workflows as the API tells them: camelCase within, snake_case on the wire.
+// Converts workflow runs from camelCase to the snake_case of the API.
 
-/** What a run waits for; `question` where a person is asked. */
+/** A step that waits. `question` is set if it waits for a person. */
 export interface WaitingRecord {
   readonly step: string
   readonly node: string
@@ -12,13 +12,13 @@ export interface WaitingRecord {
   readonly question: Waiting['ask'] | null
 }
 
-/** Where the status of a run is read. */
+/** Returns the URL of the status of a run. */
 export const statusUrl = (id: string) => `/api/v1/workflows/${id}/status`
 
 const iso = (at: number) => new Date(at).toISOString()
 const isoOrNull = (at: number | undefined) => (at === undefined ? null : iso(at))
 
-/** The documented `result` is an object: what a workflow answers that is none stands in `value`. */
+/** The HTTP contract requires an object as `result`, so any other result goes into `value`. */
 const resultObject = (result: Json | undefined): Json =>
   typeof result === 'object' && result !== null && !Array.isArray(result) ? result : { value: result ?? null }
 
@@ -33,7 +33,7 @@ const waitingRecord = ({ step, node, since, until, event, ask }: Waiting): Waiti
 
 const waitingFor = ({ waiting }: Run) => (waiting.length > 0 ? { waiting_for: waiting.map(waitingRecord) } : {})
 
-/** A cancelled run says so in one word, whatever its error says. */
+/** The HTTP contract requires the text `cancelled` for a cancelled run. */
 const errorText = ({ code, message }: PublicError) => (code === 'CANCELLED' ? 'cancelled' : message)
 
 /** The reply to the request that starts a run. */
@@ -53,7 +53,7 @@ const failure = (error: PublicError | undefined) => ({
   failure_code: error?.code ?? null,
 })
 
-/** How a run stands, as a line of a list. */
+/** A run in a list. */
 export const runRecord = (run: Run) => ({
   workflow_id: run.id,
   workflow: run.workflow,
@@ -67,11 +67,11 @@ export const runRecord = (run: Run) => ({
   ...waitingFor(run),
 })
 
-/** All there is to say about a run. */
+/** The full status of a run. */
 export const statusRecord = (run: Run) => ({
   ...runRecord(run),
   progress: run.progress,
-  // the document knows no null here; a run that waits stands at what it waits for
+  // the HTTP contract does not allow null here; for a waiting run, it is the node that waits
   current_node: run.currentNode ?? run.waiting[0]?.node ?? '',
   completed_nodes: run.completedNodes,
   result: run.status === 'completed' ? resultObject(run.result) : null,
@@ -93,7 +93,7 @@ export const stepRecord = ({ startedAt, finishedAt, spent, output, branch, error
   tokens: spent?.tokens ?? 0,
 })
 
-/** The data of an event of a run: what it is, when, of which step, and what belongs to it. */
+/** The data of an event of a run. Further fields depend on the type. */
 export interface RunEventRecord {
   readonly type: RunEvent['type']
   readonly timestamp: string
@@ -103,7 +103,7 @@ export interface RunEventRecord {
   readonly [field: string]: unknown
 }
 
-/** An event of a run; what belongs to it stands beside what each event has. */
+/** Converts an event of a run. The fields of `data` go beside the common fields. */
 export const eventRecord = (id: string, { type, at, step, node, data }: RunEvent): RunEventRecord => ({
   type,
   timestamp: iso(at),
@@ -118,7 +118,7 @@ function fieldsOf({ ask, ...data }: RunEvent['data']) {
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
 }
 
-/** A thing wrong with a definition. */
+/** A problem in a workflow definition. */
 export const problemRecord = ({ message, path, line, hint }: WorkflowProblem) => ({
   message,
   path,
@@ -126,7 +126,7 @@ export const problemRecord = ({ message, path, line, hint }: WorkflowProblem) =>
   hint: hint ?? null,
 })
 
-/** A workflow that there is. */
+/** A workflow in a list. */
 export const infoRecord = ({ name, description, version, source, nodes, problems = [] }: WorkflowInfo) => ({
   name,
   description: description ?? null,

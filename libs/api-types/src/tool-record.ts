@@ -1,14 +1,14 @@
 import type { Tool } from '@svc/core/contracts'
 
 type Tree = Readonly<Record<string, unknown>>
-/** A parameter as `GET /api/v1/tools` tells it. */
+/** A parameter of a tool in `GET /api/v1/tools`. */
 interface ParameterRecord {
   readonly type: string
   readonly description?: string
   readonly required: boolean
 }
 
-/** A tool as `GET /api/v1/tools` tells it. */
+/** A tool in `GET /api/v1/tools`. */
 export interface ToolRecord {
   readonly name: string
   readonly description: string
@@ -16,7 +16,7 @@ export interface ToolRecord {
   readonly parameters: Readonly<Record<string, ParameterRecord>>
 }
 
-/** A tool in the form of `GET /api/v1/tools`. */
+/** Converts a tool to the form of `GET /api/v1/tools`. */
 export function toolRecord(
   name: string,
   { description, category, parameters }: Pick<Tool, 'description' | 'category' | 'parameters'>
@@ -37,7 +37,7 @@ function parameter(schema: unknown, root: unknown, required: boolean): Parameter
   return { type: typeOf(schema, root) || 'any', ...(typeof description === 'string' ? { description } : {}), required }
 }
 
-/** The schema's own word; a union is joined with `|`; empty where nothing is said. */
+/** Returns the type of a schema; the types of a union are joined with `|`. Empty if the schema has no type. */
 function typeOf(schema: unknown, root: unknown, depth = 0): string {
   const { type, anyOf, oneOf } = follow(schema, root)
   if (typeof type === 'string') return type
@@ -48,7 +48,7 @@ function typeOf(schema: unknown, root: unknown, depth = 0): string {
   return [...new Set(words)].join('|')
 }
 
-/** The schema itself, or what its local `$ref` leads to; a circle leads nowhere. */
+/** Returns the schema itself or the target of its local `$ref`. A circular reference returns an empty schema. */
 function follow(schema: unknown, root: unknown): Tree {
   let at = schema
   for (let hops = 0; hops < 16 && isTree(at); hops++) {

@@ -10,11 +10,11 @@ export interface ChatBody {
   readonly max_tokens?: number
   readonly conversation_id?: string
   readonly tools?: readonly string[]
-  /** Only of a stream: somebody answers its `ask` events. */
+  /** Only for streams: the client answers `ask` events. */
   readonly interactive?: boolean
 }
 
-/** What a chat request asks of the chat service; fields that the API does not know are left out. */
+/** Converts the body of a chat request to a request of the chat service. Unknown fields are dropped. */
 export function turnOf(body: ChatBody): TurnRequest {
   const { message, provider, model, temperature, tools, interactive } = body
   const { conversation_id: conversationId, max_tokens: maxTokens } = body

@@ -3,7 +3,11 @@ import { svcError } from '@svc/core'
 import { API_CODES, errorEvent, eventOf, explain, replyOf, toPublicError, turnOf } from '@svc/api-types'
 import { expect } from 'chai'
 
-const told = (code: string, details: PublicError['details'] = {}): PublicError => ({ code, message: 'in our words', details })
+const publicError = (code: string, details: PublicError['details'] = {}): PublicError => ({
+  code,
+  message: 'in our words',
+  details,
+})
 
 const end: TurnEnd = {
   type: 'end',
@@ -50,7 +54,7 @@ describe('a chat on the wire', () => {
   })
 
   it('tells what only happens within in the terms of the API', () => {
-    const codes = (code: string, details?: PublicError['details']) => explain(told(code, details), 'r1').record.error_code
+    const codes = (code: string, details?: PublicError['details']) => explain(publicError(code, details), 'r1').record.error_code
     expect(codes('MODEL_FAILED', { kind: 'network', provider: 'p' })).to.equal('PROVIDER_ERROR')
     expect(codes('MODEL_FAILED', { kind: 'context_too_long' })).to.equal('INVALID_VALUE')
     expect(codes('CONVERSATION_UNKNOWN', { conversationId: 'c' })).to.equal('INVALID_VALUE')
@@ -60,8 +64,8 @@ describe('a chat on the wire', () => {
 
   it('tells nothing of a fault of ours but the request', () => {
     for (const error of [
-      told('SOMETHING_ELSE'),
-      told('INTERNAL_ERROR'),
+      publicError('SOMETHING_ELSE'),
+      publicError('INTERNAL_ERROR'),
       toPublicError(new TypeError('secret')),
       toPublicError(undefined),
     ]) {
@@ -73,8 +77,8 @@ describe('a chat on the wire', () => {
   })
 
   it('says when to try again', () => {
-    expect(explain(told('CONVERSATION_BUSY', { retryAfterMs: 1500 }), 'r1')).to.include({ retryAfter: 2 })
-    expect(explain(told('RATE_LIMITED', { retry_after: 7 }), 'r1')).to.include({ retryAfter: 7 })
+    expect(explain(publicError('CONVERSATION_BUSY', { retryAfterMs: 1500 }), 'r1')).to.include({ retryAfter: 2 })
+    expect(explain(publicError('RATE_LIMITED', { retry_after: 7 }), 'r1')).to.include({ retryAfter: 7 })
   })
 
   it('takes an error as it was thrown, and tells it as an event', () => {

@@ -3,28 +3,28 @@ import type { Log } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { keyMisplaced, keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
 
-/** Where the key stands: the name of a variable and the environment that has it. */
-export interface ApiKeyParts {
+/** The name of the environment variable with the key, and the environment. */
+interface ApiKeyParts {
   readonly variable: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Hears of a key that can be guessed. */
+  /** Gets a warning if the key is easy to guess. */
   readonly log: Pick<Log, 'warn'>
 }
 
 const HOLDER = Object.freeze({ id: 'api-key', scopes: Object.freeze(['*']) })
 
-/** No key is longer, so that what is longer need not be hashed to be refused. */
+/** Maximum length of a key. The server refuses a longer text without hashing it. */
 const LONGEST = 4096
 /** An attacker with ten attempts a minute can find a shorter key. */
 const SHORT = 16
-/** What everybody tries first, and what stands in examples. */
+/** Words that attackers try first and that examples contain. */
 const WELL_KNOWN =
   /change.?(me|this|it)|replace.?(me|this|with)|pass.?w(or|0r)d|(api|my|your|the|secret).?key|(my|your|top|super).?secret|example|default|place.?holder|insert|letmein|qwerty|admin|123456789|abcdefgh/gi
 const REPETITION = /(.{1,16}?)\1{2,}/g
-/** What a header carries unchanged. */
+/** Characters that a header carries unchanged. */
 const FIT = /^[\x21-\x7e]+$/
 
-/** Knows the holder of the key. Kept and compared are digests: equal in length, in constant time. */
+/** Creates the scheme for the API key. It compares digests, which have equal length, in constant time. */
 export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
@@ -32,14 +32,14 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   const doubt = isGuessable(key) ? keyGuessable(variable, SHORT) : undefined
   return {
     ...(doubt ? { doubt } : {}),
-    // a key in the place of a token is refused with a hint
+    // `authorization`, to refuse a key in place of a token with a helpful message
     headers: ['x-api-key', 'authorization'],
     challenge: 'ApiKey header="X-API-Key"',
     shown: {
       type: 'apiKey',
       in: 'header',
       name: 'X-API-Key',
-      description: 'The key of the server. Its holder may do everything.',
+      description: 'The key of the server. It has all scopes.',
     },
     async prepare() {
       if (key === '') throw keyMissing(variable)
@@ -57,7 +57,7 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   }
 }
 
-/** As clients of other gateways send their key; empty for another credential. */
+/** Returns a key that is sent as a bearer token, as other gateways expect it; empty for tokens of svc. */
 const bearerOf = (authorization = '') => /^bearer +(?!svc_)(\S+)$/i.exec(authorization)?.[1] ?? ''
 
 const isGuessable = (key: string) => key.replaceAll(WELL_KNOWN, '').replaceAll(REPETITION, '$1').length < SHORT

@@ -59,7 +59,7 @@ describe('auth-api-key', () => {
     }
   })
 
-  it('warns at the start of a key that can be guessed, and tells doctor, with the hint and without the key; of another it says nothing', async () => {
+  it('warns of a key that can be guessed, in the log and in doctor, with the hint and without the key', async () => {
     warnings.length = 0
     const short = ['q', 'q7-x'.repeat(3), `${'q7-'.repeat(5)}\n`]
     const known = [
@@ -72,8 +72,8 @@ describe('auth-api-key', () => {
     for (const KEY of [...short, ...known]) {
       const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
       await scheme.prepare!(ctx)
-      const told = [warnings.splice(0).join(), JSON.stringify(scheme.doubt)]
-      for (const one of told)
+      const texts = [warnings.splice(0).join(), JSON.stringify(scheme.doubt)]
+      for (const one of texts)
         expect(one, KEY)
           .to.match(/KEY can be guessed.*openssl rand -hex 32/)
           .and.not.contain(KEY.trim())

@@ -2,29 +2,29 @@ import type { Log, CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { tokenRefused } from './errors.ts'
 import { digestOf, isToken, tokenIn } from './token.ts'
-import { type FoundToken, FRESH_MS, type Tokens } from './tokens.ts'
+import { FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
 
-export interface BearerParts {
+interface BearerParts {
   readonly tokens: Tokens
   readonly log: Log
-  /** The circumstances of work that no request waits for. */
+  /** The context for work outside a request. */
   readonly lasting: CallContext
 }
 
-/** A token that was found lately. */
+/** A token that was read recently. */
 interface CachedToken {
-  readonly found: FoundToken
-  /** `performance.now()` before it was read. */
+  readonly stored: StoredToken
+  /** `performance.now()` before the token was read. */
   readonly readAt: number
-  /** `performance.now()` when its use was last noted. */
+  /** `performance.now()` when its last use was stored. */
   notedAt: number
 }
 
-/** Tokens kept in mind; the one read longest ago goes first. */
+/** Maximum tokens in the cache; the oldest is dropped first. */
 const MOST_KNOWN = 10_000
 const NOTE_MS = 60_000
 
-/** Knows the holders of our tokens. A token is looked up when it comes, so that a new one works at once; what was found counts for half a second. */
+/** Creates the scheme for tokens of svc. It reads an unknown token from the store, so that a new token works at once, and caches it for half a second. */
 export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme {
   const known = new Map<string, CachedToken>()
   let opened: Promise<void> | undefined
@@ -41,20 +41,20 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     const readAt = performance.now()
     const before = forgotten
     await open()
-    const found = await tokens.find(digest, ctx)
+    const stored = await tokens.find(digest, ctx)
     const notedAt = known.get(digest)?.notedAt ?? Number.NEGATIVE_INFINITY
     known.delete(digest)
-    if (!found) return undefined
+    if (!stored) return undefined
     if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value ?? '')
-    const one = { found, readAt, notedAt }
-    // it may have gone meanwhile
-    if (before === forgotten) known.set(digest, one)
-    return one
+    const cached = { stored, readAt, notedAt }
+    // the token can have been revoked since the read
+    if (before === forgotten) known.set(digest, cached)
+    return cached
   }
-  const note = (one: CachedToken) => {
-    if (performance.now() - one.notedAt < NOTE_MS) return
-    one.notedAt = performance.now()
-    tokens.note(one.found, lasting).catch((err: unknown) => log.debug({ err }, 'the use of a token could not be noted'))
+  const note = (cached: CachedToken) => {
+    if (performance.now() - cached.notedAt < NOTE_MS) return
+    cached.notedAt = performance.now()
+    tokens.note(cached.stored, lasting).catch((err: unknown) => log.debug({ err }, 'failed to store the last use of a token'))
   }
   const forget = () => {
     forgotten++
@@ -72,26 +72,26 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
       if (!isToken(token)) throw tokenRefused()
       const digest = digestOf(token)
       const last = known.get(digest)
-      const one = last && performance.now() - last.readAt < FRESH_MS ? last : await read(digest, ctx)
-      if (!one || Date.parse(one.found.record.expires) <= Date.now()) throw tokenRefused()
-      note(one)
-      const { name, scopes, expires } = one.found.record
+      const cached = last && performance.now() - last.readAt < FRESH_MS ? last : await read(digest, ctx)
+      if (!cached || Date.parse(cached.stored.record.expires) <= Date.now()) throw tokenRefused()
+      note(cached)
+      const { name, scopes, expires } = cached.stored.record
       return { id: `token:${name}`, scopes, expires: Date.parse(expires) }
     },
     async *changes(ctx) {
       await open()
-      yield* forgetting(tokens.gone(ctx), forget)
+      yield* forgetting(tokens.revocations(ctx), forget)
     },
   }
 }
 
-/** The same news, each after `forget`, and one for the beginning. */
-async function* forgetting(news: AsyncIterable<null>, forget: () => void): AsyncGenerator<null> {
-  const gone = news[Symbol.asyncIterator]()
+/** Yields once at the start and for each revocation, after calling `forget`. */
+async function* forgetting(revocations: AsyncIterable<null>, forget: () => void): AsyncGenerator<null> {
+  const iterator = revocations[Symbol.asyncIterator]()
   for (;;) {
-    // asked for before what was read is forgotten, so that no token goes between the two
-    const next = gone.next()
-    next.catch(() => {}) // it is awaited below, unless the consumer stops
+    // `next` before `forget`, so that no revocation between the two is lost
+    const next = iterator.next()
+    next.catch(() => {}) // a rejection is reported by the `await` below, unless the consumer stops
     forget()
     yield null
     if ((await next).done) return

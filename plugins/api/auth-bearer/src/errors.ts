@@ -4,13 +4,13 @@ export const tokenRefused = () => svcError('AUTHENTICATION_FAILED', 'the access 
 
 export const tokenUnknown = (nameOrId: string) =>
   svcError('TOKEN_UNKNOWN', `there is no token "${nameOrId.startsWith('svc_') ? 'svc_…' : nameOrId.slice(0, 100)}"`, {
-    hint: 'name it by its name or id; `svc tokens list` shows both',
+    hint: 'Use the name or id of a token; `svc tokens list` shows both',
   })
 
 export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })
+  svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
 
 export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know the token`, {
-    hint: 'configure a store that lasts: @svc/plugin-store-sqlite',
+  svcError('STORE_FORGETS', `the store "${kind}" is not shared with other processes, so no server would accept the token`, {
+    hint: 'Configure a persistent store: @svc/plugin-store-sqlite',
   })

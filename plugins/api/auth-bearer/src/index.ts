@@ -3,7 +3,7 @@ import { AuthSchemes, Store } from '@svc/core/contracts'
 import { createBearer } from './bearer.ts'
 import { createTokens } from './tokens.ts'
 
-/** `Authorization: Bearer svc_…`: the tokens that `svc tokens create` gives out. */
+/** Authentication by `Authorization: Bearer svc_…` with the tokens of `svc tokens create`. */
 export default definePlugin({
   requires: { store: Store },
   setup(scope, { store }) {

@@ -4,43 +4,43 @@ import type { Json, RangeQuery, Space, Store, StoreRecord } from '@svc/core/cont
 import { tokenUnknown } from './errors.ts'
 import { digestBegin, digestOf, idOf, makeToken } from './token.ts'
 
-/** What a token is to be. */
-interface TokenWish {
-  /** Who it is for; absent: its id. */
+/** The properties of a new token. */
+interface TokenOptions {
+  /** The name of its holder. Default: the id of the token. */
   readonly name?: string
   readonly scopes: readonly string[]
   readonly ttlMs: number
 }
 
-/** A token as the store has it. */
-export interface FoundToken {
+/** A token in the store. */
+export interface StoredToken {
   readonly digest: string
   readonly version: number
   readonly record: TokenRecord
 }
 
-/** Milliseconds that what was read of a token counts: after that it is read again. */
+/** Milliseconds after which a worker reads a token again. */
 export const FRESH_MS = 500
-/** Clocks of two processes that count the same half second. */
+/** Allowed difference between the clocks of two processes over `FRESH_MS`. */
 const SLACK_MS = 50
 /** Milliseconds for which an expired token is still listed. */
-const KEPT_MS = 30 * 86_400_000
+const LISTED_MS = 30 * 86_400_000
 const PAGE = 1000
 
-/** The tokens in the store. Nothing of a token but its digest is kept. */
+/** The tokens in the store. The store has only their digests. */
 export interface Tokens {
-  /** Makes its space where it is missing. */
+  /** Creates the space in the store if it is missing. */
   open(ctx: CallContext): Promise<void>
   /** Creates a token and returns its text, which the store does not keep. Deletes tokens that expired long ago. */
-  make(wish: TokenWish, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenShown }>
-  find(digest: string, ctx: CallContext): Promise<FoundToken | undefined>
-  /** Tells each time that tokens were taken back, from now on. */
-  gone(ctx: CallContext): AsyncIterable<null>
-  /** By name, then by age. */
+  make(options: TokenOptions, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenShown }>
+  find(digest: string, ctx: CallContext): Promise<StoredToken | undefined>
+  /** Yields each time that tokens are revoked, from now on. */
+  revocations(ctx: CallContext): AsyncIterable<null>
+  /** Returns the tokens, sorted by name, then by age. */
   list(ctx: CallContext): Promise<TokenShown[]>
-  /** Notes that it was used now, unless it has gone or changed. */
-  note(found: FoundToken, ctx: CallContext): Promise<void>
-  /** Takes back those of this name or id; answers once no worker accepts them any more. Throws TOKEN_UNKNOWN. */
+  /** Stores the time of use, unless the token was changed or deleted. */
+  note(token: StoredToken, ctx: CallContext): Promise<void>
+  /** Revokes the tokens with this name or id. Resolves when no worker accepts them any more. Throws TOKEN_UNKNOWN. */
   revoke(nameOrId: string, ctx: CallContext): Promise<TokenShown[]>
 }
 
@@ -49,18 +49,18 @@ export function createTokens(store: Store): Tokens {
     async open(ctx) {
       await store.open(SPACE, ctx)
     },
-    make: (wish, ctx) => make(store, wish, ctx),
+    make: (options, ctx) => make(store, options, ctx),
     async find(digest, ctx) {
-      const found = await store.get(COLLECTION, digest, ctx)
-      return found && isGood(found) ? { digest, version: found.version, record: recordOf(found) } : undefined
+      const stored = await store.get(COLLECTION, digest, ctx)
+      return stored && isValid(stored) ? { digest, version: stored.version, record: recordOf(stored) } : undefined
     },
-    async *gone(ctx) {
-      for await (const { value } of store.watch(COLLECTION, ctx)) if (value === undefined || !isGood({ value })) yield null
+    async *revocations(ctx) {
+      for await (const { value } of store.watch(COLLECTION, ctx)) if (value === undefined || !isValid({ value })) yield null
     },
     async list(ctx) {
       const all = await allOf(store, { index: 'by_name', limit: PAGE }, ctx)
       return all
-        .filter(isGood)
+        .filter(isValid)
         .map(shown)
         .sort((a, b) => compare(a.name, b.name) || compare(a.created, b.created))
     },
@@ -70,26 +70,26 @@ export function createTokens(store: Store): Tokens {
       await store.batch([put], {}, ctx).catch(unlessConflict)
     },
     async revoke(nameOrId, ctx) {
-      const found = (await named(store, nameOrId, ctx)).filter(isGood)
-      if (found.length === 0) throw tokenUnknown(nameOrId)
-      await mark(store, found, ctx)
-      // No worker trusts what it read for longer than this, however busy or stopped it was: so none needs to be asked.
+      const records = (await named(store, nameOrId, ctx)).filter(isValid)
+      if (records.length === 0) throw tokenUnknown(nameOrId)
+      await mark(store, records, ctx)
+      // No worker trusts a cached token for longer than this, even a busy or suspended worker. So no worker must confirm.
       await sleep(FRESH_MS + SLACK_MS, undefined, { signal: ctx.signal })
-      return found.map(shown)
+      return records.map(shown)
     },
   }
 }
 
-const isGood = (one: Pick<StoreRecord, 'value'>) => recordOf(one).revoked === undefined
+const isValid = (one: Pick<StoreRecord, 'value'>) => recordOf(one).revoked === undefined
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 const unlessConflict = (error: unknown) => {
   if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }
 
-async function make(store: Store, { name, scopes, ttlMs }: TokenWish, ctx: CallContext) {
+async function make(store: Store, { name, scopes, ttlMs }: TokenOptions, ctx: CallContext) {
   const now = Date.now()
-  const old = { index: 'by_expires', to: new Date(now - KEPT_MS).toISOString(), limit: PAGE }
+  const old = { index: 'by_expires', to: new Date(now - LISTED_MS).toISOString(), limit: PAGE }
   await remove(store, await allOf(store, old, ctx), ctx)
   const token = makeToken()
   const digest = digestOf(token)
@@ -107,16 +107,16 @@ async function named(store: Store, nameOrId: string, ctx: CallContext): Promise<
   return allOf(store, { index: 'by_name', equals: [nameOrId], limit: PAGE }, ctx)
 }
 
-async function mark(store: Store, found: readonly StoreRecord[], ctx: CallContext): Promise<void> {
+async function mark(store: Store, records: readonly StoreRecord[], ctx: CallContext): Promise<void> {
   const revoked = new Date().toISOString()
-  const ops = found.map(one => {
+  const ops = records.map(one => {
     return { op: 'put' as const, collection: COLLECTION, key: one.key, value: asJson({ ...recordOf(one), revoked }) }
   })
   await store.batch(ops, {}, ctx)
 }
 
-async function remove(store: Store, found: readonly StoreRecord[], ctx: CallContext): Promise<void> {
-  const ops = found.map(({ key }) => ({ op: 'delete' as const, collection: COLLECTION, key }))
+async function remove(store: Store, records: readonly StoreRecord[], ctx: CallContext): Promise<void> {
+  const ops = records.map(({ key }) => ({ op: 'delete' as const, collection: COLLECTION, key }))
   if (ops.length > 0) await store.batch(ops, {}, ctx)
 }
 
@@ -129,19 +129,19 @@ async function allOf(store: Store, query: RangeQuery, ctx: CallContext): Promise
   }
 }
 
-/** What the store keeps of a token, under its digest. Times are ISO 8601. */
+/** The record of a token; its key is the digest. Times are ISO 8601. */
 interface TokenRecord {
   readonly name: string
   readonly scopes: readonly string[]
   readonly created: string
   readonly expires: string
-  /** To the minute, about. */
+  /** Time of the last use, accurate to about a minute. */
   readonly used?: string
-  /** When it was taken back: it is good for nothing since. */
+  /** Time of the revocation. The token is invalid since then. */
   readonly revoked?: string
 }
 
-/** A token as people see it. */
+/** A token as commands show it. */
 export interface TokenShown extends TokenRecord {
   readonly id: string
 }
@@ -151,7 +151,7 @@ export const COLLECTION = 'auth_tokens'
 const SPACE: Space = {
   name: 'auth_tokens',
   version: 1,
-  // A revoked token stays as a record that says so: restoring a backup of before must not make it good again.
+  // The record of a revoked token stays, so that restoring an older backup does not make the token valid again.
   collections: { [COLLECTION]: { indexes: { by_name: ['name'], by_expires: ['expires'] }, watched: true, lasting: true } },
 }
 

@@ -120,7 +120,7 @@ describe('auth-bearer', () => {
     await one.close()
   })
 
-  it('refuses nobody while the store is down: it cannot tell', async () => {
+  it('answers UNAVAILABLE while the store is down', async () => {
     const one = await open()
     const down = Object.assign(new Error('down'), { code: 'STORE_UNAVAILABLE' })
     const tokens = { ...one.tokens, find: () => Promise.reject(down) }

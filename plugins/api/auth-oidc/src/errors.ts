@@ -2,11 +2,11 @@ import { svcError } from '@svc/core'
 
 export const tokenRefused = () => svcError('AUTHENTICATION_FAILED', 'the access token is not valid')
 
-/** The token cannot be checked now. The request itself is not at fault. */
+/** The server cannot check the token now. The request itself can be valid. */
 export const issuerUnavailable = (cause: unknown, retryAfterMs: number) =>
-  svcError('UNAVAILABLE', 'the issuer of access tokens cannot be asked for its keys', { cause, details: { retryAfterMs } })
+  svcError('UNAVAILABLE', 'failed to fetch the keys of the access token issuer', { cause, details: { retryAfterMs } })
 
 export const answerRefused = (url: URL, what: string) =>
   svcError('ISSUER_ANSWER', `${url.origin}${url.pathname} ${what}`, {
-    hint: 'server.auth.oidc.issuer must be the issuer to the letter; server.auth.oidc.jwks_uri says where its keys are',
+    hint: 'Set server.auth.oidc.issuer to the exact issuer; if its keys are elsewhere, set server.auth.oidc.jwks_uri',
   })

@@ -1,7 +1,7 @@
 import { definePlugin, schema, systemContext } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 
-/** The section `server.auth.oidc`; names as in the configuration file. */
+/** The section `server.auth.oidc`, named as in the configuration file. */
 interface OidcConfig {
   issuer?: string
   audience?: string
@@ -9,7 +9,7 @@ interface OidcConfig {
   scope_claim: string
 }
 
-/** Plain HTTP is for an issuer on this very machine. */
+/** Plain HTTP is allowed only for an issuer on this machine. */
 const ADDRESS = {
   type: 'string',
   pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s?#]*$',
@@ -21,26 +21,26 @@ const oidcSchema = {
   additionalProperties: false,
   dependencies: { issuer: ['audience'], audience: ['issuer'], jwks_uri: ['issuer', 'audience'] },
   properties: {
-    issuer: { ...ADDRESS, description: 'The `iss` of the tokens that are taken, to the letter.' },
+    issuer: { ...ADDRESS, description: 'The exact `iss` of accepted tokens.' },
     audience: {
       type: 'string',
       minLength: 1,
-      description: 'The `aud` that a token must have: this service, as the issuer calls it.',
+      description: 'The `aud` that a token must have: the name of this service at the issuer.',
     },
     jwks_uri: {
       ...ADDRESS,
-      description: 'Where the keys of the issuer are; absent: as `<issuer>/.well-known/openid-configuration` says.',
+      description: 'URL of the keys of the issuer. Default: the `jwks_uri` in `<issuer>/.well-known/openid-configuration`.',
     },
     scope_claim: {
       type: 'string',
       minLength: 1,
       default: 'scope',
-      description: 'The claim that has the scopes, as words between blanks or as a list; `a.b` leads into objects.',
+      description: 'The claim with the scopes: a list, or words separated by spaces. `a.b` reads a nested claim.',
     },
   },
 }
 
-/** `Authorization: Bearer <JWT>` of one issuer. Without an issuer in the configuration nothing is added, and no library loaded. */
+/** Authentication by `Authorization: Bearer <JWT>` of one issuer. Without a configured issuer, it adds no scheme and loads no library. */
 export default definePlugin({
   section: 'server.auth.oidc',
   config: schema<OidcConfig>(oidcSchema),

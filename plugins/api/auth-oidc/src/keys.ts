@@ -3,55 +3,55 @@ import { type Log, withTimeout } from '@svc/core'
 import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from 'jose'
 import { answerRefused, issuerUnavailable } from './errors.ts'
 
-/** Milliseconds. */
+/** Times in milliseconds. */
 export interface KeyTimes {
-  /** That fetched keys count; then they are fetched again. */
+  /** Age at which keys are fetched again. */
   readonly fresh: number
-  /** That they still count while the issuer cannot be reached. */
+  /** Age up to which keys stay in use while the issuer is unreachable. */
   readonly stale: number
-  /** Between two fetches for unknown keys, because any caller can name one. Requests in between wait for the next fetch. */
+  /** Minimum time between two fetches for unknown keys, because any caller can name an unknown key. Requests in between wait for the next fetch. */
   readonly cooldown: number
-  /** After a failed fetch until the next. */
+  /** Time between a failed fetch and the next fetch. */
   readonly pause: number
 }
 export const KEY_TIMES: KeyTimes = { fresh: 600_000, stale: 3_600_000, cooldown: 5_000, pause: 5_000 }
 
-/** A caller's share of the cooldown and a fetch, which has limits of its own. */
+/** Maximum time that a caller waits for the cooldown and the fetch. */
 const WAIT_MS = 15_000
 
-export interface KeysParts {
-  readonly place: IssuerPlace
+interface KeysParts {
+  readonly source: KeySource
   readonly times: KeyTimes
   readonly log: Log
-  /** Ends every fetch. */
+  /** Aborts every fetch. */
   readonly signal: AbortSignal
 }
 
-/** The issuer's keys, fetched by one flight however many ask. */
+/** The keys of the issuer. Concurrent callers share one fetch. */
 export interface Keys {
   /** Throws UNAVAILABLE. */
   current(signal: AbortSignal): Promise<LocalJWKSet>
-  /** Keys younger than these, which lack one: the issuer may have a new one since. Throws UNAVAILABLE. */
+  /** Returns keys that are newer than `known`, in which a key is missing. Throws UNAVAILABLE. */
   after(known: LocalJWKSet, signal: AbortSignal): Promise<LocalJWKSet>
 }
 
-export function createKeys({ place, times, log, signal: ending }: KeysParts): Keys {
-  let held: { readonly set: LocalJWKSet; readonly at: number } | undefined
+export function createKeys({ source, times, log, signal: ending }: KeysParts): Keys {
+  let cached: { readonly set: LocalJWKSet; readonly at: number } | undefined
   let failed: { readonly error: unknown; readonly at: number } | undefined
   let flight: Promise<LocalJWKSet> | undefined
   let turn: Promise<LocalJWKSet> | undefined
   let lastTurn = Number.NEGATIVE_INFINITY
 
-  const age = (one: { readonly at: number }) => performance.now() - one.at
+  const age = ({ at }: { readonly at: number }) => performance.now() - at
   const fetchNow = async () => {
     try {
-      const set = await fetchKeys(place, ending)
-      held = { set, at: performance.now() }
+      const set = await fetchKeys(source, ending)
+      cached = { set, at: performance.now() }
       failed = undefined
       return set
     } catch (error) {
       failed = { error, at: performance.now() }
-      if (!ending.aborted) log.warn({ err: error, issuer: place.issuer }, 'the keys of the issuer could not be fetched')
+      if (!ending.aborted) log.warn({ err: error, issuer: source.issuer }, 'failed to fetch the keys of the issuer')
       throw error
     } finally {
       flight = undefined
@@ -81,35 +81,35 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
   return {
     async current(signal) {
       signal.throwIfAborted()
-      if (held && age(held) < times.fresh) return held.set
+      if (cached && age(cached) < times.fresh) return cached.set
       try {
         return await share(fetchSoon(), signal)
       } catch (error) {
-        if (held && age(held) < times.stale && !signal.aborted) return held.set
+        if (cached && age(cached) < times.stale && !signal.aborted) return cached.set
         throw error
       }
     },
     async after(known, signal) {
-      if (held && held.set !== known) return held.set
+      if (cached && cached.set !== known) return cached.set
       return share((turn ??= fetchInTurn()), signal)
     },
   }
 }
 
-interface IssuerPlace {
+interface KeySource {
   readonly issuer: string
-  /** Absent: what the issuer's discovery document says. */
+  /** Default: the URL in the discovery document of the issuer. */
   readonly jwksUri: string | undefined
 }
 
-/** Fetches the keys that the issuer signs with now. */
-async function fetchKeys(place: IssuerPlace, signal: AbortSignal): Promise<LocalJWKSet> {
-  const url = place.jwksUri === undefined ? await discover(place.issuer, signal) : new URL(place.jwksUri)
+/** Fetches the current keys of the issuer. */
+async function fetchKeys({ issuer, jwksUri }: KeySource, signal: AbortSignal): Promise<LocalJWKSet> {
+  const url = jwksUri === undefined ? await discover(issuer, signal) : new URL(jwksUri)
   const { keys } = await fetchJson(url, signal)
-  return createLocalJWKSet({ keys: keys as JSONWebKeySet['keys'] }) // which checks the form
+  return createLocalJWKSet({ keys: keys as JSONWebKeySet['keys'] }) // checks the form of the keys
 }
 
-/** OpenID Connect Discovery 1.0, section 4: the document must say the very issuer it was asked for. */
+/** Reads the discovery document, whose `issuer` must be equal to the requested one (OpenID Connect Discovery 1.0, section 4). */
 async function discover(issuer: string, signal: AbortSignal): Promise<URL> {
   const url = new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
   const { issuer: named, jwks_uri: uri } = await fetchJson(url, signal)
@@ -123,7 +123,7 @@ async function discover(issuer: string, signal: AbortSignal): Promise<URL> {
 const LONGEST_BYTES = 1_048_576
 const LIMIT_MS = 5_000
 
-/** The object that stands at an address: in time, of a bounded size, and from there alone: no redirect is followed. */
+/** Fetches a JSON object with limits on time and size. Follows no redirect. */
 async function fetchJson(url: URL, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)])
   const headers = { accept: 'application/json', connection: 'close' }
@@ -133,7 +133,8 @@ async function fetchJson(url: URL, signal: AbortSignal): Promise<Readonly<Record
     throw answerRefused(url, `answers ${response.status}`)
   }
   const value: unknown = JSON.parse(await textOf(url, response.body))
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw answerRefused(url, 'answers no object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw answerRefused(url, 'did not answer with a JSON object')
   return value as Readonly<Record<string, unknown>>
 }
 

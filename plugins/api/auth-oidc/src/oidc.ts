@@ -4,35 +4,35 @@ import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtV
 import { issuerUnavailable, tokenRefused } from './errors.ts'
 import { createKeys, KEY_TIMES, type Keys, type KeyTimes } from './keys.ts'
 
-export interface OidcParts {
+export interface OidcOptions {
   readonly issuer: string
   readonly audience: string
   readonly jwksUri: string | undefined
   readonly scopeClaim: string
   readonly log: Log
-  /** The circumstances of work that no request waits for. */
+  /** The context for work outside a request. */
   readonly lasting: CallContext
   readonly times?: KeyTimes
 }
 
-/** Signatures with a public key only: no `none`, and no HS*, whose secret would be the public key. */
+/** Only signatures with a public key. `none` is unsafe, and the secret of HS* would be the public key. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 const CLOCK_SECONDS = 30
 const LONGEST = 16_384
 
-/** Ours have no dot, and a JWT begins with `{"` in base64url. */
+/** A JWT begins with `{"` in base64url and has dots. Tokens of svc have none. */
 const CREDENTIAL = /^bearer +(ey[\w-]*\..*)$/is
 
-/** Knows the holders of an issuer's tokens. Whether the issuer is up matters when its keys are needed, not when the server starts. */
-export function createOidc(parts: OidcParts): AuthScheme {
+/** Creates the scheme for tokens of an issuer. The server also starts while the issuer is unreachable. */
+export function createOidc(parts: OidcOptions): AuthScheme {
   const { issuer, scopeClaim, log, lasting, jwksUri, times = KEY_TIMES } = parts
-  const keys = createKeys({ place: { issuer, jwksUri }, times, log, signal: lasting.signal })
+  const keys = createKeys({ source: { issuer, jwksUri }, times, log, signal: lasting.signal })
   return {
     headers: ['authorization'],
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: `An access token of ${issuer}. It has scopes.` },
     async prepare() {
-      keys.current(lasting.signal).catch(() => {}) // it is in the log
+      keys.current(lasting.signal).catch(() => {}) // `createKeys` has logged the failure
     },
     async authenticate({ headers }, ctx) {
       const token = CREDENTIAL.exec(headers.authorization ?? '')?.[1]
@@ -46,25 +46,25 @@ export function createOidc(parts: OidcParts): AuthScheme {
   }
 }
 
-async function verify(token: string, keys: Keys, parts: OidcParts, ctx: CallContext): Promise<JWTPayload> {
+async function verify(token: string, keys: Keys, parts: OidcOptions, ctx: CallContext): Promise<JWTPayload> {
   try {
-    if (!concerns(token, parts)) throw tokenRefused()
+    if (!isForUs(token, parts)) throw tokenRefused()
     return await checked(token, await keyFinder(keys, ctx.signal), parts)
   } catch (error) {
     if (ctx.signal.aborted || codeOf(error) === 'UNAVAILABLE') throw error
-    parts.log.debug({ reason: codeOf(error) ?? 'malformed' }, 'an access token was refused')
+    parts.log.debug({ reason: codeOf(error) ?? 'malformed' }, 'refused an access token')
     throw codeOf(error) === 'ERR_JWKS_INVALID' ? issuerUnavailable(error, KEY_TIMES.pause) : tokenRefused()
   }
 }
 
-/** Before anything is fetched or computed: a token that says itself that it is not for us. */
-function concerns(token: string, { issuer, audience }: OidcParts): boolean {
+/** Checks the unverified claims, before the server fetches keys or verifies a signature. */
+function isForUs(token: string, { issuer, audience }: OidcOptions): boolean {
   if (token.length > LONGEST || !ALGORITHMS.includes(decodeProtectedHeader(token).alg ?? '')) return false
   const { iss, aud, exp = 0 } = decodeJwt(token)
   return iss === issuer && [aud].flat().includes(audience) && exp > Date.now() / 1000 - CLOCK_SECONDS
 }
 
-/** A key that is not there may have come meanwhile. */
+/** Returns a key lookup that fetches the keys again if one is missing. */
 async function keyFinder(keys: Keys, signal: AbortSignal): Promise<JWTVerifyGetKey> {
   const known = await keys.current(signal)
   return async (header, token) => {
@@ -72,13 +72,13 @@ async function keyFinder(keys: Keys, signal: AbortSignal): Promise<JWTVerifyGetK
       return await known(header, token)
     } catch (error) {
       if (codeOf(error) !== 'ERR_JWKS_NO_MATCHING_KEY') throw error
-      const younger = await keys.after(known, signal)
-      return younger(header, token)
+      const newer = await keys.after(known, signal)
+      return newer(header, token)
     }
   }
 }
 
-async function checked(token: string, find: JWTVerifyGetKey, { issuer, audience }: OidcParts): Promise<JWTPayload> {
+async function checked(token: string, find: JWTVerifyGetKey, { issuer, audience }: OidcOptions): Promise<JWTPayload> {
   const options = {
     issuer,
     audience,
@@ -98,17 +98,17 @@ async function checked(token: string, find: JWTVerifyGetKey, { issuer, audience 
   }
 }
 
-/** The token names no key, and several would do. */
+/** Whether several keys match, because the token names none. */
 const isAmbiguous = (error: unknown): error is AsyncIterable<CryptoKey> => codeOf(error) === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS'
 
 const unlessForged = (error: unknown): undefined => {
   if (codeOf(error) !== 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED') throw error
 }
 
-/** What a principal of an issuer may be given. `*` is none: it is for those who run the service. */
+/** Scopes that a token of an issuer can have. `*` is reserved for the operator of the service. */
 const SCOPES: ReadonlySet<string> = new Set(['chat', 'read', 'workflows', 'tools', 'admin'])
 
-/** The scopes of ours that a token names. */
+/** Returns the known scopes in a token. */
 function scopesIn(payload: JWTPayload, claim: string): string[] {
   const value = claimOf(payload, claim)
   const words = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : []
@@ -116,7 +116,7 @@ function scopesIn(payload: JWTPayload, claim: string): string[] {
   return [...new Set(known)]
 }
 
-/** A claim by its name, or by its path: names may have dots too. */
+/** Returns a claim by its name, which can contain dots, otherwise by its path. */
 function claimOf(payload: JWTPayload, claim: string): unknown {
   const steps = Object.hasOwn(payload, claim) ? [claim] : claim.split('.')
   return steps.reduce<unknown>((value, step) => (isTree(value) && Object.hasOwn(value, step) ? value[step] : undefined), payload)
@@ -127,7 +127,7 @@ const isTree = (value: unknown): value is Readonly<Record<string, unknown>> => t
 /** OpenID Connect Core, section 2: a subject has at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
 
-/** Who the token is about, under a name that no other issuer's and no token of ours can have. */
+/** Returns the principal id for a token: unique across issuers and tokens of svc. */
 function idIn({ sub }: JWTPayload, issuer: string): string | undefined {
   return typeof sub === 'string' && SUBJECT.test(sub) ? `${issuer}#${sub}` : undefined
 }

@@ -19,8 +19,8 @@ async function badTokens(issuer: Issuer) {
     'without an end': await issuer.token({ exp: undefined }),
     'of another issuer': await issuer.token({ iss: 'https://issuer.example' }),
     'for another service': await issuer.token({ aud: 'another' }),
-    'for nobody': await issuer.token({ aud: undefined }),
-    'about nobody': await issuer.token({ sub: undefined }),
+    'without an audience': await issuer.token({ aud: undefined }),
+    'without a subject': await issuer.token({ sub: undefined }),
     'about an endless somebody': await issuer.token({ sub: 'x'.repeat(300) }),
     'with alg none': unsigned({ iss, aud, sub, exp, scope: 'admin' }),
     'signed with a word': await issuer.token({}, { alg: 'HS256', key: new TextEncoder().encode('x'.repeat(64)) }),
@@ -29,7 +29,7 @@ async function badTokens(issuer: Issuer) {
       { alg: 'HS256', key: new TextEncoder().encode(JSON.stringify(issuer.current.jwk)) }
     ),
     "signed by a stranger under the issuer's key id": await issuer.token({}, { key: stranger.privateKey }),
-    'of a key that nobody knows': await issuer.token({}, { kid: 'unknown' }),
+    'of an unknown key': await issuer.token({}, { kid: 'unknown' }),
     'of wrong form': 'ey.ey.ey',
     'without a payload': 'eyJhbGciOiJSUzI1NiJ9..',
   }

@@ -1,4 +1,4 @@
-// Shows the API of the server that this page came from, and asks nobody else.
+// Shows the API of the server that sent this page and contacts no other server.
 globalThis.Scalar.createApiReference('#api', {
   url: '/openapi.json',
   servers: [{ url: location.origin }],

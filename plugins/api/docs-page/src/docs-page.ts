@@ -5,11 +5,11 @@ import { pipeline } from 'node:stream/promises'
 import { type CallContext, svcError } from '@svc/core'
 import type { Mount } from '@svc/core/contracts'
 
-/** One file of the page, as it lies in `assets`. */
+/** A file of the page in `assets`. */
 interface PageFile {
   readonly name: string
   readonly type: string
-  /** It lies there compressed. */
+  /** The file in `assets` is compressed. */
   readonly gzip?: true
 }
 
@@ -24,7 +24,7 @@ const FILES: ReadonlyMap<string, PageFile> = new Map([
 ])
 const METHODS = ['GET', 'HEAD']
 
-/** The page runs its own scripts and connects to its own server only. Its library writes styles into the page. */
+/** The page runs only its own scripts and connects only to its own server. Its library adds inline styles. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,10 +37,10 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** A reader that takes nothing for so long is cut off. */
+/** Time after which the server disconnects a client that reads nothing. */
 const STALL_MS = 60_000
 
-/** The page at `/docs` over `/openapi.json`. A file is opened when it is asked for: nothing is read or kept before. */
+/** The page at `/docs`, which shows `/openapi.json`. It reads each file at its request and caches nothing. */
 export function createDocsPage(): Mount {
   return {
     path: PATH,
@@ -59,8 +59,8 @@ export function createDocsPage(): Mount {
 }
 
 async function send({ name, type, gzip }: PageFile, request: IncomingMessage, response: ServerResponse, { signal }: CallContext) {
-  const place = new URL(`../assets/${name}`, import.meta.url)
-  const { size, mtimeMs } = await stat(place)
+  const url = new URL(`../assets/${name}`, import.meta.url)
+  const { size, mtimeMs } = await stat(url)
   const tag = `"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
   const packed = gzip === true && takesGzip(request)
   const length = packed || !gzip ? { 'Content-Length': size } : {}
@@ -72,7 +72,7 @@ async function send({ name, type, gzip }: PageFile, request: IncomingMessage, re
   if (request.method === 'HEAD') return void response.end()
   response.setTimeout(STALL_MS, () => response.destroy())
   const unpack = gzip === true && !packed ? [(await import('node:zlib')).createGunzip()] : []
-  await pipeline([createReadStream(place), ...unpack, response], { signal })
+  await pipeline([createReadStream(url), ...unpack, response], { signal })
 }
 
 const takesGzip = ({ headers }: IncomingMessage) =>

@@ -61,7 +61,7 @@ describe('the page /docs', () => {
     expect((await page.get('/docs/')).body.equals(body)).to.equal(true)
   })
 
-  it('has its script compressed for whoever takes that, and plain for others', async () => {
+  it('sends its script compressed to clients that accept gzip, and plain to others', async () => {
     await using page = await served()
     const packed = await page.get('/docs/api-reference.js', { 'accept-encoding': 'br, gzip' })
     const plain = await page.get('/docs/api-reference.js', { 'accept-encoding': 'gzip;q=0, br' })

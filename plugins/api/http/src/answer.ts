@@ -42,7 +42,7 @@ export function createAnswer({ life, limits, common, log }: AnswerParts): Middle
   return ctx => (ctx.state.mount ? handOver(ctx, ctx.state.mount) : answer(ctx, ctx.state.route!))
 }
 
-/** A request as its route sees it. */
+/** Returns the request in the form that routes get. */
 function requestOf(ctx: Context): RouteRequest {
   const { query, bytes } = ctx.state
   const { body } = ctx.request as { body?: RouteRequest['body'] }

@@ -25,11 +25,11 @@ export interface Authentication {
   /** Whether the request needs a credential. */
   asks(state: RequestState): boolean
   /** Checks the credential of an accepted request again. Returns its expiry, or `undefined` if it is no longer valid or cannot be checked. */
-  again(state: RequestState): Promise<Standing | undefined>
+  again(state: RequestState): Promise<CredentialExpiry | undefined>
 }
 
 /** Unix time in milliseconds at which a credential expires; absent if unknown. */
-type Standing = Pick<Holder, 'expires'>
+type CredentialExpiry = Pick<Holder, 'expires'>
 
 interface AuthenticationParts {
   readonly enabled: boolean
@@ -52,7 +52,7 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
   const isGuess = (state: RequestState) => headers.read(state.credentials).some(credential => !isOfProxy(credential))
 
   const check = async (state: RequestState, who: ScopeSchemes): Promise<Holder | undefined> => {
-    if (state.doubled !== undefined) throw authenticationFailed(`${state.doubled} is given more than once`)
+    if (state.repeatedHeader !== undefined) throw authenticationFailed(`${state.repeatedHeader} is given more than once`)
     const holder = await ask(who, state, state.credentials)
     if (holder && hasTwoCredentials(state)) await checkBoth(who, state, ask)
     // a credential that no scheme recognizes counts as a guess too, otherwise the answer would reveal which formats exist
@@ -176,9 +176,9 @@ export function createCredentialRevalidation({ schemes, authentication, log, las
     asking.delete(ctx)
   }
   const checkAgain = async (ctx: Context): Promise<void> => {
-    const standing = await authentication.again(ctx.state)
+    const credential = await authentication.again(ctx.state)
     if (!open.has(ctx)) return
-    if (standing) return arm(ctx, standing.expires)
+    if (credential) return arm(ctx, credential.expires)
     ctx.state.refused = 'AUTHENTICATION_FAILED'
     ctx.res.destroy()
   }

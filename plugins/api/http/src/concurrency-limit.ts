@@ -3,7 +3,7 @@ import type { Peers } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import type { ServerConfig } from './config.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { crowded } from './errors.ts'
+import { tooManyOpen } from './errors.ts'
 
 /** Limits the open requests and open streams of one principal, across all workers. Anonymous requests count by address. */
 export interface ConcurrencyLimit {
@@ -17,7 +17,7 @@ type ConcurrencyConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_
 
 /** A limit and the error for exceeding it. */
 interface Kind {
-  readonly places: WorkerSemaphore
+  readonly semaphore: WorkerSemaphore
   full(): Error
 }
 
@@ -27,8 +27,8 @@ export function createConcurrencyLimit(
   lasting: CallContext
 ): ConcurrencyLimit {
   const kindOf = (what: 'requests' | 'streams', limit: number): Kind => ({
-    places: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, lasting }),
-    full: () => crowded(what, limit),
+    semaphore: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, lasting }),
+    full: () => tooManyOpen(what, limit),
   })
   const requests = kindOf('requests', config.max_requests_per_principal)
   const streams = kindOf('streams', config.max_streams_per_principal)
@@ -39,7 +39,7 @@ export function createConcurrencyLimit(
       if (state.gone || state.route?.route.uncounted) return next() // `left` does not run for a client that has already disconnected
       const kinds = isStream(ctx) ? streaming : plain
       const key = keyOf(state)
-      const taken = kinds.map(({ places }) => places.take(key))
+      const taken = kinds.map(({ semaphore }) => semaphore.take(key))
       // `take` returns a promise when it must ask the supervisor
       admit(state, key, kinds, taken.every(isKnown) ? taken : await Promise.all(taken.map(async got => got)))
       return next()
@@ -47,7 +47,7 @@ export function createConcurrencyLimit(
     async wanted({ name }) {
       // answers that finish in this tick release their permits first
       await new Promise(resolve => setImmediate(resolve))
-      await Promise.all(streaming.map(({ places }) => places.yield(name)))
+      await Promise.all(streaming.map(({ semaphore }) => semaphore.yield(name)))
     },
   }
 }
@@ -69,7 +69,7 @@ const keyOf = ({ principal, address }: RequestState) =>
 
 /** Keeps the permits until the request ends. Returns them at once if one is missing or the client disconnected while waiting. */
 function admit(state: RequestState, key: string, kinds: readonly Kind[], got: readonly boolean[]) {
-  const back = () => kinds.forEach((kind, at) => got[at] && kind.places.give(key))
+  const back = () => kinds.forEach((kind, at) => got[at] && kind.semaphore.give(key))
   const full = kinds.find((_, at) => !got[at])
   if (full || state.gone) back()
   else state.left = back
@@ -103,7 +103,7 @@ interface Stock {
   /** Open, but unknown to the supervisor because it did not answer. */
   lone: number
   /** Requested from the supervisor, without an answer yet. */
-  asked: number
+  requested: number
 }
 
 /** A semaphore across all workers: each caller has `limit` permits. */
@@ -152,7 +152,7 @@ export class WorkerSemaphore {
   #stockOf(key: string): Stock {
     const known = this.#stocks.get(key)
     if (known) return known
-    const stock = { open: 0, kept: 0, lone: 0, asked: 0 }
+    const stock = { open: 0, kept: 0, lone: 0, requested: 0 }
     this.#stocks.set(key, stock)
     return stock
   }
@@ -165,9 +165,9 @@ export class WorkerSemaphore {
   }
 
   async #ask(peers: SharedLimits, key: string, stock: Stock): Promise<boolean> {
-    stock.asked++
+    stock.requested++
     const got = await this.#enter(peers, key)
-    stock.asked--
+    stock.requested--
     if (got === undefined) return this.#takeAlone(stock)
     if (got) stock.open++
     else this.#tidy(key, stock)
@@ -177,11 +177,11 @@ export class WorkerSemaphore {
   /** Returns undefined if the supervisor does not answer in time; a permit that arrives later is released. */
   async #enter(peers: SharedLimits, key: string): Promise<boolean | undefined> {
     const { prefix, limit, lasting } = this.#parts
-    const asked = (async () => peers.acquire(prefix + key, limit, lasting))()
+    const permit = (async () => peers.acquire(prefix + key, limit, lasting))()
     try {
-      return await withTimeout(ENTER_MS, () => asked)
+      return await withTimeout(ENTER_MS, () => permit)
     } catch {
-      asked.then(late => (late ? this.#leave(key) : undefined)).catch(() => {})
+      permit.then(late => (late ? this.#leave(key) : undefined)).catch(() => {})
       return undefined
     }
   }
@@ -213,7 +213,7 @@ export class WorkerSemaphore {
   }
 
   #tidy(key: string, stock: Stock): void {
-    if (stock.open + stock.asked > 0 || this.#stocks.size <= REMEMBERED) return
+    if (stock.open + stock.requested > 0 || this.#stocks.size <= REMEMBERED) return
     this.#stocks.delete(key)
     void this.#empty(key, stock)
   }

@@ -41,7 +41,7 @@ export type Middleware = KoaMiddleware<RequestState, DefaultContext>
 export interface RequestState {
   /** `performance.now()` when the request arrived. */
   readonly began: number
-  /** Aborts when the client leaves, and when the server ends a stream. */
+  /** Aborts when the client disconnects and when the server ends a stream. */
   readonly ending: AbortController
   requestId: string
   /** The client's address. */
@@ -53,7 +53,7 @@ export interface RequestState {
   /** Credential headers, removed from the request: only schemes see them. */
   credentials: Readonly<Record<string, string>>
   /** The name of a credential header that the client sent more than once. */
-  doubled: string | undefined
+  repeatedHeader: string | undefined
   principal: Principal
   /** The context that handlers receive; complete after authentication. */
   callContext: CallContext
@@ -87,7 +87,7 @@ export function createState(): RequestState {
     trace: undefined,
     traceState: undefined,
     credentials: NO_CREDENTIALS,
-    doubled: undefined,
+    repeatedHeader: undefined,
     principal: NO_PRINCIPAL,
     callContext: { signal: ending.signal, principal: NO_PRINCIPAL, requestId: '' },
     route: undefined,

@@ -16,7 +16,7 @@ export interface Cors {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export interface CorsParts {
+interface CorsParts {
   readonly config: CorsConfig
   readonly addresses: Addresses
   /** The server checks each Host, so it can trust pages of its own origin. */

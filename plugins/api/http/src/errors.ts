@@ -109,7 +109,7 @@ export const tooMany = (limit: number, window: number, retryAfter: number) =>
 const RETRY_SECONDS = 1
 
 /** `window` is 0, because a concurrency limit has no time window: the next request passes as soon as another one ends. */
-export const crowded = (what: 'requests' | 'streams', limit: number) =>
+export const tooManyOpen = (what: 'requests' | 'streams', limit: number) =>
   svcError('RATE_LIMITED', `${limit} ${what} are already open; wait until one of them ends`, {
     details: { limit, window: 0, retry_after: RETRY_SECONDS },
   })
@@ -149,10 +149,10 @@ const howToDisable = (plugin = '<name>') =>
   `run svc plugins disable ${plugin} if it is installed, otherwise set enabled: false in "plugins"`
 
 /** `where` and `hint` go to the log only: the client must not learn which scheme was asked. */
-export const schemeSilent = (asked: { readonly name: string; readonly plugin: string | undefined } | undefined, ms: number) =>
+export const schemeSilent = (scheme: { readonly name: string; readonly plugin: string | undefined } | undefined, ms: number) =>
   svcError('UNAVAILABLE', 'the credential could not be checked in time', {
-    where: `the credential scheme "${asked?.name}" (${asked?.plugin}) did not answer within ${ms} ms`,
-    hint: `Fix this plugin or the server that it queries, disable it (${howToDisable(asked?.plugin)}), or raise server.auth.timeout_ms`,
+    where: `the credential scheme "${scheme?.name}" (${scheme?.plugin}) did not answer within ${ms} ms`,
+    hint: `Fix this plugin or the server that it queries, disable it (${howToDisable(scheme?.plugin)}), or raise server.auth.timeout_ms`,
   })
 
 export const proxyInvalid = (entry: string) =>

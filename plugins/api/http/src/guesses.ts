@@ -31,7 +31,7 @@ export interface Guesses {
   readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }
 
-export interface GuessesParts {
+interface GuessesParts {
   readonly store: Pick<Store, 'count'> | undefined
   readonly peers: Pick<Peers, 'broadcast'> | undefined
   readonly headers: Pick<CredentialHeaders, 'read'>

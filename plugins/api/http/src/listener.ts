@@ -26,7 +26,7 @@ export interface Listener {
   listen(callContext: CallContext): Promise<void>
   /** Stops accepting connections, waits up to `limitMs` (default `server.shutdown_timeout`) for running requests, then closes the rest. */
   drain(how: DrainHow): Promise<void>
-  /** Counts work as running until it is settled. */
+  /** Registers a running request, which `drain` waits for. */
   running(work: Promise<void>): Promise<void>
 }
 

@@ -17,7 +17,7 @@ export interface Routing {
 }
 
 /** The routes and mounts to search. */
-export interface RoutingParts {
+interface RoutingParts {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
   /** Whether a plugin runs in its own process. */

@@ -129,7 +129,7 @@ export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean
   }
 }
 
-/** Headers that carry a credential, whether or not a scheme reads them. */
+/** Headers that always count as credentials, even if no scheme reads them. */
 const ALWAYS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-goog-api-key']
 
 const SERVER_OWNED: ReadonlySet<string> = new Set(SERVER_HEADERS.names)
@@ -239,7 +239,7 @@ function takeOff({ req, state }: Context, name: string) {
   if (state.credentials === NO_CREDENTIALS) state.credentials = {}
   Object.assign(state.credentials, { [name]: value })
   // Node joins repeated headers with commas; only cookies are allowed to repeat
-  if (name !== 'cookie' && value.includes(',') && req.headersDistinct[name]!.length > 1) state.doubled = name
+  if (name !== 'cookie' && value.includes(',') && req.headersDistinct[name]!.length > 1) state.repeatedHeader = name
   Reflect.deleteProperty(headers, name)
 }
 

@@ -52,7 +52,7 @@ import { createRouting } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
 
 /** The services, slots and configuration that the server uses. */
-export interface ServerParts {
+interface ServerParts {
   readonly host: Host
   readonly config: ServerConfig
   readonly routes: SlotView<Route>
@@ -84,11 +84,11 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const refusal = createRefusal(log)
   const isolated = createIsolated(parts.host)
   const access = createAccess(parts)
-  const crowd = createConcurrencyLimit(config, parts.peers, parts.lasting)
+  const concurrency = createConcurrencyLimit(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 
-  const app = createApp({ ...parts, ...access, life, journal, refusal, crowd, allowance, common, isIsolated: isolated.has })
+  const app = createApp({ ...parts, ...access, life, journal, refusal, concurrency, allowance, common, isIsolated: isolated.has })
   const socket = await createSocket(config, log)
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   attend(listener, app.callback(), createMalformed(journal, common))
@@ -96,7 +96,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const metrics = createServerMetrics(journal, parts.peers)
   return {
     metrics,
-    wanted: crowd.wanted,
+    wanted: concurrency.wanted,
     onPeerMessage: access.guesses.onPeerMessage,
     service: {
       address: async () => listener.address(),
@@ -122,7 +122,7 @@ interface AppParts extends ServerParts, ReturnType<typeof createAccess> {
   readonly life: Life
   readonly journal: Journal
   readonly refusal: Refusal
-  readonly crowd: ConcurrencyLimit
+  readonly concurrency: ConcurrencyLimit
   readonly allowance: AllowanceCheck
   /** Headers of every answer. */
   readonly common: Readonly<Record<string, string>>
@@ -148,7 +148,7 @@ function createApp(parts: AppParts): Koa<RequestState> {
     createFlood(config.max_requests_per_second),
     parts.credentials.middleware, // hides credentials from everything except schemes
     parts.authentication.middleware, // checks the scope too
-    parts.crowd.middleware,
+    parts.concurrency.middleware,
     createCredentialRevalidation(parts), // for endless streams
     parts.allowance.middleware,
     routing.refuseUnknown,

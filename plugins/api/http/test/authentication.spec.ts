@@ -68,12 +68,12 @@ describe('authentication', () => {
   }))
     it(`refuses ${title}`, async () => {
       await using fresh = await serveWith({}, { key: schemes.key!, token: only('Bearer', schemes.token!) })
-      const { status, body, headers: told } = await call(`${fresh.url}/who`, { headers })
+      const { status, body, headers: answerHeaders } = await call(`${fresh.url}/who`, { headers })
       expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
-      expect(told.get('www-authenticate')).to.include('Bearer')
+      expect(answerHeaders.get('www-authenticate')).to.include('Bearer')
     })
 
-  it('refuses one of a kind that nobody knows, and says that it was seen', async () => {
+  it('refuses a credential of an unknown kind, and says that it is not known', async () => {
     await using fresh = await serveWith({}, { token: only('Bearer', schemes.token!) })
     const { status, body } = await call(`${fresh.url}/who`, { headers: { authorization: 'Basic YTpi' } })
     const none = await call(`${fresh.url}/who`)
@@ -81,7 +81,7 @@ describe('authentication', () => {
     expect([body.error, none.body.error]).to.deep.equal(['the credential is not known', 'a credential is needed'])
   })
 
-  it('makes no credential that nobody knows good by one beside it, but leaves a proxy its own', async () => {
+  it('refuses an unknown credential beside a valid one, except a credential for a proxy', async () => {
     await using keys = await serveWith({}, { key: schemes.key! })
     await using tokens = await serveWith({}, { token: only('Bearer', schemes.token!) })
     const ask = async (url: string, headers: Record<string, string>) => (await call(`${url}/who`, { headers })).status
@@ -105,7 +105,7 @@ describe('authentication', () => {
       expect([status, body.error_code]).to.deep.equal([401, 'AUTHENTICATION_FAILED'])
     })
 
-  it('guards unknown paths, other methods and OPTIONS, so that nobody can look around', async () => {
+  it('guards unknown paths, other methods and OPTIONS', async () => {
     for (const [method, path] of [
       ['GET', '/nowhere'],
       ['DELETE', '/who'],

@@ -104,9 +104,9 @@ describe('bad input', () => {
       expect(answers.map(one => one.status)).to.deep.equal(Array(20).fill(400))
       expect(await own.host.service(Http).metrics(ctx)).to.deep.equal({ requestsTotal: 20, requestsActive: 0 })
       expect(done.filter(one => one.method === '' && one.status === 400)).to.have.length(20)
-      const told = lines.filter(line => line.includes('"method":""')).map(line => JSON.parse(line))
-      expect(told).to.have.length.within(1, 5)
-      expect(told[0]).to.include({ status: 400, error_code: 'INVALID_VALUE', address: '127.0.0.1', principal: 'anonymous' })
+      const entries = lines.filter(line => line.includes('"method":""')).map(line => JSON.parse(line))
+      expect(entries).to.have.length.within(1, 5)
+      expect(entries[0]).to.include({ status: 400, error_code: 'INVALID_VALUE', address: '127.0.0.1', principal: 'anonymous' })
     })
 
     malformed('answers what is no HTTP', 'hello\r\n\r\n')

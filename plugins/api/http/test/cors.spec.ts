@@ -15,11 +15,15 @@ async function ask(url: string, headers: Record<string, string>, method = 'GET',
     url,
     `${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`
   )
-  const told = head
+  const headerLines = head
     .split('\r\n')
     .slice(1)
     .map(line => line.split(': '))
-  return { status, body, headers: Object.fromEntries(told.map(([name, ...value]) => [name!.toLowerCase(), value.join(': ')])) }
+  return {
+    status,
+    body,
+    headers: Object.fromEntries(headerLines.map(([name, ...value]) => [name!.toLowerCase(), value.join(': ')])),
+  }
 }
 const preflight = (url: string, origin: string, path = '/who') =>
   ask(

@@ -52,7 +52,7 @@ describe('a scheme that guards the places of one scope', () => {
     expect(failed).to.have.nested.property('problems[0].code', 'AUTHENTICATION_WITHOUT_SCHEME')
   })
 
-  it('asks nobody while authentication is off, unless it always does: then its places alone', async () => {
+  it('needs no credential while authentication is off, except for schemes that are always on', async () => {
     await using off = await serveWith({ enabled: false }, { common, guard: guard() })
     expect((await call(`${off.url}/tooling`)).body).to.deep.include({ id: 'anonymous', scopes: ['*'] })
     await using on = await serveWith({ enabled: false }, { common, guard: guard({ always: true }) })
@@ -64,7 +64,7 @@ describe('a scheme that guards the places of one scope', () => {
     expect((await call(`${on.url}/nowhere`)).status).to.equal(404)
   })
 
-  it('takes what nobody knows for a guess', async () => {
+  it('counts an unknown credential as a guess', async () => {
     await using one = await serveWith({ enabled: false }, { guard: guard({ always: true }) })
     const guess = async (headers: Readonly<Record<string, string>>) => (await call(`${one.url}/tooling`, { headers })).status
     expect(await guess(key('tool-key'))).to.equal(200)
@@ -106,8 +106,8 @@ describe('a route with a limit of its own for bodies', () => {
     await using one = await serve({ own: taking(300), usual: taking() }, { body_limit: 100 })
     const body = (length: number) => JSON.stringify({ a: 'x'.repeat(length - 8) })
     expect((await post(`${one.url}/own`, body(300))).body).to.deep.equal({ length: 300 })
-    const { status, body: told } = await post(`${one.url}/own`, body(301))
-    expect([status, told.error_code, told.details]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE', { limit: 300 }])
+    const { status, body: refusal } = await post(`${one.url}/own`, body(301))
+    expect([status, refusal.error_code, refusal.details]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE', { limit: 300 }])
     expect((await post(`${one.url}/usual`, body(101))).body.details).to.deep.equal({ limit: 100 })
   })
 })

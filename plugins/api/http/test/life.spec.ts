@@ -88,7 +88,7 @@ describe('the life of the server', () => {
     await closed
   })
 
-  for (const [successor, told] of [
+  for (const [successor, expected] of [
     [true, /^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*quick$/],
     [false, /^HTTP\/1\.1 503 [^]*\r\nConnection: close\r\n[^]*"UNAVAILABLE"/],
   ] as const)
@@ -101,11 +101,11 @@ describe('the life of the server', () => {
       const socket = await open(served.url)
       // the half of a second request comes with the first: a server that ends closes connections on which nothing has begun
       socket.setEncoding('utf8').write('GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\nGET /quick HTTP/1.1\r\n')
-      await heard(socket, /^HTTP\/1\.1 200 [^]*quick$/)
+      await received(socket, /^HTTP\/1\.1 200 [^]*quick$/)
       const closed = served.host.close({ successor })
       await untilRefused(served.url)
       socket.write('Host: localhost\r\n\r\n')
-      await heard(socket, told)
+      await received(socket, expected)
       release.resolve()
       expect(await (await slowly).text()).to.equal('slow')
       await closed
@@ -245,7 +245,7 @@ describe('the life of the server', () => {
       }
       expect(response!.listenerCount('close')).to.equal(before + 1)
       release.resolve()
-      await heard(socket, /<answered>/)
+      await received(socket, /<answered>/)
       await once(socket, 'close')
     } finally {
       requests()
@@ -273,7 +273,7 @@ function subscribed(see: (message: { socket: Socket; response: ServerResponse })
 }
 
 /** Reads until what came fits. */
-async function heard(socket: Socket, pattern: RegExp): Promise<void> {
+async function received(socket: Socket, pattern: RegExp): Promise<void> {
   for (let text = ''; !pattern.test(text); ) {
     const [chunk] = await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => [])])
     if (chunk === undefined) throw new Error(`the connection closed after: ${text}`)
@@ -281,7 +281,7 @@ async function heard(socket: Socket, pattern: RegExp): Promise<void> {
   }
 }
 
-/** Tries to connect until nobody listens any more. */
+/** Tries to connect until the server no longer listens. */
 async function untilRefused(url: string): Promise<boolean> {
   for (;;) {
     const socket = await open(url).catch(() => undefined)

@@ -22,7 +22,7 @@ async function limited(take: Limits['take'], isActive = true) {
 }
 
 describe('the documented limits', () => {
-  it('are counted once a request, for its principal, and told in headers', async () => {
+  it('are counted once a request, for its principal, and shown in headers', async () => {
     await using one = await limited(async () => PASS)
     const { status, headers } = await call(`${one.url}/who`)
     expect(status).to.equal(200)
@@ -67,7 +67,7 @@ describe('the documented limits', () => {
     expect((await call(`${one.url}/who`)).status).to.equal(503)
   })
 
-  it('that are off are not asked, and tell nothing', async () => {
+  it('that are off are not asked and set no header', async () => {
     await using one = await limited(async () => DAY, false)
     const { status, headers } = await call(`${one.url}/who`)
     expect([status, headers.get('x-ratelimit-limit'), one.taken.length]).to.deep.equal([200, null, 0])

@@ -49,8 +49,8 @@ describe('mounts', () => {
       ['GET', 203, 'whole'],
       ['POST', 202, 'written'],
     ] as const) {
-      const { text, headers, ...told } = await call(`${one.url}/lazy`, { method })
-      expect([told.status, text, headers.get('x-own')]).to.deep.equal([status, said, 'yes'])
+      const { text, headers, ...answer } = await call(`${one.url}/lazy`, { method })
+      expect([answer.status, text, headers.get('x-own')]).to.deep.equal([status, said, 'yes'])
       expect(headers.get('x-request-id')).to.be.a('string')
       expect(headers.get('date')).to.not.equal('never')
       expect(headers.get('connection')).to.not.equal('x-own')
@@ -85,7 +85,7 @@ describe('mounts', () => {
     stream.destroy()
   })
 
-  it('that fail are told as an internal error, and the server goes on', async () => {
+  it('that fail get an internal error, and the server keeps working', async () => {
     await using one = await serveWith({
       bad: {
         path: '/bad',

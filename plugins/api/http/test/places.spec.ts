@@ -50,7 +50,7 @@ describe('places', () => {
     expect(free()).to.equal(32)
   })
 
-  it('are counted alone where nobody answers', async () => {
+  it('are counted in the worker alone if the supervisor does not answer', async () => {
     const broken = async () => Promise.reject(new Error('gone'))
     const places = new WorkerSemaphore({ prefix: 'p/', limit: 2, peers: { acquire: broken, release: broken }, lasting })
     expect(await Promise.all([places.take('a'), places.take('a'), places.take('a'), places.take('b')])).to.deep.equal([

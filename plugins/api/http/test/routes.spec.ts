@@ -78,8 +78,8 @@ describe('the service Http', () => {
       message: 'no',
       details: { kind: 'timeout', provider: 'p', retryable: true },
     }
-    const told = await served.host.service(Http).explain(error, ctx)
-    expect(told).to.deep.equal({
+    const explained = await served.host.service(Http).explain(error, ctx)
+    expect(explained).to.deep.equal({
       status: 503,
       record: { success: false, error: 'no', error_code: 'PROVIDER_ERROR', details: { provider: 'p', retryable: true } },
     })

@@ -10,7 +10,7 @@ import { free } from './support/who.ts'
 const QUICK = { headers_timeout_ms: 200, request_timeout_ms: 400, stall_timeout_ms: 200, keep_alive_ms: 200 }
 
 /** What came until the far side closed. */
-async function heard(socket: Socket): Promise<string> {
+async function received(socket: Socket): Promise<string> {
   let text = ''
   socket.setEncoding('utf8').on('data', chunk => (text += chunk))
   if (!socket.closed) await once(socket, 'close')
@@ -29,14 +29,14 @@ describe('a client that stalls', () => {
   it('with a thousand sockets and not a word is cut off in time, others served on', async () => {
     const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(one.url)))
     await serves()
-    await Promise.all(sockets.map(heard))
+    await Promise.all(sockets.map(received))
     await serves()
   })
 
   it('within its headers is answered 400 and cut off', async () => {
     const socket = await open(one.url)
     socket.write('GET /free HTTP/1.1\r\nHost: local')
-    expect(await heard(socket))
+    expect(await received(socket))
       .to.match(/^HTTP\/1.1 400 /)
       .and.include('did not come in time')
     await serves()
@@ -47,14 +47,14 @@ describe('a client that stalls', () => {
     socket.write(
       `POST /say HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${GOOD.length}\r\n\r\n{"me`
     )
-    expect(await heard(socket)).to.match(/^HTTP\/1.1 400 /)
+    expect(await received(socket)).to.match(/^HTTP\/1.1 400 /)
     await serves()
   })
 
   it('between two requests is let go', async () => {
     const socket = await open(one.url)
     socket.write('GET /free HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    expect(await heard(socket)).to.match(/^HTTP\/1.1 200 /)
+    expect(await received(socket)).to.match(/^HTTP\/1.1 200 /)
   })
 })
 
@@ -122,7 +122,7 @@ describe('a client that asks much at once', () => {
     await using one = await serve({ small, slow }, { stall_timeout_ms: 200, keep_alive_ms: 200 })
     const socket = await open(one.url)
     socket.write(get('/small').repeat(100) + get('/slow'))
-    expect(await heard(socket)).to.match(/slow$/)
+    expect(await received(socket)).to.match(/slow$/)
   })
 })
 

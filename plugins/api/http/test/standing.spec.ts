@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { serve, signalOf } from './support/client.ts'
 
 describe('a stream without an end', () => {
-  /** Keys that can be taken back; those that have ended tell nobody. */
+  /** Keys that can be revoked; revoked keys report no change. */
   function takeable() {
     const taken = new Set<string>()
     const ended = new Set<string>()

@@ -55,7 +55,7 @@ describe('a route that answers in a wrong shape', () => {
 })
 
 describe('refusals with 503', () => {
-  it('are told in the log once a second, with the number of those left out', async () => {
+  it('are logged once a second, with the number of suppressed lines', async () => {
     const lines: string[] = []
     const log = { destination: { write: (line: string) => void lines.push(line) } }
     const down: Route = {

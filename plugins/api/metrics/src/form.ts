@@ -22,11 +22,11 @@ function isFamily(family: unknown): family is MetricFamily {
   return isHead && TYPES.includes(type) && AGGREGATORS.includes(aggregator) && Array.isArray(values) && values.every(isSample)
 }
 
-/** What a source returned: what is of another form would fail the metrics of all. Throws METRICS_INVALID. */
+/** Checks the value that a source returned, because an invalid value would break the whole exposition. Throws METRICS_INVALID. */
 export function familiesIn(source: string, read: unknown): readonly MetricFamily[] {
   if (Array.isArray(read) && read.every(isFamily)) return read
   throw svcError('METRICS_INVALID', `the metric source ${source} returned something that is not a list of metric families`, {
     details: { source },
-    hint: 'return families of the form that MetricFamily names: name, help, type, aggregator, values',
+    hint: 'Return a list of MetricFamily objects: name, help, type, aggregator, values',
   })
 }

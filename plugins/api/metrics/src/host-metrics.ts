@@ -2,7 +2,7 @@ import type { CallContext, CallStats, HookStats, Host } from '@svc/core'
 import type { MetricFamily } from '@svc/core/contracts'
 import { counter } from './model-counts.ts'
 
-/** What the host counts itself: what each plugin does on hooks and in slots. */
+/** Returns the metrics of the host: calls, errors and seconds of each plugin on hooks and in slots. */
 export async function hostMetrics(host: Host, ctx: CallContext): Promise<MetricFamily[]> {
   const report = await host.report(ctx)
   const family = (name: string, help: string, value: (one: HookStats) => number) =>
@@ -21,18 +21,18 @@ export async function hostMetrics(host: Host, ctx: CallContext): Promise<MetricF
     )
   return [
     family('svc_hook_calls_total', 'Calls of a plugin on a hook.', one => one.calls),
-    family('svc_hook_errors_total', 'Calls of a plugin on a hook that failed.', one => one.errors),
-    family('svc_hook_seconds_total', 'Seconds that a plugin took on a hook.', one => one.ms / 1000),
-    calls('svc_plugin_calls_total', 'Calls of what a plugin adds.', one => one.calls),
-    calls('svc_plugin_errors_total', 'Calls of what a plugin adds that failed.', one => one.errors),
-    calls('svc_plugin_seconds_total', 'Seconds that calls of what a plugin adds took; streams count none.', one => one.ms / 1000),
+    family('svc_hook_errors_total', 'Failed calls of a plugin on a hook.', one => one.errors),
+    family('svc_hook_seconds_total', 'Seconds in calls of a plugin on a hook.', one => one.ms / 1000),
+    calls('svc_plugin_calls_total', 'Calls of slot entries of a plugin.', one => one.calls),
+    calls('svc_plugin_errors_total', 'Failed calls of slot entries of a plugin.', one => one.errors),
+    calls('svc_plugin_seconds_total', 'Seconds in calls of slot entries of a plugin, without streams.', one => one.ms / 1000),
   ]
 }
 
-// Node's figures are those of the process, however many hosts it has; what collects them cannot be taken down again.
+// Shared by all hosts of the process: Node's metrics are per process, and prom-client cannot stop collecting them.
 let collecting: Promise<() => Promise<MetricFamily[]>> | undefined
 
-/** Begins to collect Node's own figures (memory, event loop, garbage collection), once a process. Loads prom-client. */
+/** Starts to collect Node's metrics (memory, event loop, garbage collection), once in a process. Loads prom-client. */
 export function collectNodeMetrics(): Promise<() => Promise<MetricFamily[]>> {
   collecting ??= collect()
   return collecting
@@ -47,7 +47,7 @@ async function collect() {
 
 const JOINED = ['sum', 'first', 'max']
 
-/** prom-client leaves some figures out when it joins workers, or takes their mean: of these the worst one counts. */
+/** Sets the aggregator `max` where prom-client would omit a metric of several workers or take the mean. */
 function joinable(family: MetricFamily): MetricFamily {
   const aggregator = JOINED.includes(family.aggregator) ? family.aggregator : 'max'
   return { name: family.name, help: family.help, type: family.type, values: family.values, aggregator }

@@ -14,7 +14,7 @@ export default definePlugin({
   config: schema<MetricsConfig>({
     type: 'object',
     additionalProperties: false,
-    properties: { node: { type: 'boolean', default: true, description: "Whether Node's own figures are shown." } },
+    properties: { node: { type: 'boolean', default: true, description: "Expose Node's own metrics." } },
   }),
   requires: { host: Host, http: Http, sources: MetricSources },
   optional: { peers: Peers },
@@ -31,7 +31,7 @@ export default definePlugin({
     scope.tap(Peers.hooks.inherit, metrics.inherit)
     scope.tap(Peers.hooks.message, metrics.onPeerMessage)
     scope.add(Routes, 'metrics', createExposition(metrics, http))
-    // from the first scrape on: prom-client takes 60 ms and 8 MiB, which a server without scrapes saves
+    // collected only from the first scrape on, because prom-client takes 60 ms and 8 MiB
     const node = async () => (metrics.wasRead() ? (await collectNodeMetrics())() : [])
     if (scope.config.node) scope.add(MetricSources, 'node', { read: node })
   },

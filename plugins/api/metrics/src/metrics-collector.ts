@@ -3,15 +3,15 @@ import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sampl
 import { gauge, withPointedBounds } from './model-counts.ts'
 import { familiesIn } from './form.ts'
 
-/** The figures of all workers: what this one adds to them, and all of them together. */
+/** Collects the metrics of this worker and of all workers. */
 export interface MetricsCollector {
-  /** The families of each worker, this one's first, and the totals of those that ended. */
+  /** Returns the metric families of each worker, this worker first, and the totals of ended workers. */
   read(ctx: CallContext): Promise<readonly (readonly MetricFamily[])[]>
   /** For taps of `Peers.hooks`. */
   readonly own: (metrics: WorkerMetrics, ctx: CallContext) => Promise<WorkerMetrics>
   readonly inherit: (metrics: WorkerMetrics) => void
-  readonly onPeerMessage: (news: PeerMessage) => void
-  /** Whether somebody has asked for the figures of this server: what is costly to count is counted from then on. */
+  readonly onPeerMessage: (message: PeerMessage) => void
+  /** Whether a client has read the metrics of this server. Expensive metrics are collected only from then on. */
   readonly wasRead: () => boolean
 }
 
@@ -22,10 +22,10 @@ interface WorkerFamilies {
 
 const NAME = 'metrics'
 
-// `own` of this process, or of another worker, has written the value under this name
+// the cast is safe: only `own`, in this process or another worker, writes the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as WorkerFamilies
 
-/** Reads all sources. One that fails is left out, and the log says so. */
+/** Creates the collector. It omits a source that fails and logs the failure. */
 export function createMetricsCollector(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): MetricsCollector {
   const retained = createEndedWorkerTotals()
   let wasRead = false
@@ -70,14 +70,14 @@ function familiesOf(metrics: WorkerMetrics): readonly MetricFamily[] {
   return metrics.ended ? families.filter(grows) : families
 }
 
-/** Counts of workers that have ended: they are this worker's now, so that no total falls. */
+/** Totals of ended workers. This worker adds them to its own, so that no total decreases. */
 interface EndedWorkerTotals {
-  /** Takes what can only grow; what was current is gone with its worker. */
+  /** Adds counters and histograms. Gauges of an ended worker are meaningless. */
   take(families: readonly MetricFamily[]): void
   read(): MetricFamily[]
 }
 
-/** So many series of a family are kept apart: names that callers invent must not pile up over reloads. */
+/** Maximum series of a family, so that label values from callers do not accumulate over reloads. */
 const SERIES = 2_000
 
 interface RetainedFamily extends Omit<MetricFamily, 'values'> {
@@ -85,27 +85,27 @@ interface RetainedFamily extends Omit<MetricFamily, 'values'> {
 }
 
 function createEndedWorkerTotals(): EndedWorkerTotals {
-  const kept = new Map<string, RetainedFamily>()
+  const families = new Map<string, RetainedFamily>()
   const familyOf = ({ values: _values, ...family }: MetricFamily): RetainedFamily => {
-    const one = kept.get(family.name) ?? { ...family, series: new Map<string, Sample>() }
-    kept.set(family.name, one)
-    return one
+    const retained = families.get(family.name) ?? { ...family, series: new Map<string, Sample>() }
+    families.set(family.name, retained)
+    return retained
   }
   return {
-    take(families) {
-      for (const family of families.filter(grows)) addTo(familyOf(family).series, family.values)
+    take(added) {
+      for (const family of added.filter(grows)) addTo(familyOf(family).series, family.values)
     },
-    read: () => [...kept.values()].map(({ series, ...family }) => ({ ...family, values: [...series.values()] })),
+    read: () => [...families.values()].map(({ series, ...family }) => ({ ...family, values: [...series.values()] })),
   }
 }
 
-/** Whether a family counts what was, not what is. */
+/** Whether a family only grows. */
 const grows = ({ type, aggregator }: MetricFamily): boolean => type !== 'gauge' && aggregator === 'sum'
 
 /** About a microsecond, as a power of two. */
 const STEP = 2 ** -20
 
-/** Whole steps add up to the same in any order: sums of other fractions fall by their last digit when a worker ends, and to Prometheus that is a restart. */
+/** Rounds values to whole steps, whose sum does not depend on the order. Otherwise a total could decrease slightly when a worker ends, which Prometheus takes for a restart. */
 const summable = (family: MetricFamily): MetricFamily =>
   grows(family)
     ? { ...family, values: family.values.map(one => ({ ...one, value: Math.floor(one.value / STEP) * STEP })) }
@@ -128,12 +128,12 @@ function otherOf(sample: Sample): [string, Sample] {
   return [keyOf(other), other]
 }
 
-/** All workers' figures as one text. */
+/** The route that returns the metrics of all workers as one text. */
 export function createExposition(metrics: MetricsCollector, http: Http): Route {
   return {
     method: 'GET',
     path: '/metrics',
-    summary: 'Figures for Prometheus',
+    summary: 'Read metrics for Prometheus',
     scope: 'read',
     uncounted: true,
     responses: {
@@ -142,7 +142,7 @@ export function createExposition(metrics: MetricsCollector, http: Http): Route {
     async handle(_request, ctx) {
       const workers = await metrics.read(ctx)
       const { requestsActive } = await http.metrics(ctx)
-      const active = gauge('svc_requests_active', 'Requests under way.', requestsActive)
+      const active = gauge('svc_requests_active', 'Active requests.', requestsActive)
       return exposed([[active], ...workers.map(families => families.map(withPointedBounds))])
     },
   }

@@ -1,7 +1,7 @@
 import type { MetricFamily, ModelDone, ModelRef, Sample } from '@svc/core/contracts'
 import { createModelNames } from '@svc/plugin-kit'
 
-/** Seconds to the first event. */
+/** Histogram bounds: seconds to the first event. */
 const FIRST_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 interface Series {
@@ -28,7 +28,7 @@ const newSeries = (provider: string, model: string): Series => ({
   reasoning: 0,
 })
 
-/** Calls, tokens and seconds by provider and model. What was answered without a call is none. */
+/** Counts calls, tokens and seconds by provider and model. Replies without a model call do not count. */
 export interface ModelCounts {
   count(done: ModelDone): void
   read(): MetricFamily[]
@@ -53,7 +53,7 @@ export function createModelCounts(): ModelCounts {
 }
 
 function addTo(one: Series, { usage, durationMs, firstMs, failure, events }: ModelDone) {
-  // neither failed nor whole: its caller has left
+  // a call without failure and without events was cancelled by its caller
   const outcome = failure?.kind ?? (events ? 'ok' : 'cancelled')
   one.outcomes.set(outcome, (one.outcomes.get(outcome) ?? 0) + 1)
   one.seconds += durationMs / 1000
@@ -81,23 +81,23 @@ function familiesOf(series: readonly Series[]): MetricFamily[] {
   return [
     counter(
       'svc_model_calls_total',
-      'Calls of models; outcome is ok, cancelled (the caller left) or the kind of failure.',
+      'Calls of models; outcome is ok, cancelled (the caller disconnected) or the kind of failure.',
       calls
     ),
-    counter('svc_tokens_total', 'Tokens that models took and gave.', tokens),
+    counter('svc_tokens_total', 'Tokens that models received and returned.', tokens),
     counter(
       'svc_cached_tokens_total',
-      'Tokens of input that the provider had cached, a part of svc_tokens_total.',
+      'Input tokens from the cache of the provider, a part of svc_tokens_total.',
       each(one => one.cached)
     ),
     counter(
       'svc_reasoning_tokens_total',
-      'Tokens of output that were reasoning, a part of svc_tokens_total.',
+      'Reasoning tokens in the output, a part of svc_tokens_total.',
       each(one => one.reasoning)
     ),
     counter(
       'svc_model_seconds_total',
-      'Seconds that calls of models took.',
+      'Seconds in calls of models.',
       each(one => one.seconds)
     ),
     histogram('svc_model_first_token_seconds', 'Seconds to the first event of a model.', FIRST_BOUNDS, firsts),
@@ -121,19 +121,19 @@ export const gauge = (name: string, help: string, value: number): MetricFamily =
   values: [{ labels: {}, value }],
 })
 
-/** Counts of what lay under each bound and, last, above all of them. */
+/** Number of values in each bucket; the last bucket is above all bounds. */
 interface Distribution {
   readonly counts: readonly number[]
   readonly sum: number
 }
 
-/** Where a value is counted: the first bound that it does not exceed, or beyond the last. */
+/** Returns the index of the bucket for a value: the first bound that it does not exceed, or the last bucket. */
 export function bucketOf(bounds: readonly number[], value: number): number {
   const at = bounds.findIndex(bound => value <= bound)
   return at === -1 ? bounds.length : at
 }
 
-/** A histogram as prom-client has it: cumulative buckets, sum and count of each series. */
+/** Creates a histogram in the form of prom-client: cumulative buckets, sum and count of each series. */
 export function histogram(
   name: string,
   help: string,
@@ -158,7 +158,7 @@ function samplesOf(name: string, bounds: readonly number[], labels: Labels, { co
   return [...buckets, { labels, value: sum, metricName: `${name}_sum` }, { labels, value: below, metricName: `${name}_count` }]
 }
 
-/** Bounds are written with a point, as the documents have them: `le="1.0"`. */
+/** Formats whole bounds with a decimal point, as the HTTP contract requires: `le="1.0"`. */
 export function withPointedBounds(family: MetricFamily): MetricFamily {
   if (family.type !== 'histogram') return family
   return { ...family, values: family.values.map(sample => ({ ...sample, labels: pointed(sample.labels) })) }

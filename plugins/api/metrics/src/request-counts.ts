@@ -1,7 +1,7 @@
 import type { MetricFamily, RequestDone } from '@svc/core/contracts'
 import { bucketOf, counter, histogram } from './model-counts.ts'
 
-/** Seconds. */
+/** Histogram bounds in seconds. */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 interface Series {
@@ -11,7 +11,7 @@ interface Series {
   sum: number
 }
 
-/** What was answered, by method, route and status: nothing of it can a caller invent. */
+/** Counts answers by method, route and status. Callers cannot create new label values. */
 export interface RequestCounts {
   count(done: RequestDone): void
   read(): MetricFamily[]
@@ -34,7 +34,7 @@ export function createRequestCounts(): RequestCounts {
       )
     return one
   }
-  // a series that is known to come begins with 0: else its first value would be no growth
+  // the series of /metrics starts with 0, otherwise Prometheus would not count its first request
   seriesOf({ method: 'GET', route: '/metrics', status: 200 })
   return {
     count(done) {

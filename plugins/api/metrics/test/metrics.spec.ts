@@ -138,7 +138,7 @@ describe('metrics', () => {
   })
 })
 
-/** What is exposed once chat has told these. */
+/** Returns the exposition after these model calls. */
 async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
   const all = Promise.withResolvers<unknown>()
   const chat = definePlugin({

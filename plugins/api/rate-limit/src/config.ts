@@ -1,6 +1,6 @@
 import { schema } from '@svc/core'
 
-/** The section `server.rate_limit`. Names as in the configuration file. */
+/** The section `server.rate_limit`, named as in the configuration file. */
 export interface RateLimitConfig {
   enabled: boolean
   requests_per_minute: number
@@ -12,16 +12,16 @@ const requests = (value: number, span: string) => ({
   type: 'integer',
   minimum: 1,
   default: value,
-  description: `Requests that a client has ${span}.`,
+  description: `Maximum requests of a client ${span}.`,
 })
 
 export const rateLimitConfig = schema<RateLimitConfig>({
   type: 'object',
   additionalProperties: false,
   properties: {
-    enabled: { type: 'boolean', default: false, description: 'Whether requests are counted and limited.' },
-    requests_per_minute: requests(60, 'a minute'),
-    requests_per_day: requests(1000, 'a day'),
+    enabled: { type: 'boolean', default: false, description: 'Enable rate limiting.' },
+    requests_per_minute: requests(60, 'per minute'),
+    requests_per_day: requests(1000, 'per day'),
     by: {
       enum: ['address', 'principal'],
       default: 'address',

@@ -13,10 +13,10 @@ export interface LimitsOptions {
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/** Clients refused from memory; those beyond are refused by the store. */
+/** Maximum refused clients in memory. The store refuses further clients. */
 const REMEMBERED = 10_000
 
-/** Counts in the store, once a request; what the store has refused is refused from memory until its window ends. */
+/** Counts each request in the store. After the store has refused a client, requests are refused from memory until the window ends. */
 export function createLimits({ config, store, now = Date.now }: LimitsOptions): Limits {
   const minute: CountWindow = { ms: MINUTE_MS, limit: config.requests_per_minute }
   const windows = [minute, { ms: DAY_MS, limit: config.requests_per_day }]
@@ -60,7 +60,7 @@ const refused = (minute: CountWindow, { window: { ms, limit }, endsAt, first }: 
   shown: shownOf(minute, first, now),
 })
 
-/** A minute that has passed since has all of its requests, and would begin now. */
+/** Returns the values for the rate limit headers. A minute window that has ended counts as a new, unused window. */
 const shownOf = ({ ms, limit }: CountWindow, { count, endsAt }: CountState, now: number) =>
   endsAt > now
     ? { limit, remaining: Math.max(0, limit - count), reset: seconds(endsAt) }
@@ -68,7 +68,7 @@ const shownOf = ({ ms, limit }: CountWindow, { count, endsAt }: CountState, now:
 
 const seconds = (ms: number) => Math.ceil(ms / 1000)
 
-/** Whom a request is counted for: the name of its count in the store. */
+/** Returns the name of the counter in the store for a principal. */
 export function clientKey({ id, address }: Principal, by: 'address' | 'principal'): string {
   return by === 'principal' && id !== ANONYMOUS
     ? `rate_limit/principal/${nameOf(id)}`
@@ -79,27 +79,27 @@ export function clientKey({ id, address }: Principal, by: 'address' | 'principal
 const ANONYMOUS = 'anonymous'
 const LONGEST = 512
 
-/** An id as a key of the store can hold it: as it is, or as a digest after a mark that no other has. */
+/** Returns an id in a form that is valid in a store key: unchanged, or as a digest after `~`. */
 const nameOf = (id: string) => (isPlain(id) ? id : `~${digest(id)}`)
 const isPlain = (id: string) => id.length <= LONGEST && id.isWellFormed() && !id.includes('\0') && !id.startsWith('~')
-// utf16le keeps apart what is no well-formed text
+// utf16le keeps ids different that are not well-formed strings
 const digest = (id: string) => createHash('sha256').update(id, 'utf16le').digest('base64url')
 
-/** A window of a client that is full, and until when. */
+/** A full window of a client. */
 interface Refusal {
   readonly window: CountWindow
   readonly endsAt: number
-  /** How the first window, the one that is shown, stood then. */
+  /** The state of the first window, which the headers show, at that time. */
   readonly first: CountState
 }
 
-/** The clients known to have nothing left: they need not be counted again before their window ends. */
+/** Clients without remaining requests. They are not counted again before their window ends. */
 interface Refusals {
   find(key: string, now: number): Refusal | undefined
   keep(key: string, refusal: Refusal): void
 }
 
-/** Remembers at most so many; who was refused first is forgotten first, which costs no more than asking the store again. */
+/** Remembers at most `most` clients and drops the oldest first. A dropped client only costs another store call. */
 function createRefusals(most: number): Refusals {
   const known = new Map<string, Refusal>()
   return {
@@ -117,10 +117,10 @@ function createRefusals(most: number): Refusals {
   }
 }
 
-/** A window further off than its own length is one whose clock was set back since. */
+/** Whether a window is still open. If it ends later than its length from now, the clock was set back, so it counts as ended. */
 const isOpen = ({ window, endsAt }: Refusal, now: number) => now < endsAt && endsAt - now <= window.ms
 
-/** The full window of several, if there is one: of two, that which ends last, for until then nothing is left. */
+/** Returns the full window that ends last, if a window is full. */
 function refusalOf(windows: readonly CountWindow[], states: readonly CountState[]): Refusal | undefined {
   return windows
     .map((window, at) => ({ window, ...states[at]!, first: states[0]! }))
@@ -128,9 +128,9 @@ function refusalOf(windows: readonly CountWindow[], states: readonly CountState[
     .reduce<Refusal | undefined>((last, one) => (last && last.endsAt >= one.endsAt ? last : one), undefined)
 }
 
-/** A limit that cannot be counted is not waived: the request is refused until it can be. */
+/** The server refuses requests while it cannot count them. */
 const cannotCount = (cause: unknown) =>
-  svcError('UNAVAILABLE', 'requests cannot be counted just now', {
+  svcError('UNAVAILABLE', 'the server cannot count requests at the moment', {
     cause,
-    hint: 'see /health for the state of the store; without limits (server.rate_limit.enabled: false) nothing is counted',
+    hint: 'Check the state of the store at /health, or set server.rate_limit.enabled to false',
   })

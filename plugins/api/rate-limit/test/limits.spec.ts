@@ -44,7 +44,7 @@ describe('limits', () => {
     expect(await limits.take(from('192.0.2.1'))).to.include({ remaining: 2 })
   })
 
-  it('tell of the day where it is the day that refuses, and show the minute of whatever they answer', async () => {
+  it('report the day if the day refuses, and always show the minute', async () => {
     const { store, limits } = clocked()
     const began = store.now
     await times(3, () => limits.take(from('192.0.2.1')))
@@ -73,13 +73,13 @@ describe('limits', () => {
     expect(later.map(one => one.allowed)).to.deep.equal([true, true, false])
   })
 
-  it('tell of the longer wait where both windows are full', async () => {
+  it('report the longer wait if both windows are full', async () => {
     const { limits } = clocked({ requests_per_day: 3 })
     const answers = await times(4, () => limits.take(from('192.0.2.1')))
     expect(answers[3]).to.include({ allowed: false, limit: 3, window: 86_400, retryAfter: 86_400 })
   })
 
-  it('never tell to come back before the window ends, and at least a second later', async () => {
+  it('never set a retry time before the window ends, and at least one second', async () => {
     const { store, limits } = clocked()
     await times(3, () => limits.take(from('192.0.2.1')))
     store.now += MINUTE - 1
@@ -143,7 +143,7 @@ describe('limits', () => {
     expect(await limits.take(from('2001:db8:0:1::1'))).to.include({ allowed: true, remaining: 2 })
   })
 
-  it('count by address whoever logs in, and by principal from wherever one comes', async () => {
+  it('count an authenticated client by address, or by principal from any address', async () => {
     const byAddress = clocked().limits
     for (const id of ['ann', 'bob', 'cy']) await byAddress.take(from('192.0.2.1', id))
     expect(await byAddress.take(from('192.0.2.1', 'dee'))).to.include({ allowed: false })
@@ -153,7 +153,7 @@ describe('limits', () => {
     expect(await byPrincipal.take(from('192.0.2.4', 'bob'))).to.include({ allowed: true, remaining: 2 })
   })
 
-  it('count by address whoever has not logged in, also by principal', async () => {
+  it('count an anonymous client by address, also if the limit is by principal', async () => {
     const { limits } = clocked({ by: 'principal' })
     await times(3, () => limits.take(from('192.0.2.1')))
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false })
@@ -165,7 +165,7 @@ describe('limits', () => {
     const { count } = store
     store.count = () => Promise.reject(svcError('STORE_UNAVAILABLE', '/var/lib/svc.db: disk I/O error'))
     const failure: unknown = await limits.take(from('192.0.2.1')).catch((error: unknown) => error)
-    expect(failure).to.include({ code: 'UNAVAILABLE', message: 'requests cannot be counted just now' })
+    expect(failure).to.include({ code: 'UNAVAILABLE', message: 'the server cannot count requests at the moment' })
     store.count = count
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2 })
   })

@@ -79,7 +79,7 @@ describe('limits of four processes on one store', () => {
     expect(answer.headers.get('retry-after')).to.equal(String(details.retry_after))
   })
 
-  it('tell the minute in headers, one count for all', async () => {
+  it('show the minute in headers, with one count for all', async () => {
     await using place = await four(100, 1000)
     const remaining: (string | null)[] = []
     for (const server of place.servers) {

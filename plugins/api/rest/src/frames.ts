@@ -5,7 +5,7 @@ import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/provider-htt
 
 type Start = Extract<TurnEvent, { type: 'start' }>
 
-/** A turn as frames of an event stream. What fails before `start` is thrown; a stream that has begun ends with `end`, whatever happens. */
+/** Yields a turn as frames of an event stream. Throws errors before `start`; after `start`, the stream always ends with `end`. */
 export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, ctx: CallContext): AsyncGenerator<string, void> {
   const began = performance.now()
   let id = 0
@@ -34,10 +34,10 @@ export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, ctx: 
   }
 }
 
-/** The server ends while its reader is still there. */
+/** Whether the server stops while the client is still connected. */
 const isCut = ({ signal }: CallContext) => signal.aborted && codeOf(signal.reason) === 'UNAVAILABLE'
 
-/** The hot one: built by hand, for one write a token is all that a token may cost. */
+/** Builds the frame of a token by hand, because this is the hot path. */
 function tokenFrame(id: number, { content, index }: Extract<TurnEvent, { type: 'token' }>): string {
   return `id: ${id}\nevent: token\ndata: {"type":"token","content":${JSON.stringify(content)},"index":${index}}\n\n`
 }
@@ -61,9 +61,9 @@ const failedEnd = ({ requestId, provider, model }: Start, durationMs: number) =>
 
 /** Events of runs as frames of event streams. */
 export interface RunStreams {
-  /** What has happened in a run after this event, and what happens, up to its end. */
+  /** Yields the events of a run after `after`, past and new, until the run ends. */
   of(id: string, after: number, ctx: CallContext): AsyncGenerator<string, void>
-  /** Ends those that are open, and tells their readers when to come back: to another worker. */
+  /** Ends all open streams. Their last field tells clients when to reconnect, to another worker. */
   leave(): void
 }
 
@@ -73,7 +73,7 @@ export function createRunStreams(workflows: Workflows): RunStreams {
     leave: () => leaving.abort(),
     async *of(id, after, ctx) {
       await workflows.get(id, ctx)
-      // a run can be quiet for days: a client that reconnects must see that the stream is open
+      // a run can have no events for days, so a heartbeat shows the client at once that the stream is open
       yield HEARTBEAT
       const signal = AbortSignal.any([ctx.signal, leaving.signal])
       try {
@@ -86,7 +86,7 @@ export function createRunStreams(workflows: Workflows): RunStreams {
   }
 }
 
-/** What is in no log has no id: a reader that comes back names the last event that is. */
+/** Events that are not stored have no id, so that a reconnecting client names the last stored event. */
 function frameOf(id: string, event: RunEvent): string {
   const data = JSON.stringify(eventRecord(id, event))
   return event.id === undefined ? plainFrame(event.type, data) : eventFrame(event.id, event.type, data)

@@ -4,8 +4,8 @@ import type { AuthScheme, ErrorCode, Route, RouteResponse, SecurityScheme } from
 
 type Tree = Record<string, unknown>
 
-/** What the document is made of. */
-export interface DocumentParts {
+/** The input of the OpenAPI document. */
+interface DocumentParts {
   readonly version: string
   readonly routes: readonly (readonly [string, Route])[]
   readonly codes: readonly ErrorCode[]
@@ -14,7 +14,7 @@ export interface DocumentParts {
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** The OpenAPI document of these routes: the very schemas that validate, in an order that does not depend on who added what first. */
+/** Builds the OpenAPI document from the schemas that validate requests. The order does not depend on the load order of plugins. */
 export function openApiDocument({ version, routes, codes, schemes }: DocumentParts): Tree {
   const sorted = routes.toSorted(([, a], [, b]) =>
     a.path === b.path ? METHODS.indexOf(a.method) - METHODS.indexOf(b.method) : a.path < b.path ? -1 : 1
@@ -27,7 +27,7 @@ export function openApiDocument({ version, routes, codes, schemes }: DocumentPar
     (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = described(name, route, publish, security)
   return {
     openapi: '3.1.0',
-    info: { title: 'Agent Service', version, description: 'Chat with models, and what belongs to it.' },
+    info: { title: 'Agent Service', version, description: 'Chat with models, manage conversations and run workflows.' },
     paths,
     components: { schemas, responses: errorResponses(codes), securitySchemes: security.schemes },
   }
@@ -35,7 +35,7 @@ export function openApiDocument({ version, routes, codes, schemes }: DocumentPar
 
 const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
 
-/** A plugin may describe its route by what is no schema: that costs its own description, not the document. */
+/** Describes a route. If a plugin's schema is invalid, only its own description is reduced, not the whole document. */
 function described(name: string, route: Route, publish: Publish, security: Security): Tree {
   try {
     return operation(name, route, publish, security)
@@ -96,14 +96,14 @@ function response({ description, schema, contentType = 'application/json' }: Rou
   return { description, ...(schema === undefined ? {} : { content: { [contentType]: { schema: publish(schema) } } }) }
 }
 
-/** Which refusals a route may answer with follows from what it takes. */
+/** Returns the error responses of a route, derived from its input. */
 function errorRefs(route: Route): Tree {
-  // what a POST without a body asks for may come too late
+  // a POST without a body can also fail with 400, because the state can have changed
   const input = route.body !== undefined || route.query !== undefined || route.method === 'POST'
   const statuses = [
     ...(input ? [400] : []),
     ...(route.scope ? [401] : []),
-    403, // a Host or Origin that is not served
+    403, // a Host or Origin that the server does not accept
     ...(namesSomething(route) ? [404] : []),
     ...(route.body === undefined ? [] : [413, 415]),
     429,
@@ -113,7 +113,7 @@ function errorRefs(route: Route): Tree {
   return Object.fromEntries(statuses.map(status => [status, { $ref: `#/components/responses/${status}` }]))
 }
 
-/** What a path, a body or a query that must be there names may not exist. */
+/** Whether the path, the body or a required query parameter can name something that does not exist. */
 const namesSomething = ({ path, body, query }: Route) =>
   path.includes(':') ||
   body !== undefined ||
@@ -141,12 +141,12 @@ function errorResponses(codes: readonly ErrorCode[]): Tree {
   return Object.fromEntries(statuses.map(status => [status, { description: described(status), content }]))
 }
 
-/** A schema as the document shows it. */
+/** Returns a schema in the form of the document. */
 type Publish = (schema: unknown) => unknown
 
 const COMPONENT = /^[A-Z][A-Za-z0-9]*$/
 
-/** Leaves out the words that only our own checker knows. A schema whose title can name a component becomes one, unless another one has that name. */
+/** Removes keywords that only svc knows. A schema with a suitable title becomes a component, unless another schema has that name. */
 function publisher(schemas: Record<string, unknown>): Publish {
   const publish: Publish = schema => {
     if (Array.isArray(schema)) return schema.map(publish)
@@ -164,14 +164,14 @@ function publisher(schemas: Record<string, unknown>): Publish {
   return publish
 }
 
-/** The credentials of a server, as OpenAPI has them. */
+/** The security schemes of the server in OpenAPI form. */
 interface Security {
   readonly schemes: Readonly<Record<string, SecurityScheme>>
-  /** What an operation asks for: any one of the schemes, with the scope of its route. */
+  /** Returns the security requirement of a route: any of the schemes, with the scope of the route. */
   of(route: Pick<Route, 'scope'>): { readonly security?: readonly Readonly<Record<string, readonly string[]>>[] }
 }
 
-const WHEN = 'Asked for where `server.auth.enabled` is true.'
+const WHEN = 'Required if `server.auth.enabled` is true.'
 
 function securityOf(schemes: readonly (readonly [string, AuthScheme])[]): Security {
   const shown = schemes
@@ -189,5 +189,5 @@ function securityOf(schemes: readonly (readonly [string, AuthScheme])[]): Securi
   }
 }
 
-/** A key of `components`, whatever a plugin calls its scheme. */
+/** Converts the name of a scheme to a valid key of `components`. */
 const keyOf = (name: string) => name.replaceAll(/[^\w.-]/g, '_')

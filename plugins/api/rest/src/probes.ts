@@ -9,12 +9,12 @@ const NAMED = ['database', 'providers', 'cache']
 type Ask = (check: Check, ctx: CallContext) => Promise<CheckReport>
 
 const probe: Ask = (check, ctx) => check.probe(ctx)
-/** Asks a check for its figures as well. */
+/** Asks a check for its metrics too. */
 export const withMetrics: Ask = (check, ctx) => (check.status ? check.status(ctx) : check.probe(ctx))
 
-/** All checks, and what was last known of each. */
+/** Runs the health checks. */
 export interface Probes {
-  /** Asks every check at once; one that fails or does not answer in time is unhealthy. Where one's word is another than before, the log says so. */
+  /** Runs all checks at the same time. A check that fails or times out is unhealthy. Logs each change of a status. */
   all(ctx: CallContext, ask?: Ask): Promise<Map<string, CheckReport>>
 }
 
@@ -23,11 +23,11 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
   const note = (name: string, { status, reason }: CheckReport, err?: unknown) => {
     if (status === (known.get(name) ?? 'healthy')) return
     known.set(name, status)
-    if (status === 'healthy') log.info({ check: name }, 'a part is well again')
+    if (status === 'healthy') log.info({ check: name }, 'a health check is healthy again')
     else
       log.warn(
         { check: name, status, ...(reason === undefined ? {} : { reason }), ...(err === undefined ? {} : { err }) },
-        'a part is not well'
+        'a health check is not healthy'
       )
   }
   const one = async (name: string, ask: Ask, ctx: CallContext): Promise<CheckReport> => {
@@ -40,7 +40,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
       failure = error
       report = { status: 'unhealthy', reason: codeOf(error) ?? 'failed' }
     }
-    // after an abort, the failure says nothing about the part
+    // after an abort, the failure says nothing about the check
     if (!ctx.signal.aborted) note(name, report, failure)
     return report
   }
@@ -56,7 +56,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
 
 const WORDS: readonly HealthWord[] = ['healthy', 'degraded', 'unhealthy']
 
-/** What a check returned: what is of another form would fail the record of all. Throws CHECK_INVALID. */
+/** Checks the report of a check, because an invalid report would break the whole health record. Throws CHECK_INVALID. */
 function reportIn(name: string, answer: unknown): CheckReport {
   const { status, reason, detail } = Object(answer) as Partial<CheckReport>
   if (status === undefined || !WORDS.includes(status)) throw checkInvalid(name)
@@ -64,11 +64,11 @@ function reportIn(name: string, answer: unknown): CheckReport {
   return { status, ...(typeof reason === 'string' ? { reason } : {}), ...(isDetail ? { detail } : {}) }
 }
 
-/** The worst of these words. */
+/** Returns the worst of these statuses. */
 export const worst = (words: Iterable<HealthWord>): HealthWord =>
   WORDS[Math.max(0, ...[...words].map(word => WORDS.indexOf(word)))]!
 
-/** What plugins add to the health record; one that does not answer in time, or with members that are not JSON, adds nothing. */
+/** Returns the fields that plugins add to the health record. Omits plugins that fail, time out or return values that are not valid JSON. */
 export async function factsOf(facts: SlotView<HealthFact>, ctx: CallContext): Promise<Record<string, Json>> {
   const members = facts.entries().map(async ([, one]): Promise<Record<string, Json>> => {
     try {

@@ -13,7 +13,7 @@ import { createWorkflowRoutes } from './routes/workflows.ts'
 import { createRunStreams } from './frames.ts'
 import { OBJECT, ok } from './schemas.ts'
 
-/** What the routes stand on. Without workflows or recommendations there are no routes for them. */
+/** The services of the routes. Without the service `Workflows` or `Recommend`, its routes are missing. */
 type RouteParts = Parameters<typeof createChatRoutes>[0] &
   Parameters<typeof createConversationRoutes>[0] &
   Parameters<typeof createConfigRoutes>[0] &
@@ -26,10 +26,10 @@ type RouteParts = Parameters<typeof createChatRoutes>[0] &
     readonly recommend?: Recommend | undefined
   }
 
-/** Streams of runs end before the server waits for what is open. */
+/** Stage of the hook `closing`: run streams end before the server waits for open requests. */
 export const LEAVING = -100
 
-/** All routes of the API by name; `leave` ends what would stay open for as long as a run does. */
+/** Creates all routes of the API, by name. `leave` ends the streams of runs. */
 export function createRoutes(parts: RouteParts): { readonly routes: Record<string, Route>; readonly leave: () => void } {
   const { workflows, recommend } = parts
   const probes = createProbes(parts.checks, parts.log)
@@ -56,7 +56,7 @@ interface OpenApiParts {
   readonly schemes: SlotView<AuthScheme>
 }
 
-/** `GET /openapi.json`; made again when routes or credentials came or went. */
+/** Creates `GET /openapi.json`. The document is built again when routes or authentication schemes change. */
 function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Record<string, Route> {
   let made: { readonly version: string; readonly text: string } | undefined
   const versionNow = () => `${routes.version} ${schemes.version}`
@@ -76,7 +76,7 @@ function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Rec
     openapi: {
       method: 'GET',
       path: '/openapi.json',
-      summary: 'This description of the API, as OpenAPI 3.1',
+      summary: 'Read the OpenAPI 3.1 document of the API',
       scope: 'read',
       guide: true,
       responses: ok('The document.', OBJECT),
@@ -88,7 +88,7 @@ function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Rec
   }
 }
 
-/** Paths of the server are described by the server: what an isolated plugin adds there is not served. */
+/** Returns the routes that the server serves. An isolated plugin cannot add methods to a path of a plugin in this process. */
 function served(routes: SlotView<Route>, { plugins }: HostReport): [string, Route][] {
   const inProcess = new Set(plugins.filter(one => one.isolation === 'in-process').map(one => one.name))
   const isOwn = (name: string) => inProcess.has(routes.owner(name) ?? '')

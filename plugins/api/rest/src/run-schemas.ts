@@ -31,7 +31,7 @@ const waiting = {
 const error = { ...(object({ code: STRING, message: STRING, details: OBJECT }) as object), title: 'WorkflowError' }
 const nullableError: JsonSchema = { oneOf: [error, { type: 'null' }] }
 
-const result = { ...(OBJECT as object), description: 'What the workflow answered; what is no object stands in `value`.' }
+const result = { ...(OBJECT as object), description: 'The result of the workflow. A result that is not an object is in `value`.' }
 
 const replyFields = {
   success: { type: 'boolean' },
@@ -72,7 +72,7 @@ export const RUN_SUMMARY = object(summaryFields, without('waiting_for', summaryF
 const statusFields = {
   ...summaryFields,
   progress: { ...(NUMBER as object), minimum: 0, maximum: 1 },
-  current_node: { ...(STRING as object), description: 'Empty where none works.' },
+  current_node: { ...(STRING as object), description: 'Empty if no node is running.' },
   completed_nodes: list(STRING),
   result: nullableObject,
   input: ANY,
@@ -80,7 +80,7 @@ const statusFields = {
   tool_calls: INTEGER,
   tokens: INTEGER,
 }
-/** How a run stands. */
+/** The status of a run. */
 export const RUN_STATUS: JsonSchema = {
   ...(object(statusFields, without('waiting_for', statusFields)) as object),
   title: 'WorkflowStatus',
@@ -105,7 +105,7 @@ export const RUN_STEP = object({
 
 const problem = object({ message: STRING, path: STRING, line: nullable('integer'), hint: nullable('string') })
 
-/** A workflow that there is. */
+/** A workflow in a list. */
 export const WORKFLOW_INFO: JsonSchema = {
   ...(object({
     name: STRING,
@@ -120,7 +120,7 @@ export const WORKFLOW_INFO: JsonSchema = {
 
 type Fields = Parameters<typeof object>[0]
 
-/** The fields of each event besides those that all have; none of these must be there. */
+/** The additional fields of each event. All are optional. */
 const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   run_started: {},
   run_resumed: {},
@@ -155,11 +155,11 @@ export const RUN_EVENT: JsonSchema = {
 type Headers = Readonly<Record<string, string>>
 
 const SECOND = 1_000
-/** A request waits for a run no longer, whatever it prefers. */
+/** Maximum time that a request waits for a run. */
 const MOST_WAIT_MS = 60_000
 
 /**
- * Milliseconds that a request waits for a run: `Prefer: wait=N` (RFC 7240, seconds), `respond-async` not at all; undefined where it says neither.
+ * Returns the milliseconds that a request waits for a run: N seconds for `Prefer: wait=N` (RFC 7240), 0 for `respond-async`, otherwise undefined.
  * Unknown preferences are ignored.
  */
 export function waitOf({ prefer = '' }: Headers): number | undefined {
@@ -168,13 +168,13 @@ export function waitOf({ prefer = '' }: Headers): number | undefined {
   return /(?:^|,)\s*respond-async\s*(?:$|[,;])/i.test(prefer) ? 0 : undefined
 }
 
-/** The key of a request that must not begin two runs. Throws INVALID_VALUE. */
+/** Returns the idempotency key of a request. Throws INVALID_VALUE. */
 export function keyOf({ 'idempotency-key': key }: Headers): string | undefined {
   if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
   throw headerInvalid('Idempotency-Key', key, 'must be 1 to 255 visible characters')
 }
 
-/** The event after which a stream goes on: `Last-Event-ID`, else `?after`, else all of them. Throws INVALID_VALUE. */
+/** Returns the id of the last event that the client has: `Last-Event-ID`, otherwise `?after`, otherwise 0. Throws INVALID_VALUE. */
 export function afterOf({ 'last-event-id': last = '' }: Headers, after = '0'): number {
   const value = last === '' ? after : last
   if (/^\d{1,15}$/.test(value)) return Number(value)

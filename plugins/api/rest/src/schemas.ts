@@ -3,7 +3,7 @@ import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile
 
 type Properties = { readonly [name: string]: JsonSchema }
 
-/** Text that says something. */
+/** A string that is not blank. */
 export const text = (description?: string): JsonSchema => ({
   type: 'string',
   pattern: '\\S',
@@ -25,10 +25,10 @@ export const BOOLEAN: JsonSchema = { type: 'boolean' }
 export const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 export const OBJECT: JsonSchema = { type: 'object' }
 
-/** A 200 with this body. */
+/** A response 200 with this body. */
 export const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })
 
-// Names change here and, for what belongs to a chat, in @svc/api-types: camelCase within, snake_case on the wire.
+// These functions convert camelCase to the snake_case of the API. @svc/api-types does the same for chats and runs.
 
 export const summaryWire = (one: ConversationSummary) => ({
   conversation_id: one.id,

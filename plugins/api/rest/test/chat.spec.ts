@@ -231,7 +231,7 @@ describe('POST /api/v1/chat/answer', () => {
     expect(said).to.deep.equal([{ requestId: 'r-1', callId: 'c1', allow: false, reason: 'no' }])
   })
 
-  it('answers 404 where nobody asked', async () => {
+  it('answers 404 without an open question', async () => {
     const answer = () => Promise.reject(svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { callId: 'c1' } }))
     await using served = await serveRest({ chat: { answer } })
     const { status, body } = await served.call('POST', '/api/v1/chat/answer', { request_id: 'r', call_id: 'c1', allow: true })

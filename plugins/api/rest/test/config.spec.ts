@@ -5,7 +5,7 @@ import { effective, serveRest } from './support/rest-server.ts'
 const mode = (description: string) => ({ description, effects: ['read'], prompt: '', toolBudget: 1 }) as const
 
 describe('the state of the session', () => {
-  it('is told as it is in force', async () => {
+  it('shows the effective values', async () => {
     await using served = await serveRest()
     const { status, body } = await served.call('GET', '/api/v1/config/effective')
     expect([status, body]).to.deep.equal([200, effective])

@@ -33,7 +33,7 @@ describe('GET /health', () => {
     expect(text).not.to.include('secret')
   })
 
-  it('tells what plugins add to it; who fails adds nothing, and nobody can change the record itself', async () => {
+  it('shows the fields that plugins add; a failing plugin adds nothing, and no plugin can change the record itself', async () => {
     const facts: Record<string, HealthFact> = {
       good: { facts: async () => ({ tools: 3, status: 'splendid', version: '9' }) },
       bad: { facts: () => Promise.reject(new Error('secret')) },
@@ -53,14 +53,14 @@ describe('GET /health', () => {
     }
   })
 
-  it('leaves why in the log, once for each change, and tells it to whoever has the scope admin', async () => {
+  it('logs the reason once for each change, and shows it to the scope admin', async () => {
     const lines: string[] = []
     let report: () => Promise<CheckReport> = async () => ({ status: 'degraded', reason: 'the queue is long' })
     await using served = await serveRest({
       checks: { queue: { probe: () => report() } },
       log: { destination: { write: line => void lines.push(line) } },
     })
-    const told = () =>
+    const logged = () =>
       lines
         .map(line => JSON.parse(line))
         .flatMap(({ check: name, level, status, reason, err }) =>
@@ -74,7 +74,7 @@ describe('GET /health', () => {
     report = async () => ({ status: 'healthy' })
     for (let i = 0; i < 2; i++) await served.call('GET', '/health')
     const none = { status: undefined, reason: undefined, err: undefined }
-    expect(told()).to.deep.equal([
+    expect(logged()).to.deep.equal([
       { ...none, name: 'queue', level: 40, status: 'degraded', reason: 'the queue is long' },
       { name: 'queue', level: 40, status: 'unhealthy', reason: 'INTERNAL_ERROR', err: 'it broke' },
       { ...none, name: 'queue', level: 30 },
@@ -156,11 +156,11 @@ describe('GET /api/v1/status', () => {
 
   it('asks a check for figures that no health check asks for', async () => {
     const asked: string[] = []
-    const told = (how: string, requests?: number) => async (): Promise<CheckReport> => {
+    const report = (how: string, requests?: number) => async (): Promise<CheckReport> => {
       asked.push(how)
       return { status: 'healthy', detail: { p: { healthy: true, ...(requests === undefined ? {} : { requests }) } } }
     }
-    await using served = await serveRest({ checks: { providers: { probe: told('probe'), status: told('status', 7) } } })
+    await using served = await serveRest({ checks: { providers: { probe: report('probe'), status: report('status', 7) } } })
     await served.call('GET', '/health')
     expect((await served.call('GET', '/api/v1/status')).body.providers).to.deep.equal({ p: { healthy: true, requests: 7 } })
     expect(asked).to.deep.equal(['probe', 'status'])

@@ -29,7 +29,7 @@ const SCHEMES = [
   item(AuthSchemes, 'acme/card-2', { ...scheme, shown: { type: 'http', scheme: 'acme' } }),
   item(AuthSchemes, 'untold', scheme),
 ]
-const WHEN = 'Asked for where `server.auth.enabled` is true.'
+const WHEN = 'Required if `server.auth.enabled` is true.'
 
 interface Streams {
   paths: Record<string, Record<string, { responses: Record<string, { content: Record<string, { schema: object }> }> }>>

@@ -68,7 +68,7 @@ describe('recommendations', () => {
     expect(asked).to.deep.equal([{ taskType: 'code_review', complexity: 'very_high', mode: 'build', vertical: 'coding' }])
   })
 
-  it('ask for the task and its complexity, and tell what words there are', async () => {
+  it('require the task and its complexity, and list the allowed words', async () => {
     const details = { field: 'mode', value: 'x', allowed: ['build'], reason: 'unknown' }
     await using served = await serveRest(giving(() => Promise.reject(svcError('INVALID_VALUE', 'mode "x"', { details }))))
     const missing = await served.call('GET', `${PATH}?mode=build`)

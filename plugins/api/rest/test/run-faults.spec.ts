@@ -18,7 +18,7 @@ const BODIES: Readonly<Record<string, Json>> = { events: { name: 'paid', data: 1
 const UNKNOWN = 'run_0'
 
 describe("another principal's run", () => {
-  it('is word for word one that nobody knows, in every route, whether it goes on or has ended', async () => {
+  it('gets the same answer as an unknown run, in every route, whether it is running or has ended', async () => {
     await using served = await serveNamed()
     const begin = async (workflow: string) => {
       const { body } = await served.call(
@@ -65,7 +65,7 @@ describe('what is wrong with a request for a run', () => {
   const refused = (field: string) => [400, 'INVALID_VALUE', field]
   const MISSING = [400, 'MISSING_FIELD', undefined]
 
-  it('is told with its field, on every route that takes a body', async () => {
+  it('is reported with its field, on every route that takes a body', async () => {
     await using served = await serveRuns()
     const { workflow_id: id } = await served.begin('ask')
     const reading = served.watch(id)
@@ -103,16 +103,16 @@ describe('what is wrong with a request for a run', () => {
       [answer, '{"step": "ask", "value": "x"}', refused('value')],
       [answer, '{"step": "ask", "value": null}', refused('value')],
     ]
-    const told = await Promise.all(cases.map(([path, body]) => post(served.url, path, body)))
-    expect(told.map((one, at) => [cases[at]![1].slice(0, 80), ...one])).to.deep.equal(
+    const answers = await Promise.all(cases.map(([path, body]) => post(served.url, path, body)))
+    expect(answers.map((one, at) => [cases[at]![1].slice(0, 80), ...one])).to.deep.equal(
       cases.map(([, body, expected]) => [body.slice(0, 80), ...expected])
     )
     // the question still stands
-    expect((await served.tell(id, 'answer', { step: 'ask', value: true })).body).to.deep.equal({ success: true })
+    expect((await served.send(id, 'answer', { step: 'ask', value: true })).body).to.deep.equal({ success: true })
     await until(reading, 'run_completed')
   })
 
-  it('is told with its field where it is in the query of a list', async () => {
+  it('is reported with its field in the query of a list', async () => {
     await using served = await serveRuns()
     for (const [name, value] of [
       ['limit', '0'],

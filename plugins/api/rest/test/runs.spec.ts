@@ -5,7 +5,7 @@ import { PATH, serveRuns, until } from './support/runs.ts'
 const typesOf = (events: readonly ServerEvent[]) => events.map(({ event }) => event)
 
 describe('runs', () => {
-  it('that nobody knows are 404, wherever they are named', async () => {
+  it('that are unknown get 404 in every route', async () => {
     await using served = await serveRuns()
     const named = [
       ['GET', 'status'],
@@ -40,7 +40,7 @@ describe('runs', () => {
     expect((await served.call('GET', `${PATH}/runs?status=waiting`)).status).to.equal(400)
   })
 
-  it('tell each step with its input and output', async () => {
+  it('list each step with its input and output', async () => {
     await using served = await serveRuns()
     const { workflow_id } = await served.begin('sum', {}, { input: { a: 1 } })
     const { steps } = (await served.of(workflow_id, 'steps')).body
@@ -59,7 +59,7 @@ describe('runs', () => {
     const { workflow_id: id } = await served.begin('ask')
     const events = served.watch(id)
     await until(events, 'node_waiting')
-    const answer = (body: object) => served.tell(id, 'answer', body as never)
+    const answer = (body: object) => served.send(id, 'answer', body as never)
     expect((await answer({ step: 'tell', value: true })).body.details).to.include({
       field: 'step',
       reason: 'waits for no answer',
@@ -78,32 +78,32 @@ describe('runs', () => {
     await using served = await serveRuns()
     const { workflow_id: id } = await served.begin('listen')
     await until(served.watch(id), 'node_waiting')
-    const told = await served.tell(id, 'events', { name: 'paid', data: { euro: 3 } })
-    expect(told.body).to.deep.equal({ success: true })
+    const sent = await served.send(id, 'events', { name: 'paid', data: { euro: 3 } })
+    expect(sent.body).to.deep.equal({ success: true })
     await until(served.watch(id), 'run_completed')
     expect((await served.of(id, 'status')).body.result).to.deep.equal({ euro: 3 })
-    expect((await served.tell(id, 'events', { name: 'paid' })).status).to.equal(400)
+    expect((await served.send(id, 'events', { name: 'paid' })).status).to.equal(400)
   })
 
   it('that are cancelled have failed with "cancelled"; what has ended is not cancelled', async () => {
     await using served = await serveRuns()
     const { workflow_id: id } = await served.begin('ask')
     await until(served.watch(id), 'node_waiting')
-    const { body } = await served.tell(id, 'cancel')
+    const { body } = await served.send(id, 'cancel')
     expect(body).to.include({ status: 'failed', error: 'cancelled', result: null })
-    const again = await served.tell(id, 'cancel')
+    const again = await served.send(id, 'cancel')
     expect([again.status, again.body.error_code]).to.deep.equal([400, 'INVALID_VALUE'])
   })
 })
 
 describe('the events of a run', () => {
-  it('are told from the beginning, with ids that a reader comes back with; progress has none', async () => {
+  it('are sent from the beginning, with ids for reconnecting; progress has no id', async () => {
     await using served = await serveRuns()
     const { workflow_id: id } = await served.begin('ask')
     const first = served.watch(id)
     const before = await until(first, 'node_waiting')
     expect(typesOf(before)).to.deep.equal(['run_started', 'node_started', 'node_waiting'])
-    await served.tell(id, 'answer', { step: 'ask', value: true })
+    await served.send(id, 'answer', { step: 'ask', value: true })
     const rest = await until(first, 'run_completed')
     expect(rest.find(one => one.event === 'node_progress')).to.not.have.property('id')
     const back = await until(served.watch(id, before.at(-1)!.id!), 'run_completed')
@@ -132,7 +132,7 @@ describe('the events of a run', () => {
     ])
   })
 
-  it('end when the server leaves, and tell their readers when to come back', async () => {
+  it('end when the server stops, with the time to reconnect', async () => {
     const served = await serveRuns()
     const { workflow_id: id } = await served.begin('ask')
     await until(served.watch(id), 'node_waiting')
@@ -141,12 +141,12 @@ describe('the events of a run', () => {
     expect(text).to.match(/^:\n\nretry: \d+\n\n$/)
   })
 
-  it('are told to as many as read along', async () => {
+  it('are sent to every connected client', async () => {
     await using served = await serveRuns()
     const { workflow_id: id } = await served.begin('ask')
     const all = Array.from({ length: 30 }, () => served.watch(id))
     await Promise.all(all.map(one => until(one, 'node_waiting')))
-    await served.tell(id, 'answer', { step: 'ask', value: true })
+    await served.send(id, 'answer', { step: 'ask', value: true })
     const ends = await Promise.all(all.map(one => until(one, 'run_completed')))
     expect(new Set(ends.map(one => JSON.stringify(one.filter(({ id: known }) => known !== undefined)))).size).to.equal(1)
   })

@@ -95,7 +95,7 @@ describe('workflows', () => {
       'it broke',
       'BROKEN',
     ])
-    const again = await served.tell(body.workflow_id as string, 'retry')
+    const again = await served.send(body.workflow_id as string, 'retry')
     expect(again.body.workflow_id).to.not.equal(body.workflow_id)
     expect((await served.of(again.body.workflow_id as string, 'status')).body).to.include({
       retry_of: body.workflow_id,
@@ -104,7 +104,7 @@ describe('workflows', () => {
   })
 
   for (const [what, body, status, details] of [
-    ['a name that nobody has', { workflow: 'none' }, 404, { field: 'workflow', value: 'none', reason: 'not found' }],
+    ['an unknown name', { workflow: 'none' }, 404, { field: 'workflow', value: 'none', reason: 'not found' }],
     ['no name', {}, 400, { required_fields: ['workflow'], provided_fields: [] }],
     ['a path outside the roots', { workflow: '../x.yaml' }, 400, { field: 'workflow' }],
     ['input that does not fit', { workflow: 'sum', input: { a: 'x' } }, 400, { field: 'input.a' }],

@@ -4,35 +4,35 @@ import { Store } from '@svc/core/contracts'
 import { lineInvalid, storeForgets } from '../errors.ts'
 import { createTokens } from '../tokens.ts'
 
-/** What each scope allows, in the words of the API. */
+/** The scopes of the API. */
 const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin'] as const
-/** Everything but to change the server and to see what is others'. */
-const USUAL = SCOPES.filter(scope => scope !== 'admin')
+/** The default scopes: all except `admin`, which changes the server and reads data of other principals. */
+const DEFAULT_SCOPES = SCOPES.filter(scope => scope !== 'admin')
 
 const CREATE = 'tokens create [--name <name>] [--scope <scope>]... [--ttl <30d>] [--json]'
 
 const NAME = /^(?!tok_)[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
 
-/** A name as given. Throws COMMAND_LINE_INVALID. */
+/** Checks a name. Throws COMMAND_LINE_INVALID. */
 function nameOf(given: string): string {
   if (NAME.test(given)) return given
-  throw lineInvalid('a name is 1 to 64 of the characters A-Z a-z 0-9 . _ @ -, and is no id', CREATE)
+  throw lineInvalid('a name has 1 to 64 of the characters A-Z a-z 0-9 . _ @ - and does not begin with tok_', CREATE)
 }
 
-/** Scopes as given, in the order of the table: `--scope chat --scope read` or `--scope chat,read`. Throws COMMAND_LINE_INVALID. */
+/** Parses `--scope chat --scope read` or `--scope chat,read`. Returns the scopes in the order of `SCOPES`. Throws COMMAND_LINE_INVALID. */
 function scopesOf(given: readonly string[] | undefined): string[] {
-  if (given === undefined) return USUAL
-  const asked = new Set(given.flatMap(one => one.split(',')).map(one => one.trim()))
+  if (given === undefined) return DEFAULT_SCOPES
+  const requested = new Set(given.flatMap(list => list.split(',')).map(scope => scope.trim()))
   const known: ReadonlySet<string> = new Set(SCOPES)
-  const [strange] = asked.difference(known)
-  if (strange !== undefined) throw lineInvalid(`there is no scope "${strange}"; there are ${SCOPES.join(', ')}`, CREATE)
-  return SCOPES.filter(scope => asked.has(scope))
+  const [unknown] = requested.difference(known)
+  if (unknown !== undefined) throw lineInvalid(`there is no scope "${unknown}"; the scopes are ${SCOPES.join(', ')}`, CREATE)
+  return SCOPES.filter(scope => requested.has(scope))
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const LONGEST_MS = 3650 * 86_400_000
 
-/** Milliseconds of `30d`, `12h`, `90m`, `3600s`. Throws COMMAND_LINE_INVALID. */
+/** Parses `30d`, `12h`, `90m` or `3600s` to milliseconds. Throws COMMAND_LINE_INVALID. */
 function ttlOf(given: string): number {
   const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(given) ?? []
   const ms = Number(count) * (UNITS[unit] ?? 0)
@@ -40,36 +40,36 @@ function ttlOf(given: string): number {
   throw lineInvalid('--ttl is a whole number with s, m, h or d, from 1s to 3650d: 30d, 12h, 90m', CREATE)
 }
 
-/** `svc tokens create`: prints a new token, once; running servers take it at once. */
+/** `svc tokens create`: prints a new token, once. Running servers accept it at once. */
 export class TokensCreate extends SvcCommand {
-  static override summary = 'Make an access token for the API'
-  static override description = 'The token is shown this once; running servers take it at once.'
+  static override summary = 'Create an access token for the API'
+  static override description = 'The command shows the token only once. Running servers accept it at once.'
   static override examples = ['<%= config.bin %> <%= command.id %> --name ci --scope chat,read --ttl 12h']
   static override flags = {
     name: Flags.string({ summary: 'Name shown in lists and logs (default: its id)', helpValue: '<name>' }),
     scope: Flags.string({
-      summary: `What it allows, several with commas: ${SCOPES.join(', ')} (default: all but admin)`,
+      summary: `Scopes, separated by commas: ${SCOPES.join(', ')} (default: all except admin)`,
       helpValue: '<scope>',
       multiple: true,
       multipleNonGreedy: true,
     }),
-    ttl: Flags.string({ summary: 'How long it is valid, up to 3650d: 30d, 12h, 90m', helpValue: '<time>', default: '30d' }),
+    ttl: Flags.string({ summary: 'Lifetime, up to 3650d: 30d, 12h, 90m', helpValue: '<time>', default: '30d' }),
     ...JSON_FLAG,
   }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(TokensCreate)
     const named = flags.name === undefined ? {} : { name: nameOf(flags.name) }
-    const wish = { ...named, scopes: scopesOf(flags.scope), ttlMs: ttlOf(flags.ttl) }
+    const options = { ...named, scopes: scopesOf(flags.scope), ttlMs: ttlOf(flags.ttl) }
     const ctx = systemContext(this.signal, 'svc tokens create')
     const store = (await this.host()).service(Store)
     const { durable, kind } = await store.probe(ctx)
     if (!durable) throw storeForgets(kind)
     const tokens = createTokens(store)
     await tokens.open(ctx)
-    const { token, shown } = await tokens.make(wish, ctx)
+    const { token, shown } = await tokens.make(options, ctx)
     if (flags.json) return this.print(JSON.stringify({ token, ...shown }))
     this.print(token)
-    this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown this once.`)
+    this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown only once.`)
   }
 }

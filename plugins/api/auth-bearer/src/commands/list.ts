@@ -5,7 +5,7 @@ import { createTokens, type TokenShown } from '../tokens.ts'
 
 const HEAD = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
 
-/** `svc tokens list`: what was given out, without the tokens, which are not kept. */
+/** `svc tokens list`: lists the tokens without their text, which the store does not have. */
 export class TokensList extends SvcCommand {
   static override summary = 'List the access tokens'
   static override examples = ['<%= config.bin %> <%= command.id %>']
@@ -18,7 +18,7 @@ export class TokensList extends SvcCommand {
     await tokens.open(ctx)
     const all = await tokens.list(ctx)
     if (flags.json) return this.print(JSON.stringify({ tokens: all }))
-    if (all.length === 0) return this.note('there are no tokens; `svc tokens create` makes one')
+    if (all.length === 0) return this.note('there are no tokens; run `svc tokens create` to create a token')
     for (const line of table([HEAD, ...all.map(cells)])) this.print(line)
   }
 }

@@ -3,7 +3,7 @@ import { Store } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { createTokens } from '../tokens.ts'
 
-/** `svc tokens revoke <token>`: answers once no worker of any server accepts it any more. */
+/** `svc tokens revoke <token>`: returns when no worker of any server accepts the token any more. */
 export class TokensRevoke extends SvcCommand {
   static override summary = 'Revoke an access token at once'
   static override examples = ['<%= config.bin %> <%= command.id %> ci']
@@ -15,8 +15,8 @@ export class TokensRevoke extends SvcCommand {
     const ctx = systemContext(this.signal, 'svc tokens revoke')
     const tokens = createTokens((await this.host()).service(Store))
     await tokens.open(ctx)
-    const gone = await tokens.revoke(args.token, ctx)
-    if (flags.json) return this.print(JSON.stringify({ revoked: gone }))
-    for (const { id, name } of gone) this.print(`revoked ${id} (${name})`)
+    const revoked = await tokens.revoke(args.token, ctx)
+    if (flags.json) return this.print(JSON.stringify({ revoked }))
+    for (const { id, name } of revoked) this.print(`revoked ${id} (${name})`)
   }
 }

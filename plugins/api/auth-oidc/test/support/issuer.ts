@@ -24,7 +24,7 @@ export interface Issuer extends AsyncDisposable {
   readonly asked: string[]
   /** Signs with a new key from now on; the old one is published no more. */
   rotate(alg?: string): Promise<Pair>
-  /** A token, good unless told otherwise. */
+  /** Creates a token, valid by default. */
   token(claims?: JWTPayload, header?: Header): Promise<string>
   /** Answers in another way for a while. */
   answer: ((req: IncomingMessage, res: ServerResponse) => boolean) | undefined

@@ -1,14 +1,14 @@
 import { codeOf, systemContext, type CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { KEY_TIMES } from '../../src/keys.ts'
-import { createOidc, type OidcParts } from '../../src/oidc.ts'
+import { createOidc, type OidcOptions } from '../../src/oidc.ts'
 import { AUDIENCE, type Issuer } from './issuer.ts'
 
 export const ctx = systemContext(new AbortController().signal)
-const quiet = { debug() {}, warn() {} } as unknown as OidcParts['log']
+const quiet = { debug() {}, warn() {} } as unknown as OidcOptions['log']
 export const NO_PAUSE = { ...KEY_TIMES, cooldown: 0, pause: 0 }
 
-export const schemeOf = (issuer: Issuer, parts: Partial<OidcParts> = {}) =>
+export const schemeOf = (issuer: Issuer, parts: Partial<OidcOptions> = {}) =>
   createOidc({
     issuer: issuer.url,
     audience: AUDIENCE,

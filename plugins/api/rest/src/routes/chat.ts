@@ -6,8 +6,8 @@ import { BOOLEAN, INTEGER, list, nullable, NUMBER, OBJECT, object, ok, STRING, t
 
 const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER })
 
-const index: JsonSchema = { type: 'integer', minimum: 0, description: 'Counts the tokens of this stream.' }
-const result: JsonSchema = { description: 'What the tool answered: JSON where it has structure, else text.' }
+const index: JsonSchema = { type: 'integer', minimum: 0, description: 'Index of the token in this stream.' }
+const result: JsonSchema = { description: 'The result of the tool: JSON if it is structured, otherwise text.' }
 
 type Fields = Parameters<typeof object>[0]
 
@@ -36,13 +36,13 @@ const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
   start: 'The turn has begun.',
   token: 'A piece of the reply.',
   tool_call: 'A tool is about to run.',
-  ask: 'Only in an interactive turn: whether this call may run. It waits for an answer.',
-  tool_result: 'What came of it.',
-  error: 'The turn failed after it had begun: an error record.',
-  end: 'The turn has ended; provider and model are those that answered.',
+  ask: 'A tool call waits for permission; send it to POST /api/v1/chat/answer. Only in interactive turns.',
+  tool_result: 'The result of a tool call.',
+  error: 'The turn failed after its start: an error record.',
+  end: 'The turn has ended. Provider and model are the ones that replied.',
 }
 
-/** `tool_call` is the schema `ToolCallEvent`. */
+/** Returns the schema name of an event: `ToolCallEvent` for `tool_call`. */
 const nameOf = (type: string) => `${type.replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase())}Event`
 
 const eventSchema = (type: ChatEvent['type']): JsonSchema => {
@@ -57,16 +57,16 @@ export const CHAT_EVENT: JsonSchema = {
 }
 
 const fields = {
-  message: text('What is said.'),
+  message: text('The message of the user.'),
   provider: text('Name of a provider.'),
   model: text('A model of the provider.'),
   temperature: { ...(NUMBER as object), minimum: 0, maximum: 1 },
   max_tokens: { ...(INTEGER as object), minimum: 1 },
-  conversation_id: text('Continues this conversation; without it a new one is made.'),
+  conversation_id: text('Continues this conversation. Without it, the server creates a conversation.'),
   tools: {
     ...(list(text()) as object),
     maxItems: 1_000,
-    description: 'Names of tools; absent: those of the profile, else of the mode; empty: none.',
+    description: 'Names of tools. Default: the tools of the profile, otherwise of the mode. An empty list disables tools.',
   },
 }
 const chatBody = object(fields, ['message'])
@@ -74,16 +74,16 @@ const chatBody = object(fields, ['message'])
 const interactive = {
   ...(BOOLEAN as object),
   description:
-    'Somebody reads along and answers ask events (POST /api/v1/chat/answer). Otherwise a tool call that asks is denied.',
+    'The client answers ask events (POST /api/v1/chat/answer). Otherwise, the server denies tool calls that need permission.',
 }
 const streamBody = object({ ...fields, interactive }, ['message'])
 
 const answerBody = object(
   {
-    request_id: text('That of the start event.'),
-    call_id: text('That of the ask event.'),
+    request_id: text('The request_id of the start event.'),
+    call_id: text('The call_id of the ask event.'),
     allow: BOOLEAN,
-    reason: { ...(STRING as object), maxLength: 1_000, description: 'Told to the model when it is not allowed.' },
+    reason: { ...(STRING as object), maxLength: 1_000, description: 'The reason that the model gets if you deny the call.' },
   },
   ['request_id', 'call_id', 'allow']
 )
@@ -107,7 +107,7 @@ const chatReply = object({
 const stream = {
   '200': {
     description:
-      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. First start, last end; between them token, tool_call, ask and tool_result in the order in which they happen, and error just before an end with status failed. The conversation of a start without conversation_id in the request is there once something is kept in it: where the turn fails or is left before any output, its id is unknown (404). Comments are heartbeats.',
+      'Server-sent events with the lines id, event and data. The event is the type in its data, and this is the schema of the data. The first event is start, the last is end. Between them are token, tool_call, ask and tool_result in the order in which they happen. An error comes just before an end with the status failed. If the request has no conversation_id, the server stores the new conversation with its first output. If the turn fails or the client disconnects before any output, the conversation_id of start is unknown (404). Comments are heartbeats.',
     schema: CHAT_EVENT,
     contentType: 'text/event-stream',
   },
@@ -119,7 +119,7 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
     chat: {
       method: 'POST',
       path: '/api/v1/chat',
-      summary: 'Say something and get the whole reply',
+      summary: 'Send a message and get the whole reply',
       scope: 'chat',
       body: chatBody,
       responses: ok('The reply.', chatReply),
@@ -128,7 +128,7 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
     chat_stream: {
       method: 'POST',
       path: '/api/v1/chat/stream',
-      summary: 'Say something and get the reply as it comes',
+      summary: 'Send a message and stream the reply',
       scope: 'chat',
       body: streamBody,
       responses: stream,
@@ -138,10 +138,10 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
     chat_answer: {
       method: 'POST',
       path: '/api/v1/chat/answer',
-      summary: 'Say whether a tool call of an interactive stream may run',
+      summary: 'Allow or deny a tool call of an interactive stream',
       scope: 'chat',
       body: answerBody,
-      responses: ok('The turn goes on with it.', object({ success: BOOLEAN })),
+      responses: ok('The turn continues with the answer.', object({ success: BOOLEAN })),
       async handle({ body }, ctx) {
         await chat.answer(answerOf(body as unknown as AnswerBody), ctx)
         return { body: { success: true } }

@@ -29,16 +29,16 @@ const read = (path: string, summary: string, schema: JsonSchema, handle: Route['
   path,
   summary,
   scope: 'read',
-  responses: ok('What is in force.', schema),
+  responses: ok('The current values.', schema),
   ...(handle ? { handle } : {}),
 })
 
-/** A switch: takes these fields, answers with them and with what is in force then. */
+/** Creates a route that changes these fields and returns them with the new effective configuration. */
 function switchRoute<F extends string>(
   path: string,
   summary: string,
   fields: readonly F[],
-  change: (asked: Record<F, string>, ctx: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
+  change: (values: Record<F, string>, ctx: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
 ): Route {
   const echoed = Object.fromEntries(fields.map(field => [field, STRING]))
   return {
@@ -47,21 +47,25 @@ function switchRoute<F extends string>(
     summary,
     scope: 'admin',
     body: object(Object.fromEntries(fields.map(field => [field, text()]))),
-    responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...echoed, effective })),
+    responses: ok('The new effective configuration.', object({ success: BOOLEAN, ...echoed, effective })),
     async handle({ body }, ctx) {
-      const asked = body as Record<F, string>
-      const now = await change(asked, ctx)
+      const values = body as Record<F, string>
+      const now = await change(values, ctx)
       return {
-        body: { success: true, ...Object.fromEntries(fields.map(field => [field, asked[field]])), effective: effectiveWire(now) },
+        body: {
+          success: true,
+          ...Object.fromEntries(fields.map(field => [field, values[field]])),
+          effective: effectiveWire(now),
+        },
       }
     },
   }
 }
 
-/** The state of the server session: profile, override, mode. */
+/** Routes for the session of the server: profile, override, mode. */
 export function createConfigRoutes({ selection, modes }: { selection: Selection; modes: SlotView<Mode> }): Record<string, Route> {
   return {
-    config_effective: read('/api/v1/config/effective', 'What is in force', effective, async (_request, ctx) => ({
+    config_effective: read('/api/v1/config/effective', 'Read the effective configuration', effective, async (_request, ctx) => ({
       body: effectiveWire(await selection.effective(ctx)),
     })),
     profiles: read(

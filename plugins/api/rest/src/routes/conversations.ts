@@ -27,7 +27,7 @@ const turnBody = object({ conversation_id: text(), message: text(), provider: te
 const pageQuery = object(
   {
     limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
-    cursor: text('The next_cursor of the page before.'),
+    cursor: text('The next_cursor of the previous page.'),
   },
   []
 )
@@ -37,7 +37,7 @@ interface ConversationParts {
   readonly conversations: Conversations
 }
 
-/** A conversation and its turns; the store is the one that `/chat` uses. */
+/** Routes for conversations. They share the store with `/chat`. */
 export function createConversationRoutes(parts: ConversationParts): Record<string, Route> {
   return {
     conversation_turn: turnRoute(parts),
@@ -50,11 +50,11 @@ export function createConversationRoutes(parts: ConversationParts): Record<strin
 const turnRoute = ({ chat, conversations }: ConversationParts): Route => ({
   method: 'POST',
   path: PATH,
-  summary: 'Begin a conversation, or say the next thing in it',
+  summary: 'Start a conversation or continue it',
   scope: 'chat',
   body: turnBody,
   responses: ok(
-    'The reply, and all that was said.',
+    'The reply and all messages of the conversation.',
     object({ conversation_id: STRING, response: STRING, messages: list(message) })
   ),
   async handle({ body }, ctx) {
@@ -79,7 +79,7 @@ const listRoute = ({ conversations }: ConversationParts): Route => ({
   summary: 'List conversations, newest first',
   scope: 'chat',
   query: pageQuery,
-  responses: ok('One page of them.', object({ conversations: list(object(summary)), next_cursor: nullable('string') })),
+  responses: ok('A page of conversations.', object({ conversations: list(object(summary)), next_cursor: nullable('string') })),
   async handle({ query: { limit, cursor } }, ctx) {
     const page = await conversations.list(
       { limit: limit === undefined ? PAGE : Number(limit), ...(cursor === undefined ? {} : { cursor }) },
@@ -103,7 +103,7 @@ const deleteRoute = ({ conversations }: ConversationParts): Route => ({
   path: `${PATH}/:id`,
   summary: 'Delete a conversation',
   scope: 'chat',
-  responses: { '204': { description: 'It is gone.' } },
+  responses: { '204': { description: 'The conversation is deleted.' } },
   async handle({ params }, ctx) {
     await conversations.delete(params.id!, ctx)
     return { status: 204 }

@@ -12,7 +12,7 @@ const toolList = object({
   categories: list(STRING),
 })
 
-/** What there is to use. */
+/** Routes that list providers and tools. */
 export function createDiscoveryRoutes({
   providers,
   tools,
@@ -24,7 +24,7 @@ export function createDiscoveryRoutes({
     providers: {
       method: 'GET',
       path: '/api/v1/providers',
-      summary: 'List providers, their models and what they can do',
+      summary: 'List providers with their models and features',
       scope: 'read',
       responses: ok('The providers.', providerList),
       handle: async (_request, ctx) => ({
@@ -42,7 +42,7 @@ export function createDiscoveryRoutes({
   }
 }
 
-/** A provider that cannot say its models now has none to show; the others do. */
+/** Describes a provider. If it fails to list its models, the list is empty. */
 async function providerRecord(name: string, provider: Provider, ctx: CallContext) {
   const { tool_calling, streaming, vision } = provider.features
   const listed = await withTimeout(LIST_MS, signal => provider.models({ ...ctx, signal }), ctx).catch(() => ({ models: [] }))

@@ -16,15 +16,19 @@ const health = object(
       required: ['database', 'providers', 'cache'],
       additionalProperties: word,
     },
-    tools: { type: 'integer', description: 'How many tools the tool server (MCP) publishes, where it is switched on.' },
-    protocol_versions: { type: 'array', items: STRING, description: 'The versions of the tool protocol that it speaks.' },
-    plugins: { ...names, description: 'Optional plugins that failed, and why.' },
+    tools: { type: 'integer', description: 'Number of tools that the tool server (MCP) publishes, if it is enabled.' },
+    protocol_versions: {
+      type: 'array',
+      items: STRING,
+      description: 'Versions of the tool protocol that the tool server supports.',
+    },
+    plugins: { ...names, description: 'Optional plugins that failed, with their error codes.' },
   },
   ['status', 'version', 'uptime_seconds', 'checks']
 )
 const ready = object({ status: words('ready', 'starting', 'closing') })
 
-/** How the server is. Open to everybody, so it tells words and no details. */
+/** Health routes. They need no credential, so they return statuses without details. */
 export function createHealthRoutes({
   host,
   probes,
@@ -36,10 +40,10 @@ export function createHealthRoutes({
 }): Record<string, Route> {
   return {
     health: {
-      ...open('/health', 'How the server is; 503 when it is unhealthy'),
+      ...open('/health', 'Read the health of the server; 503 if it is unhealthy'),
       responses: {
-        ...ok('It works, perhaps not all of it.', health),
-        '503': { description: 'It does not work.', schema: health },
+        ...ok('The server is healthy or degraded.', health),
+        '503': { description: 'The server is unhealthy.', schema: health },
       },
       async handle(_request, ctx) {
         const [report, probed, more] = await Promise.all([host.report(ctx), probes.all(ctx), factsOf(facts, ctx)])
@@ -57,15 +61,15 @@ export function createHealthRoutes({
       },
     },
     health_live: {
-      ...open('/health/live', 'Whether the process answers'),
-      responses: ok('It does.', object({ status: words('alive') })),
+      ...open('/health/live', 'Check that the process answers'),
+      responses: ok('The process answers.', object({ status: words('alive') })),
       handle: async () => ({ body: { status: 'alive' } }),
     },
     health_ready: {
-      ...open('/health/ready', 'Whether new requests may be sent here'),
+      ...open('/health/ready', 'Check that the server accepts new requests'),
       responses: {
-        ...ok('They may.', ready),
-        '503': { description: 'They may not: the server is starting or closing.', schema: ready },
+        ...ok('The server accepts new requests.', ready),
+        '503': { description: 'The server is starting or closing.', schema: ready },
       },
       handle: async (_request, ctx) => readiness(await host.report(ctx)),
     },
@@ -74,10 +78,10 @@ export function createHealthRoutes({
 
 const open = (path: string, summary: string) => ({ method: 'GET', path, summary, uncounted: true }) as const
 
-/** Whole seconds since the host began. */
+/** Returns the whole seconds since the host started. */
 export const uptime = ({ startedAt }: HostReport) => Math.floor((Date.now() - startedAt) / 1000)
 
-/** The code says why; the message, which may name files and addresses, is for the log. */
+/** Returns the failed plugins with their error codes. Messages are for the log only, because they can contain files and addresses. */
 function failedPlugins({ plugins }: HostReport): Record<string, string> | undefined {
   const failed = plugins.filter(plugin => plugin.state === 'failed')
   if (failed.length === 0) return undefined
@@ -89,7 +93,7 @@ function failedPlugins({ plugins }: HostReport): Record<string, string> | undefi
   )
 }
 
-/** While its successor takes the new connections, the server is as ready as before: only this worker ends. */
+/** A worker with a successor counts as ready, because the successor accepts new connections. */
 function readiness({ state, successor }: HostReport): RouteReply {
   const isReady = state === 'running' || successor
   return { status: isReady ? 200 : 503, body: { status: isReady ? 'ready' : state } }

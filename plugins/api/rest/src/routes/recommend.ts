@@ -6,7 +6,7 @@ const query = object(
     task_type: text('A task type or a short label, like code_review; at most 200 characters.'),
     complexity: text('trivial, low, medium, high, extreme; or simple, moderate, complex, very_high.'),
     mode: text('build (the default), plan, review, delegate, explore.'),
-    vertical: text('Only what this vertical has.'),
+    vertical: text('Limits the recommendations to this vertical.'),
   },
   ['task_type', 'complexity']
 )
@@ -42,7 +42,7 @@ const answer = object({
   recommendations: list(recommendation),
 })
 
-/** Which team and which workflow a task is for. */
+/** The route that recommends teams and workflows for a task. */
 export const createRecommendRoutes = (recommend: Recommend): Record<string, Route> => ({
   recommend: {
     method: 'GET',
@@ -50,16 +50,17 @@ export const createRecommendRoutes = (recommend: Recommend): Record<string, Rout
     summary: 'Recommend teams and workflows for a task',
     scope: 'read',
     query,
-    responses: ok('One entry for each vertical that has something for it, the surest first.', answer),
+    responses: ok('One entry for each vertical with a recommendation, highest confidence first.', answer),
     async handle({ query: { task_type = '', complexity = '', mode = 'build', vertical } }, ctx) {
-      const asked = { taskType: task_type, complexity, mode, ...(vertical === undefined ? {} : { vertical }) }
-      const found = (await recommend.recommend(asked, ctx)).map(recommendationWire)
-      return { body: { task_type, complexity, mode, vertical: vertical ?? null, count: found.length, recommendations: found } }
+      const task = { taskType: task_type, complexity, mode, ...(vertical === undefined ? {} : { vertical }) }
+      const recommendations = (await recommend.recommend(task, ctx)).map(recommendationWire)
+      const count = recommendations.length
+      return { body: { task_type, complexity, mode, vertical: vertical ?? null, count, recommendations } }
     },
   },
 })
 
-/** A recommendation as the wire has it. */
+/** Converts a recommendation to the snake_case of the API. */
 const recommendationWire = ({ vertical, action, team, workflow }: Recommendation) => ({
   vertical,
   action,

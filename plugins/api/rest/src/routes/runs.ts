@@ -10,29 +10,40 @@ const PAGE = 50
 
 const runsQuery = object(
   {
-    workflow: text('Runs of this workflow.'),
+    workflow: text('Lists only runs of this workflow.'),
     status: words('running', 'completed', 'failed'),
     limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
-    cursor: text('The next_cursor of the page before.'),
+    cursor: text('The next_cursor of the previous page.'),
   },
   []
 )
 const eventsQuery = object(
-  { after: { type: 'integer', minimum: 0, description: 'Events after this one; the header Last-Event-ID comes first.' } },
+  {
+    after: {
+      type: 'integer',
+      minimum: 0,
+      description: 'Returns only events after this id. The header Last-Event-ID overrides it.',
+    },
+  },
   []
 )
 const ANY: JsonSchema = {}
-const eventBody = object({ name: { ...(text('What nodes wait for.') as object), maxLength: 100 }, data: ANY }, ['name'])
+const eventBody = object({ name: { ...(text('Name of the event that nodes wait for.') as object), maxLength: 100 }, data: ANY }, [
+  'name',
+])
 const answerBody = object({
-  step: { ...(text('That of waiting_for.') as object), maxLength: 1_000 },
-  value: { description: 'true or false to an approval (or approved, rejected), one of the choices, or what was asked for.' },
+  step: { ...(text('The step in waiting_for.') as object), maxLength: 1_000 },
+  value: {
+    description:
+      'For an approval: true, false, approved or rejected. For a choice: one of the choices. Otherwise: the requested input.',
+  },
 })
-const success = ok('It is stored; the run goes on with it.', object({ success: BOOLEAN }))
+const success = ok('The server stored the value, and the run continues with it.', object({ success: BOOLEAN }))
 
 const events = {
   '200': {
     description:
-      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. All that happened in the run after the event that Last-Event-ID names, on whichever worker, then what happens, up to run_completed or run_failed. node_progress has no line id: only connected readers receive it. Comments are heartbeats. A stream that ends before the run does is to be opened again; where the server ends it, its last words are retry with the milliseconds to wait.',
+      'Server-sent events with the lines id, event and data. The event is the type in its data, and this is the schema of the data. The stream has all events of the run after Last-Event-ID, on any worker, and then new events until run_completed or run_failed. node_progress has no id line: only connected clients receive it. Comments are heartbeats. If the stream ends before the run, open it again. If the server ends the stream, its last line is retry with the milliseconds to wait.',
     schema: RUN_EVENT,
     contentType: 'text/event-stream',
   },
@@ -43,7 +54,7 @@ interface RunParts {
   readonly streams: RunStreams
 }
 
-/** Runs: how they stand, what happens in them, and what may be said to them. */
+/** Routes for runs: status, steps, events, and actions on a run. */
 export function createRunRoutes(parts: RunParts): Record<string, Route> {
   return {
     workflow_runs: listRoute(parts),
@@ -63,7 +74,7 @@ const listRoute = ({ workflows }: RunParts): Route => ({
   summary: 'List runs, newest first',
   scope: 'workflows',
   query: runsQuery,
-  responses: ok('One page of them.', object({ runs: list(RUN_SUMMARY), next_cursor: nullable('string') })),
+  responses: ok('A page of runs.', object({ runs: list(RUN_SUMMARY), next_cursor: nullable('string') })),
   async handle({ query: { workflow, status, limit, cursor } }, ctx) {
     const page = await workflows.runs(
       {
@@ -81,7 +92,7 @@ const listRoute = ({ workflows }: RunParts): Route => ({
 const statusRoute = ({ workflows }: RunParts): Route => ({
   method: 'GET',
   path: `${PATH}/:id/status`,
-  summary: 'Read how a run stands',
+  summary: 'Read the status of a run',
   scope: 'workflows',
   responses: ok('The run.', RUN_STATUS),
   handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.get(params.id!, ctx)) }),
@@ -90,9 +101,9 @@ const statusRoute = ({ workflows }: RunParts): Route => ({
 const stepsRoute = ({ workflows }: RunParts): Route => ({
   method: 'GET',
   path: `${PATH}/:id/steps`,
-  summary: 'Read each step of a run, with its input and output',
+  summary: 'List the steps of a run with their input and output',
   scope: 'workflows',
-  responses: ok('The steps in the order they began.', object({ workflow_id: STRING, steps: list(RUN_STEP) })),
+  responses: ok('The steps in the order in which they started.', object({ workflow_id: STRING, steps: list(RUN_STEP) })),
   async handle({ params }, ctx) {
     const steps = await workflows.steps(params.id!, ctx)
     return { body: { workflow_id: params.id!, steps: steps.map(stepRecord) } }
@@ -102,7 +113,7 @@ const stepsRoute = ({ workflows }: RunParts): Route => ({
 const eventsRoute = ({ streams }: RunParts): Route => ({
   method: 'GET',
   path: `${PATH}/:id/events`,
-  summary: 'Read what happens in a run, as it happens',
+  summary: 'Stream the events of a run',
   scope: 'workflows',
   query: eventsQuery,
   responses: events,
@@ -116,7 +127,7 @@ const eventsRoute = ({ streams }: RunParts): Route => ({
 const signalRoute = ({ workflows }: RunParts): Route => ({
   method: 'POST',
   path: `${PATH}/:id/events`,
-  summary: 'Tell a run an event: nodes that wait for it go on',
+  summary: 'Send an event to a run; nodes that wait for it continue',
   scope: 'workflows',
   body: eventBody,
   responses: success,
@@ -130,7 +141,7 @@ const signalRoute = ({ workflows }: RunParts): Route => ({
 const answerRoute = ({ workflows }: RunParts): Route => ({
   method: 'POST',
   path: `${PATH}/:id/answer`,
-  summary: 'Answer what a run asks a person',
+  summary: 'Answer a question of a run',
   scope: 'workflows',
   body: answerBody,
   responses: success,
@@ -143,18 +154,18 @@ const answerRoute = ({ workflows }: RunParts): Route => ({
 const cancelRoute = ({ workflows }: RunParts): Route => ({
   method: 'POST',
   path: `${PATH}/:id/cancel`,
-  summary: 'End a run: what runs is aborted, what is to be undone is',
+  summary: 'Cancel a run: abort its running nodes and run its compensation steps',
   scope: 'workflows',
-  responses: ok('The run: failed with "cancelled", or still running where ending it takes more than 10 s.', RUN_STATUS),
+  responses: ok('The run: failed with "cancelled", or still running if the cancellation takes more than 10 s.', RUN_STATUS),
   handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.cancel(params.id!, ctx)) }),
 })
 
 const retryRoute = ({ workflows }: RunParts): Route => ({
   method: 'POST',
   path: `${PATH}/:id/retry`,
-  summary: 'Begin a run that goes on from where this one failed or was cancelled',
+  summary: 'Start a run that continues where this run failed or was cancelled',
   scope: 'workflows',
-  responses: ok('The new run, as that of POST /api/v1/workflows/run.', RUN_REPLY),
+  responses: ok('The new run, in the form of POST /api/v1/workflows/run.', RUN_REPLY),
   async handle({ params, headers }, ctx) {
     const key = keyOf(headers)
     const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)

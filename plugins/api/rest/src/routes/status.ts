@@ -5,7 +5,9 @@ import { BOOLEAN, INTEGER, NUMBER, object, ok, STRING, text, words } from '../sc
 import { uptime } from './health.ts'
 
 const provider = object({ healthy: BOOLEAN, requests: INTEGER, error: STRING }, ['healthy'])
-const check = object({ status: words('healthy', 'degraded', 'unhealthy'), reason: text('Why it is not well.') }, ['status'])
+const check = object({ status: words('healthy', 'degraded', 'unhealthy'), reason: text('Why the check is not healthy.') }, [
+  'status',
+])
 const metrics = {
   version: STRING,
   uptime_seconds: INTEGER,
@@ -17,7 +19,7 @@ const metrics = {
 const checks = {
   type: 'object',
   additionalProperties: check,
-  description: 'The checks of /health that are not healthy, and why. Requires the scope admin.',
+  description: 'The checks of /health that are not healthy, with reasons. Requires the scope admin.',
 }
 const status = object({ ...metrics, checks }, Object.keys(metrics))
 
@@ -29,15 +31,15 @@ interface StatusParts {
   readonly probes: Probes
 }
 
-/** The figures of the server. */
+/** The route with the metrics of the server. */
 export function createStatusRoutes({ host, http, probes }: StatusParts): Record<string, Route> {
   return {
     status: {
       method: 'GET',
       path: '/api/v1/status',
-      summary: 'Requests, providers and cache in figures',
+      summary: 'Read metrics of requests, providers and cache',
       scope: 'read',
-      responses: ok('The figures.', status),
+      responses: ok('The metrics.', status),
       async handle(_request, ctx) {
         const probing = probes.all(ctx, withMetrics)
         const [report, metrics, probed] = await Promise.all([host.report(ctx), http.metrics(ctx), probing])
@@ -49,7 +51,7 @@ export function createStatusRoutes({ host, http, probes }: StatusParts): Record<
             requests_active: metrics.requestsActive,
             providers: detailOf(probed.get('providers')) ?? {},
             cache: { ...NO_CACHE, ...detailOf(probed.get('cache')) },
-            ...(isAdmin(ctx) ? troubleOf(probed) : {}),
+            ...(isAdmin(ctx) ? unhealthyChecks(probed) : {}),
           },
         }
       },
@@ -61,9 +63,9 @@ const detailOf = (report: CheckReport | undefined): { readonly [key: string]: Js
 
 const isAdmin = ({ principal: { scopes } }: CallContext) => scopes.includes('admin') || scopes.includes('*')
 
-function troubleOf(probed: ReadonlyMap<string, CheckReport>) {
-  const sick = [...probed].filter(([, { status }]) => status !== 'healthy')
-  if (sick.length === 0) return {}
+function unhealthyChecks(probed: ReadonlyMap<string, CheckReport>) {
+  const unhealthy = [...probed].filter(([, { status }]) => status !== 'healthy')
+  if (unhealthy.length === 0) return {}
   const statusOf = ({ status, reason }: CheckReport) => (reason === undefined ? { status } : { status, reason })
-  return { checks: Object.fromEntries(sick.map(([name, report]) => [name, statusOf(report)])) }
+  return { checks: Object.fromEntries(unhealthy.map(([name, report]) => [name, statusOf(report)])) }
 }

@@ -8,13 +8,13 @@ const PATH = '/api/v1/workflows'
 const described = (schema: unknown, description: string) => ({ ...(schema as object), description })
 const runBody = object(
   {
-    workflow: { ...(text('Its name, or the path of a file below a workflow root.') as object), maxLength: 1_000 },
-    input: described(OBJECT, 'Fits the schema of its inputs; default {}.'),
-    parameters: described(OBJECT, 'Over the defaults of its parameters; default {}.'),
+    workflow: { ...(text('Name of the workflow, or path of a file below a workflow root.') as object), maxLength: 1_000 },
+    input: described(OBJECT, 'Input that matches the input schema of the workflow. Default: {}.'),
+    parameters: described(OBJECT, 'Parameters that override the defaults of the workflow. Default: {}.'),
   },
   ['workflow']
 )
-const named = object({ workflow: text('Its name, or the path of a file below a workflow root.') })
+const named = object({ workflow: text('Name of the workflow, or path of a file below a workflow root.') })
 
 interface RunBody {
   readonly workflow: string
@@ -22,7 +22,7 @@ interface RunBody {
   readonly parameters?: Json
 }
 
-/** Workflows, and how a run of one begins. */
+/** Routes that list, show and start workflows. */
 export function createWorkflowRoutes(workflows: Workflows): Record<string, Route> {
   return { workflows: listRoute(workflows), workflow_definition: showRoute(workflows), workflow_run: runRoute(workflows) }
 }
@@ -32,7 +32,7 @@ const listRoute = (workflows: Workflows): Route => ({
   path: PATH,
   summary: 'List workflows',
   scope: 'workflows',
-  responses: ok('The workflows; one with problems cannot run.', object({ workflows: list(WORKFLOW_INFO) })),
+  responses: ok('The workflows. A workflow with problems cannot run.', object({ workflows: list(WORKFLOW_INFO) })),
   handle: async (_request, ctx) => ({ body: { workflows: (await workflows.list(ctx)).map(infoRecord) } }),
 })
 
@@ -42,7 +42,10 @@ const showRoute = (workflows: Workflows): Route => ({
   summary: 'Read the definition of a workflow',
   scope: 'workflows',
   query: named,
-  responses: ok('It, as it is now; a run keeps the one it began with.', object({ workflow: WORKFLOW_INFO, definition: OBJECT })),
+  responses: ok(
+    'The current definition. A run keeps the definition that it started with.',
+    object({ workflow: WORKFLOW_INFO, definition: OBJECT })
+  ),
   async handle({ query: { workflow = '' } }, ctx) {
     const { info, definition } = await workflows.show(workflow, ctx)
     return { body: { workflow: infoRecord(info), definition } }
@@ -52,10 +55,10 @@ const showRoute = (workflows: Workflows): Route => ({
 const runRoute = (workflows: Workflows): Route => ({
   method: 'POST',
   path: `${PATH}/run`,
-  summary: 'Run a workflow; waits for its end for workflows.sync_wait_ms, or as the header Prefer says',
+  summary: 'Run a workflow; wait for its end up to workflows.sync_wait_ms or the time in the header Prefer',
   scope: 'workflows',
   body: runBody,
-  responses: ok('Its result, or that it goes on in the background, or why it failed.', RUN_REPLY),
+  responses: ok('The result, the state of a run that continues in the background, or the failure.', RUN_REPLY),
   async handle({ body, headers }, ctx) {
     const { workflow, input, parameters } = body as unknown as RunBody
     const key = keyOf(headers)

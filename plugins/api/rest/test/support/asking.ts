@@ -13,7 +13,7 @@ const asking: WorkflowNode = {
   },
 }
 
-/** Tells how far it is, and fails where it is told to. */
+/** Reports progress, and fails if its configuration says so. */
 const telling: WorkflowNode = {
   description: 'Tells',
   settings: { type: 'object', properties: { fail: { type: 'boolean' } } },

@@ -23,7 +23,7 @@ export async function serveRuns(config = {}, more: readonly Fixture[] = []) {
     },
     of: (id: string, what: string, headers: Record<string, string> = {}) =>
       call('GET', `${PATH}/${id}/${what}`, undefined, headers),
-    tell: (id: string, what: string, body?: Json) => call('POST', `${PATH}/${id}/${what}`, body),
+    send: (id: string, what: string, body?: Json) => call('POST', `${PATH}/${id}/${what}`, body),
     /** The stream of a run, from the event after this one on. */
     async *watch(id: string, after?: string) {
       const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
