@@ -167,7 +167,7 @@ describe('svc chat on a terminal', () => {
     await chat.says('/profile small\r', 'profiles: plain, small (now); asks local/local-small')
     await chat.says('/mode nope\r', 'INVALID_VALUE', 'one of: ')
     await chat.says('/mode plan\r', 'plan (now)')
-    await chat.says('/modle\r', 'there is no /modle', 'did you mean "/model"?')
+    await chat.says('/modle\r', 'there is no /modle', 'Did you mean "/model"?')
     await chat.says('//help\r', 'You said: /help')
     await chat.says('/tmp/file is a path\r', 'You said: /tmp/file is a path')
     await chat.says('/exit\r')

@@ -74,7 +74,7 @@ describe('svc providers test', () => {
     const unknown = await workspace.svc(['providers', 'test', 'nope'])
     expect([unknown.code, unknown.err]).to.deep.equal([
       2,
-      'PROVIDER_UNKNOWN\n  there is no provider "nope"\n  one of: local, sick\n',
+      'PROVIDER_UNKNOWN\n  there is no provider "nope"\n  Use one of: local, sick\n',
     ])
   })
 

@@ -32,14 +32,14 @@ describe('svc tools list', () => {
     await using workspace = await carefulPlace()
     const { out } = await workspace.svc(['tools', 'list', '--category', 'time', '--json'])
     const { from, tools } = JSON.parse(out) as Listed
-    expect(from).to.equal('a host of its own')
+    expect(from).to.equal('the host of this process')
     expect(tools.map(({ name, effects }) => [name, effects])).to.deep.equal([
       ['convert_time', ['read']],
       ['current_time', ['read']],
     ])
     const unknown = await workspace.svc(['tools', 'list', '--category', 'magic'])
     expect(unknown.code).to.equal(2)
-    expect(unknown.err).to.match(/^CATEGORY_UNKNOWN\n.*"magic"\n {2}one of: .*\btests\b.*\btime\b/m)
+    expect(unknown.err).to.match(/^CATEGORY_UNKNOWN\n.*"magic"\n {2}Use one of: .*\btests\b.*\btime\b/m)
   })
 
   it('asks the server that runs, which has its own tools', async () => {
@@ -68,7 +68,7 @@ describe('svc tools show', () => {
       .and.match(/^text +string +required$/m)
       .and.match(/^count +integer$/m)
       .and.match(/^effects +write$/m)
-      .and.match(/^asks +a person/m)
+      .and.match(/^asks +yes, before/m)
     expect((await workspace.svc(['tools', 'show', 'bad_sleep'])).out).to.match(/^time-out +300 ms$/m)
   })
 
@@ -85,7 +85,7 @@ describe('svc tools show', () => {
     const { code, err } = await workspace.svc(['tools', 'show', 'carefull_note'])
     expect([code, err]).to.deep.equal([
       2,
-      'TOOL_UNKNOWN\n  there is no tool "carefull_note"\n  did you mean "careful_note"? `svc tools list` shows what there is\n',
+      'TOOL_UNKNOWN\n  there is no tool "carefull_note"\n  Did you mean "careful_note"? Run `svc tools list` to show the tools\n',
     ])
   })
 })
@@ -121,15 +121,15 @@ describe('svc tools call', () => {
   it('ends with 2 where the arguments are wrong, and runs nothing', async () => {
     await using workspace = await carefulPlace()
     const cases: [string[], RegExp][] = [
-      [['{"text": '], /the arguments are no JSON/],
+      [['{"text": '], /the arguments are not valid JSON/],
       [['--args', '[1]'], /must be a JSON object/],
       [['text'], /"text" is neither a JSON object nor key=value/],
       [['=x'], /neither/],
       [['text=a', 'text=b'], /"text" is given twice/],
-      [['text=a', '--args', '{}'], /in --args and beside it/],
+      [['text=a', '--args', '{}'], /in --args and after the name/],
       [['count=3'], /text must be there|text is missing|required/],
       [['text=a', 'count=few'], /count must be integer/],
-      [['text=a', 'tag=x'], /did you mean "tags"\?/],
+      [['text=a', 'tag=x'], /Did you mean "tags"\?/],
       [['text=a', '__proto__=1'], /__proto__ is not a known key/],
     ]
     for (const [args, words] of cases) {
@@ -150,8 +150,8 @@ describe('svc tools call', () => {
       expect(code).to.equal(2)
       expect(err)
         .to.match(/^TOOL_UNKNOWN\n/)
-        .and.contain('`svc tools list` shows what there is')
-        .and.contain('tools of MCP servers are there only in a server that runs')
+        .and.contain('Run `svc tools list` to show the tools')
+        .and.contain('Only a running server (`svc serve`) has the tools of MCP servers')
     }
   })
 
@@ -169,7 +169,7 @@ describe('svc tools call', () => {
     for (const [name, words] of [
       ['bad_news', 'bad_news: the well is dry'],
       ['bad_throw', 'bad_throw: no water\n  dig deeper'],
-      ['bad_answer', 'bad_answer: it did not answer'],
+      ['bad_answer', 'bad_answer: the tool did not return'],
     ] as const) {
       const { code, out, err } = await workspace.svc(['tools', 'call', name])
       expect([code, out], name).to.deep.equal([1, ''])
@@ -184,7 +184,7 @@ describe('svc tools call', () => {
     const own = await workspace.svc(['tools', 'call', 'bad_sleep'])
     expect([own.code, own.err]).to.deep.equal([
       1,
-      'TIMEOUT\n  bad_sleep took longer than 300 ms\n  give it longer with --timeout <seconds>\n',
+      'TIMEOUT\n  bad_sleep took longer than 300 ms\n  Set a longer limit with --timeout <seconds>\n',
     ])
     const given = await workspace.svc(['tools', 'call', 'bad_wait', '--timeout', '0.2', '--json'])
     expect([given.code, JSON.parse(given.out).error_code, given.err]).to.deep.equal([1, 'TIMEOUT', 'waiting\naborted\n'])

@@ -14,13 +14,13 @@ import type {
 } from '@svc/core/contracts'
 
 export interface CacheParts {
-  readonly shelf: LruCache
+  readonly lru: LruCache
   readonly counts: Pick<CacheCounts, 'asked'>
-  /** Whether principals have each other's answers. */
+  /** Whether principals share their answers. */
   readonly shared: boolean
 }
 
-/** Answers what was answered before. */
+/** Answers identical requests from memory. */
 export interface Cache {
   /** For a tap of `Chat.hooks.modelCall`. */
   readonly called: (call: ModelCall, ctx: CallContext) => ModelAnswer | undefined
@@ -34,8 +34,8 @@ interface Keyed {
   readonly key: string | undefined
 }
 
-export function createCache({ shelf, counts, shared }: CacheParts): Cache {
-  // a request comes by twice, before and after the call: in this process it is the same one, and a long history is read once
+export function createCache({ lru, counts, shared }: CacheParts): Cache {
+  // the same request object arrives before and after the call; the key of a long history is computed once
   const keys = new WeakMap<ModelRequest, Keyed>()
   const keyFor = ({ selected: { provider }, request }: ModelCall, { principal }: CallContext) => {
     const known = keys.get(request)
@@ -47,8 +47,8 @@ export function createCache({ shelf, counts, shared }: CacheParts): Cache {
   return {
     called(call, ctx) {
       const key = keyFor(call, ctx)
-      const text = key === undefined ? undefined : shelf.get(key)
-      // a retry looks again, for another turn may have been answered meanwhile; it is no question of its own
+      const text = key === undefined ? undefined : lru.get(key)
+      // a retry looks again, because another turn can have stored the answer; it counts only as a hit
       if (text !== undefined || call.attempt === 1) counts.asked(text !== undefined)
       if (text === undefined) return undefined
       return { events: JSON.parse(text) as ModelEvent[] }
@@ -56,20 +56,20 @@ export function createCache({ shelf, counts, shared }: CacheParts): Cache {
     done(done, ctx) {
       if (done.answered || done.failure || !done.events || !isWhole(done.events)) return
       const key = keyFor(done, ctx)
-      if (key !== undefined) shelf.put(key, JSON.stringify(joined(done.events)))
+      if (key !== undefined) lru.put(key, JSON.stringify(joined(done.events)))
     },
   }
 }
 
 const WHOLE: ReadonlySet<FinishReason> = new Set(['stop', 'tool_calls'])
 
-/** Whether an answer is one that the next who asks could be given: neither cut nor refused. */
+/** Whether an answer is complete: neither cut nor refused. */
 function isWhole(events: readonly ModelEvent[]): boolean {
   const last = events.at(-1)
   return last?.type === 'finish' && WHOLE.has(last.reason)
 }
 
-/** The same answer in as few pieces as it has parts: how it was cut when it came is nothing to keep. */
+/** Joins the text pieces of an answer. */
 function joined(events: readonly ModelEvent[]): ModelEvent[] {
   const parts: ModelEvent[] = []
   let text = ''
@@ -89,18 +89,19 @@ function joined(events: readonly ModelEvent[]): ModelEvent[] {
   return parts
 }
 
-/** Who is asked what, and for whom; an absent `principal` is everybody. */
-interface Question {
+/** The fields of a cache key. Without `principal`, all principals share the answer. */
+interface CacheKeyFields {
   readonly provider: string
   readonly request: ModelRequest
   readonly principal?: string
 }
 
 /**
- * One text for one question: two that differ in anything that could change the answer differ in it. Whether the reply is gathered (`gathered`) changes how the
- * answer comes, not what it is. A question that is nested too deep to be written has none.
+ * The cache key of a request. Requests that can have different answers have different keys.
+ * `gathered` is not part of the key: it does not change the answer.
+ * Returns `undefined` for a request that is nested too deeply for JSON.
  */
-export function keyOf({ provider, request: { gathered: _gathered, ...request }, principal }: Question): string | undefined {
+export function keyOf({ provider, request: { gathered: _gathered, ...request }, principal }: CacheKeyFields): string | undefined {
   const text = written({ provider, principal, request })
   return text === undefined ? undefined : createHash('sha256').update(text).digest('base64url')
 }
@@ -113,7 +114,7 @@ function written(value: object): string | undefined {
   }
 }
 
-/** Objects with their keys in order, so that it does not matter how they were made. */
+/** Sorts the keys of objects, so that their order does not change the key. */
 function sorted(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const entries = Object.entries(value)
@@ -123,30 +124,30 @@ function sorted(_key: string, value: unknown): unknown {
 
 const inOrder = (keys: readonly string[]) => keys.every((key, at) => at === 0 || keys[at - 1]! < key)
 
-/** How much may lie on a shelf, and for how long. */
+/** Limits of the cache: lifetime, entries and bytes. */
 export interface LruLimits {
   readonly ttlMs: number
   readonly entries: number
   readonly bytes: number
 }
 
-/** Texts by key: the one that was read longest ago goes first. */
+/** Texts by key. The least recently read text is dropped first. */
 export interface LruCache {
-  /** How many lie there that still count. */
+  /** Number of entries that have not expired. */
   readonly size: number
   get(key: string): string | undefined
-  /** Keeps it, unless it alone is more than the shelf takes. */
+  /** Stores a text, unless it alone exceeds the byte limit. */
   put(key: string, text: string): void
 }
 
 interface CacheEntry {
   readonly text: string
   readonly bytes: number
-  /** On the clock of the shelf. */
+  /** Expiry, in the time of `now`. */
   readonly until: number
 }
 
-/** What an entry takes besides its text, about. */
+/** Rough size of an entry without its text. */
 const ENTRY_BYTES = 200
 
 /** `now` returns milliseconds of a monotonic clock. */
@@ -169,7 +170,7 @@ export function createLruCache(
     kept.set(key, one)
     bytes += one.bytes
   }
-  const makeRoom = () => {
+  const evict = () => {
     for (const [key, one] of kept) {
       if (kept.size <= entries && bytes <= most) return
       drop(key, one)
@@ -191,28 +192,28 @@ export function createLruCache(
       const size = Buffer.byteLength(text) + ENTRY_BYTES
       if (size > most) return
       add(key, { text, bytes: size, until: now() + ttlMs })
-      makeRoom()
+      evict()
     },
   }
 }
 
-/** What a worker tells of its cache. */
+/** The cache statistics of a worker. */
 interface CacheStats {
   readonly hits: number
   readonly misses: number
-  /** Answers that it keeps now. */
+  /** Answers in the cache now. */
   readonly size: number
 }
 
-/** How often an answer was there, over all workers. */
+/** Counts cache hits and misses, in all workers. */
 interface CacheCounts {
-  /** A call came by; the answer was there or not. */
+  /** Counts a lookup. */
   asked(isHit: boolean): void
-  /** The figures of all workers. */
+  /** The statistics of all workers. */
   read(ctx: CallContext): Promise<CacheStats>
-  /** This worker's, as metrics. */
+  /** The statistics of this worker, as metrics. */
   families(): MetricFamily[]
-  /** For a tap of `Peers.hooks.metrics`: adds those of this worker. */
+  /** For a tap of `Peers.hooks.metrics`: adds the statistics of this worker. */
   readonly own: (metrics: WorkerMetrics) => WorkerMetrics
   /** For a tap of `Peers.hooks.inherit`. */
   readonly inherit: (metrics: WorkerMetrics) => void
@@ -245,7 +246,7 @@ export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metric
   }
 }
 
-/** What a worker keeps dies with it. */
+/** The entries of a worker that has ended no longer exist. */
 const current = (metrics: WorkerMetrics): CacheStats => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
 
 const sum = (a: CacheStats, b: CacheStats): CacheStats => ({
@@ -263,12 +264,12 @@ const single = (name: string, help: string, type: 'counter' | 'gauge', value: nu
 })
 
 const familiesOf = ({ hits, misses, size }: CacheStats): MetricFamily[] => [
-  single('svc_cache_hits_total', 'Calls of models that the cache has answered.', 'counter', hits),
-  single('svc_cache_misses_total', 'Calls of models that the cache could not answer.', 'counter', misses),
+  single('svc_cache_hits_total', 'Model calls that the cache answered.', 'counter', hits),
+  single('svc_cache_misses_total', 'Model calls that the cache could not answer.', 'counter', misses),
   single('svc_cache_entries', 'Answers in the cache.', 'gauge', size),
 ]
 
-/** The check `cache`: it lies in memory, so it is well; its figures are all there is to tell. */
+/** The check `cache`. A cache in memory is always healthy; the check reports its statistics. */
 export function createCacheCheck(enabled: boolean, counts: Pick<CacheCounts, 'read'>): Check {
   return {
     probe: async () => ({ status: 'healthy' }),

@@ -22,13 +22,13 @@ const CACHE_CONFIG = schema<CacheConfig>({
       default: false,
       description: 'Cache replies of models for identical requests',
     },
-    ttl_s: { ...count(300, 'Seconds for which an answer counts'), maximum: 2_592_000 },
-    max_entries: count(1_000, 'Answers that each worker keeps at most'),
-    max_bytes: count(67_108_864, 'Bytes of answers that each worker keeps at most'),
+    ttl_s: { ...count(300, 'Lifetime of an answer in seconds'), maximum: 2_592_000 },
+    max_entries: count(1_000, 'Maximum number of answers in each worker'),
+    max_bytes: count(67_108_864, 'Maximum bytes of answers in each worker'),
     shared: {
       type: 'boolean',
       default: false,
-      description: 'Whether what one principal was answered is answered to others too',
+      description: 'Share cached answers between principals',
     },
   },
 })
@@ -42,13 +42,13 @@ export default definePlugin({
   optional: { peers: Peers },
   setup(scope, { peers }) {
     const { enabled, shared, ...limits } = scope.config
-    const shelf = createLruCache({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
-    const counts = createCacheCounts(() => shelf.size, peers)
+    const lru = createLruCache({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
+    const counts = createCacheCounts(() => lru.size, peers)
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     scope.add(Checks, 'cache', createCacheCheck(enabled, counts))
     if (!enabled) return
-    const cache = createCache({ shelf, counts, shared })
+    const cache = createCache({ lru, counts, shared })
     scope.tap(Chat.hooks.modelCall, cache.called, { stage: FIRST })
     scope.tap(Chat.hooks.modelDone, cache.done)
     scope.add(MetricSources, 'chat-cache', { read: async () => counts.families() })

@@ -1,20 +1,20 @@
 import type { ModelRef, ModelCall, ModelDone, ModelFailed, ModelFailure, ModelFailureKind, Selected } from '@svc/core/contracts'
 
-/** The breakers of the models that have failed; one that never has needs none. */
+/** The circuit breakers of models that have failed. A model without failures has no breaker. */
 export interface Breakers {
-  /** Milliseconds for which a model is to be left alone; 0: it may be asked. */
+  /** Milliseconds until the next call is allowed; 0: allowed now. */
   waitMs(ref: ModelRef): number
-  /** Whether this call may go on; where the breaker is half open it is the probe then. */
+  /** Whether this call is allowed. In the half-open state, an allowed call is the probe. */
   ask(ref: ModelRef, call: string): boolean
   failed(ref: ModelRef, call: string): void
   succeeded(ref: ModelRef, call: string): void
   abandoned(ref: ModelRef, call: string): void
   states(): (readonly [ModelRef, BreakerState])[]
-  /** Those whose breaker is not closed, with the milliseconds until they may be tried; below 0: since when they might have been. */
+  /** Models whose breaker is not closed, with the milliseconds until a probe is allowed. Negative: the time since then. */
   broken(): (readonly [ModelRef, dueMs: number])[]
 }
 
-/** So many models are watched: callers may invent their names. */
+/** Maximum number of breakers, because callers can invent model names. */
 const MODELS = 200
 
 interface Watched {
@@ -22,7 +22,7 @@ interface Watched {
   readonly breaker: Breaker
 }
 
-/** `failures: 0` in the options: none ever opens. */
+/** With `failures: 0`, breakers never open. */
 export function createBreakers(options: BreakerOptions): Breakers {
   const watched = new Map<string, Watched>()
   const find = (ref: ModelRef) => watched.get(keyOf(ref))?.breaker
@@ -50,7 +50,7 @@ export function createBreakers(options: BreakerOptions): Breakers {
   }
 }
 
-/** The one to forget: the first that is closed, else the first. */
+/** The breaker to drop: the first closed breaker, or else the first. */
 function leastOf(watched: ReadonlyMap<string, Watched>): string {
   for (const [key, { breaker }] of watched) if (breaker.state === 'closed') return key
   return watched.keys().next().value ?? ''
@@ -59,29 +59,29 @@ function leastOf(watched: ReadonlyMap<string, Watched>): string {
 export type BreakerState = 'closed' | 'half_open' | 'open'
 
 interface BreakerOptions {
-  /** So many failures in a row open it. */
+  /** Consecutive failures that open the breaker. */
   readonly failures: number
   readonly openMs: number
-  /** Milliseconds, of a clock that does not jump. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
 }
 
-/** A model that has failed lately: whether it may be asked. `call` names a call, so that only the one that probes decides. */
+/** The circuit breaker of a model. `call` is the id of a call: only the probe decides about the next state. */
 interface Breaker {
   readonly state: BreakerState
-  /** Milliseconds for which it is to be left alone; 0: it may be asked. */
+  /** Milliseconds until the next call is allowed; 0: allowed now. */
   waitMs(): number
-  /** Milliseconds until it may be tried, or since when it might have been (below 0), while it is not closed. */
+  /** Milliseconds until a probe is allowed; negative: the time since then. Only for a breaker that is not closed. */
   dueMs(): number
-  /** Whether this call may go on; the first after the wait is the probe, others are refused until it has ended. */
+  /** Whether this call is allowed. The first call after the wait is the probe; the breaker refuses other calls until its end. */
   ask(call: string): boolean
   failed(call: string): void
   succeeded(call: string): void
-  /** The call has ended without an answer or a failure: its caller left. */
+  /** The caller aborted the call before an answer or a failure. */
   abandoned(call: string): void
 }
 
-/** Milliseconds after which one that is refused while another probes may look again. */
+/** Milliseconds to wait while another call probes. */
 const PROBE_MS = 1_000
 
 interface Probe {
@@ -90,8 +90,10 @@ interface Probe {
 }
 
 /**
- * A circuit breaker of consecutive failures. Closed: failures in a row are counted, `failures` of them open it. Open: no call for `openMs`. Then half open: one call
- * is the probe. Its answer closes the breaker, its failure opens it again, and where its caller left, the next call may probe at once.
+ * A circuit breaker that counts consecutive failures.
+ * - Closed: `failures` failures in a row open it.
+ * - Open: it refuses calls for `openMs`, then it is half open.
+ * - Half open: one call is the probe. Its answer closes the breaker, its failure opens it again. After an abort, the next call can probe at once.
  */
 function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
   let failed = 0
@@ -109,7 +111,7 @@ function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
     isOpen = false
     probe = undefined
   }
-  /** While it is not closed only the probe decides: other calls began before it opened. */
+  /** In the open and half-open state only the probe decides: other calls began before the breaker opened. */
   const decides = (call: string) => !isOpen || probe?.call === call
   const waitMs = () => {
     if (!isOpen) return 0
@@ -125,7 +127,7 @@ function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
     ask(call) {
       if (decides(call)) return true
       if (waitMs() > 0) return false
-      // a probe whose end was never reported gives way to another
+      // replaces a probe whose end was never reported
       probe = { call, since: now() }
       return true
     },
@@ -141,7 +143,7 @@ function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
   }
 }
 
-/** Tells the breakers what came of the calls, each once. */
+/** Reports the outcome of each call to the breakers, once. */
 export interface Outcomes {
   /** Reports a failure before the first event, before the policy decides about a retry. */
   failed(call: ModelFailed): void
@@ -149,15 +151,15 @@ export interface Outcomes {
   readonly done: (done: ModelDone) => void
 }
 
-/** Marks whose `modelDone` never came must not pile up. */
+/** Limits the memory for calls whose `modelDone` never runs. */
 const MOST = 10_000
 
-/** Listens to the ends of calls for these breakers. */
+/** Creates the reporter for these breakers. */
 export function createOutcomes(breakers: Breakers): Outcomes {
   const reported = new Set<string>()
   return {
     failed(call) {
-      if (!isModels(call.failure)) return
+      if (!tripsBreaker(call.failure)) return
       if (reported.size >= MOST) reported.clear()
       reported.add(tryOf(call))
       breakers.failed(plainRef(call.selected), callOf(call))
@@ -165,23 +167,23 @@ export function createOutcomes(breakers: Breakers): Outcomes {
     done(done) {
       if ((reported.size > 0 && reported.delete(tryOf(done))) || done.answered) return
       const [ref, call] = [plainRef(done.selected), callOf(done)]
-      if (done.failure && isModels(done.failure)) breakers.failed(ref, call)
+      if (done.failure && tripsBreaker(done.failure)) breakers.failed(ref, call)
       else if (isAnswer(done)) breakers.succeeded(ref, call)
       else breakers.abandoned(ref, call)
     },
   }
 }
 
-/** Whether the model has said anything: that what it was asked is wrong is an answer too. */
+/** Whether the model answered. The rejection of a bad request counts as an answer. */
 const isAnswer = ({ failure, events, firstMs }: ModelDone) =>
-  events !== undefined || firstMs > 0 || (failure !== undefined && isOfQuestion(failure))
+  events !== undefined || firstMs > 0 || (failure !== undefined && isCausedByRequest(failure))
 
-/** A round of a turn has one call at a time. */
+/** The id of a call: a model step has one call at a time. */
 export const callOf = ({ turn, round }: ModelCall): string => `${turn} ${round}`
 const tryOf = (call: ModelCall) => `${callOf(call)} ${call.attempt} ${keyOf(call.selected)}`
 
-/** Whose fault a failure is: of the model (its upstream, the way there, our key), or of what it was asked. */
-const FAULT = {
+/** The cause of a failure: the model (with its upstream, network and key), or the request of the caller. */
+const CAUSE = {
   rate_limited: 'model',
   overloaded: 'model',
   authentication: 'model',
@@ -192,17 +194,18 @@ const FAULT = {
   content_refused: 'caller',
 } as const satisfies Record<ModelFailureKind, 'model' | 'caller'>
 
-const isAtFault = ({ kind }: ModelFailure): boolean => FAULT[kind] === 'model'
+const isCausedByModel = ({ kind }: ModelFailure): boolean => CAUSE[kind] === 'model'
 
-/** Whether it says that the model is not well: only these trip its breaker. */
-const isModels = (failure: ModelFailure): boolean => isAtFault(failure) && failure.requestOnly !== true
+/** Whether the failure counts for the breaker of the model. */
+const tripsBreaker = (failure: ModelFailure): boolean => isCausedByModel(failure) && failure.requestOnly !== true
 
-/** Whether it answers what was asked: that this is wrong. */
-const isOfQuestion = (failure: ModelFailure): boolean => !isAtFault(failure)
+/** Whether the request caused the failure. */
+const isCausedByRequest = (failure: ModelFailure): boolean => !isCausedByModel(failure)
 
-const GONE = 404
-/** Whether another model may do better: not where what was asked is wrong, unless all that is wrong is that there is no such model. */
-export const mayDoBetter = (failure: ModelFailure): boolean => isAtFault(failure) || failure.upstreamStatus === GONE
+const NOT_FOUND = 404
+/** Whether another model can succeed: the model caused the failure, or does not exist (404). */
+export const canAnotherSucceed = (failure: ModelFailure): boolean =>
+  isCausedByModel(failure) || failure.upstreamStatus === NOT_FOUND
 
 /** A model as a key of a map. */
 export const keyOf = ({ provider, model }: ModelRef): string => `${provider}\n${model}`
@@ -214,12 +217,12 @@ export const plainRef = ({ provider, model }: ModelRef): ModelRef => ({ provider
 const isAsked = ({ source }: Selected) => source.provider === 'request' || source.model === 'request'
 
 /**
- * The models that may answer in place of the one a turn has: the profile's `fallback` in order. A caller who has asked for a model by name gets another only where
- * the profile names that one in its chain: then the profile says that they stand in for each other.
+ * The models that can answer in place of the model of a turn: the profile's `fallback`, in order.
+ * A model that the request names is replaced only if the `fallback` of the profile contains it.
  */
 export const chainOf = (selected: Selected): readonly ModelRef[] =>
   isAsked(selected) && !has(selected.fallback, selected) ? [] : selected.fallback.map(plainRef)
 
-/** Whether a model answers in place of another: what is too much for it says nothing of what was asked. */
+/** Whether a model answers in place of another. Its limits can be lower than those of the other model. */
 export const standsIn = ({ selected, tried }: ModelCall): boolean =>
   tried.length > 0 || (!isAsked(selected) && has(selected.fallback, selected))

@@ -3,10 +3,10 @@ import { Chat, Checks, MetricSources, Providers } from '@svc/core/contracts'
 import { createBreakers, createOutcomes } from './breakers.ts'
 import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
-/** After the taps that may answer themselves: only what really goes out needs leave. */
+/** Runs after the taps that can answer the call themselves, such as the cache. */
 const LAST = 10
 
-/** Retries, another model in place of one that fails, a share of the load for each, and a breaker that leaves alone what is broken. */
+/** Retries, fallback models, load shares by weight, and circuit breakers. */
 export default definePlugin({
   section: 'chat.policy',
   config: POLICY_CONFIG,

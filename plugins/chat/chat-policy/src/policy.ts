@@ -17,7 +17,7 @@ import {
   plainRef,
   standsIn,
   callOf,
-  mayDoBetter,
+  canAnotherSucceed,
   type Outcomes,
   chainOf,
   has,
@@ -29,7 +29,7 @@ import { createModelNames, type ModelNames } from '@svc/plugin-kit'
 
 /** The section `chat.policy`. */
 export interface PolicyConfig {
-  /** Tries of one model in one round, the first included. */
+  /** Maximum calls of a model in a model step, with the first call. */
   attempts: number
   backoff_ms: number
   backoff_limit_ms: number
@@ -51,17 +51,12 @@ export const POLICY_CONFIG = schema<PolicyConfig>({
   type: 'object',
   additionalProperties: false,
   properties: {
-    attempts: count(3, 'How often a model is asked at most before another is, or the turn fails; 1: no retry', 1, 20),
-    backoff_ms: count(
-      250,
-      'Milliseconds of the first wait; doubled with each retry, of which a random part is waited',
-      0,
-      DAY_MS
-    ),
-    backoff_limit_ms: count(4_000, 'Milliseconds to which that grows', 0, DAY_MS),
-    wait_limit_ms: count(10_000, 'Milliseconds a turn waits at most for a model that says when to come again', 0, DAY_MS),
-    breaker_failures: count(5, 'Failures in a row after which a model is left alone; 0: never', 0, 1_000),
-    breaker_open_ms: count(30_000, 'Milliseconds for which it is left alone; then one turn may try it', 1, DAY_MS),
+    attempts: count(3, 'Maximum calls of a model in a model step; 1: no retry', 1, 20),
+    backoff_ms: count(250, 'Upper limit of the first random wait, in milliseconds; doubles with each retry', 0, DAY_MS),
+    backoff_limit_ms: count(4_000, 'Maximum of that limit, in milliseconds', 0, DAY_MS),
+    wait_limit_ms: count(10_000, 'Longest Retry-After that a turn waits for, in milliseconds', 0, DAY_MS),
+    breaker_failures: count(5, 'Consecutive failures that open the breaker of a model; 0: never', 0, 1_000),
+    breaker_open_ms: count(30_000, 'Milliseconds until an open breaker lets one turn try the model', 1, DAY_MS),
   },
 })
 
@@ -71,14 +66,14 @@ export interface PolicyParts {
   readonly candidates: Candidates
   readonly outcomes: Pick<Outcomes, 'failed'>
   readonly counts: Pick<PolicyCounts, 'retried' | 'left' | 'refused'>
-  /** From 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   readonly random: () => number
 }
 
 /** A turn waits at most this long for a model with an open breaker; then it fails with `retryAfterMs`. */
 const REST_MS = 1_000
 
-/** Who is asked, and what follows when that fails. */
+/** Decides which model is called, and how to continue after a failure. */
 export interface Policy {
   /** For a tap of `Chat.hooks.modelCall`. */
   readonly called: (call: ModelCall) => ModelAnswer | undefined
@@ -87,11 +82,11 @@ export interface Policy {
 }
 
 export function createPolicy({ config, breakers, candidates, outcomes, counts, random }: PolicyParts): Policy {
-  /** Milliseconds to wait before the same model is asked again, if it is to be. */
+  /** Milliseconds to wait before a retry; `undefined` for no retry. */
   const retryIn = ({ selected, failure, attempt }: ModelFailed, hasNext: boolean): number | undefined => {
     if (!failure.retryable || attempt >= config.attempts) return undefined
     const restMs = breakers.waitMs(selected)
-    // one that was silent for all of its time, or is left alone, is not waited for while another can be asked
+    // does not wait for a model that timed out or has an open breaker while another model is available
     if (restMs > REST_MS || (hasNext && (failure.kind === 'timeout' || restMs > 0))) return undefined
     return waitAfter(config, attempt, Math.max(failure.retryAfterMs ?? 0, restMs), random())
   }
@@ -109,7 +104,7 @@ export function createPolicy({ config, breakers, candidates, outcomes, counts, r
     async failed(call) {
       outcomes.failed(call)
       const at = plainRef(call.selected)
-      const next = mayDoBetter(call.failure) || standsIn(call) ? candidates.next(call) : undefined
+      const next = canAnotherSucceed(call.failure) || standsIn(call) ? candidates.next(call) : undefined
       const waitMs = retryIn(call, next !== undefined)
       if (waitMs !== undefined) counts.retried(at)
       else if (next) counts.left(at)
@@ -121,8 +116,9 @@ export function createPolicy({ config, breakers, candidates, outcomes, counts, r
 type WaitConfig = Pick<PolicyConfig, 'backoff_ms' | 'backoff_limit_ms' | 'wait_limit_ms'>
 
 /**
- * Milliseconds to wait after try number `attempt`: exponential with full jitter, `random` from 0 to 1. Where the model says when to come again (`afterMs`) that is
- * added, so that those who were sent away together do not come back together; `undefined` where it is too long to wait.
+ * Milliseconds to wait after call number `attempt`: exponential back-off with full jitter, `random` from 0 to 1.
+ * Adds the jitter to the wait that the model requests (`afterMs`), so that rejected clients do not return together.
+ * Returns `undefined` if that wait exceeds its limit.
  */
 function waitAfter(config: Readonly<WaitConfig>, attempt: number, afterMs: number, random: number): number | undefined {
   if (afterMs > config.wait_limit_ms) return undefined
@@ -133,41 +129,41 @@ function waitAfter(config: Readonly<WaitConfig>, attempt: number, afterMs: numbe
 /** The failure of a turn whose model has an open breaker and no fallback. */
 const refusal = ({ provider, model }: ModelRef, waitMs: number): ModelAnswer => ({
   failure: { kind: 'overloaded', retryable: true, retryAfterMs: Math.max(1, Math.ceil(waitMs)) },
-  message: `the model ${model} of provider "${provider}" has failed too often and is left alone for a while`,
+  message: `the model ${model} of provider "${provider}" has failed too often; its breaker is open`,
 })
 
 export interface CandidatesParts {
   readonly breakers: Breakers
   readonly turns: Turns
   readonly providers: Pick<SlotView<Provider>, 'has'>
-  /** From 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   readonly random: () => number
 }
 
-/** Who else may answer a turn. */
+/** Chooses other models for a turn. */
 export interface Candidates {
-  /** Another model that is to answer from the start, by the weights of the profile. */
+  /** The model for the first call, drawn by the weights of the profile; `undefined` for the selected model. */
   drawn(call: ModelCall): ModelRef | undefined
-  /** The next that may answer in place of this one: well, and not given up in this turn. */
+  /** The next fallback model that is available and has not failed in this turn. */
   next(call: ModelCall): ModelRef | undefined
 }
 
-/** Chooses among models that are there and whose breakers let them be asked. */
+/** Chooses among models that have a provider and no open breaker. */
 export function createCandidates({ breakers, turns, providers, random }: CandidatesParts): Candidates {
-  const isWell = (ref: ModelRef) => providers.has(ref.provider) && breakers.waitMs(ref) === 0
+  const isAvailable = (ref: ModelRef) => providers.has(ref.provider) && breakers.waitMs(ref) === 0
   return {
     drawn(call) {
       const own = turns.own(call.turn)
-      // the one that was drawn comes by as a call of its own
+      // the drawn model causes a second `modelCall`
       if (!isToDraw(call) || (own && !isSame(own, call.selected))) return undefined
       turns.keep(call.turn, plainRef(call.selected))
-      const one = draw(call.selected, isWell, random())
+      const one = draw(call.selected, isAvailable, random())
       return one && !isSame(one, call.selected) ? one : undefined
     },
     next({ turn, selected, tried }) {
       const own = turns.own(turn)
       const chain = own ? [...chainOf(selected), own] : chainOf(selected)
-      return chain.find(ref => !isSame(ref, selected) && !has(tried, ref) && isWell(ref))
+      return chain.find(ref => !isSame(ref, selected) && !has(tried, ref) && isAvailable(ref))
     },
   }
 }
@@ -184,7 +180,8 @@ function isToDraw({ selected: { source, fallback }, round, attempt, tried }: Mod
 }
 
 /**
- * Draws who answers, of those that may be asked: the entries with a weight, and the selected model with the weight of its entry, else 1. `random` is from 0 up to 1.
+ * Draws a model by weight among the available models: the entries with a weight, and the selected model.
+ * The selected model has the weight of its entry, or else 1. `random` is from 0 up to 1.
  */
 function draw(selected: Selected, mayAsk: (ref: ModelRef) => boolean, random: number): ModelRef | undefined {
   const weighted = selected.fallback.filter(isWeighted).map((entry): Share => ({ ref: plainRef(entry), weight: entry.weight }))
@@ -197,7 +194,7 @@ function draw(selected: Selected, mayAsk: (ref: ModelRef) => boolean, random: nu
 type Entry = Selected['fallback'][number]
 const isWeighted = (entry: Entry): entry is Entry & { readonly weight: number } => entry.weight !== undefined
 
-/** The models that turns would have had without the draw; forgotten at their end. */
+/** The selected models of turns whose model was drawn, until the end of the turn. */
 interface Turns {
   own(turn: string): ModelRef | undefined
   keep(turn: string, own: ModelRef): void
@@ -208,7 +205,6 @@ interface Turns {
 /** Limits the memory for turns whose end is never reported. */
 const MOST = 10_000
 
-/** Makes an empty one. */
 export function createTurns(): Turns {
   const turns = new Map<string, ModelRef>()
   return {
@@ -221,12 +217,12 @@ export function createTurns(): Turns {
   }
 }
 
-/** What was done about failures, by provider and model. */
+/** Counts retries, fallbacks and refusals by provider and model. */
 interface PolicyCounts {
   retried(ref: ModelRef): void
-  /** Another was asked in place of this one. */
+  /** Another model was called in place of this model. */
   left(ref: ModelRef): void
-  /** A call that an open breaker did not let through. */
+  /** An open breaker refused a call. */
   refused(ref: ModelRef): void
   read(states: readonly (readonly [ModelRef, BreakerState])[]): MetricFamily[]
 }
@@ -239,9 +235,9 @@ export function createPolicyCounts(): PolicyCounts {
     left: fallbacks.add,
     refused: refusals.add,
     read: states => [
-      counter('svc_model_retries_total', 'Calls of models that were tried again.', retries.samples()),
-      counter('svc_model_fallbacks_total', 'Times that another model was asked in place of this one.', fallbacks.samples()),
-      counter('svc_model_refusals_total', 'Calls of models that an open breaker did not let through.', refusals.samples()),
+      counter('svc_model_retries_total', 'Retried model calls.', retries.samples()),
+      counter('svc_model_fallbacks_total', 'Times that another model was called in place of this model.', fallbacks.samples()),
+      counter('svc_model_refusals_total', 'Model calls that an open breaker refused.', refusals.samples()),
       breakerFamily(states.map(([ref, state]) => [name(ref), state] as const)),
     ],
   }
@@ -265,7 +261,7 @@ function addTo(counts: Map<string, Counted>, ref: ModelRef, more: number, key = 
 
 const STATES: readonly BreakerState[] = ['closed', 'half_open', 'open']
 
-/** One series a state: added up over workers, it tells in how many of them the breaker is in it. */
+/** One series for each state. The sum over all workers is the number of workers in this state. */
 function breakerFamily(states: readonly (readonly [ModelRef, BreakerState])[]): MetricFamily {
   const values = STATES.flatMap(state => {
     const counts = new Map<string, Counted>()
@@ -284,26 +280,26 @@ const counter = (name: string, help: string, values: readonly Sample[]): MetricF
   values,
 })
 
-/** Limit of models in the text. */
+/** Maximum number of models in the text. */
 const NAMED = 3
-/** A breaker without a call for this time no longer counts. */
+/** The check ignores a breaker that was due for a probe this long ago. */
 const FORGOTTEN_MS = 600_000
 
-/** The check `models`: whether some are left alone in this worker because they failed, or have not been tried since. */
+/** The check `models`: `degraded` while a breaker of this worker is not closed. */
 export const createCheck = (breakers: Pick<Breakers, 'broken'>): Check => ({
   async probe() {
-    const alone = breakers.broken().filter(([, dueMs]) => dueMs > -FORGOTTEN_MS)
-    if (alone.length === 0) return { status: 'healthy' }
-    return { status: 'degraded', reason: `left alone because they failed: ${textOf(alone)}` }
+    const broken = breakers.broken().filter(([, dueMs]) => dueMs > -FORGOTTEN_MS)
+    if (broken.length === 0) return { status: 'healthy' }
+    return { status: 'degraded', reason: `open breakers: ${textOf(broken)}` }
   },
 })
 
-function textOf(alone: readonly (readonly [ModelRef, number])[]): string {
-  const names = alone
+function textOf(broken: readonly (readonly [ModelRef, number])[]): string {
+  const names = broken
     .slice(0, NAMED)
     .map(
       ([{ provider, model }, dueMs]) =>
         `${provider}/${model} (${dueMs > 0 ? `for ${Math.ceil(dueMs / 1000)} s` : 'the next call tries it'})`
     )
-  return [...names, ...(alone.length > NAMED ? [`${alone.length - NAMED} more`] : [])].join(', ')
+  return [...names, ...(broken.length > NAMED ? [`${broken.length - NAMED} more`] : [])].join(', ')
 }

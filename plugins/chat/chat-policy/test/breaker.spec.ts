@@ -5,7 +5,7 @@ type Bench = ReturnType<typeof policyBench>
 
 const OPEN_MS = 1_000
 
-/** A bench on which A has failed so often that it is left alone. */
+/** A bench on which the breaker of A is open. */
 async function broken(times = 2): Promise<Bench> {
   const bench = policyBench({ breaker_failures: 2, breaker_open_ms: OPEN_MS })
   for (let at = 0; at < times; at++) await bench.fail(DOWN, { turn: `t${at}` })
@@ -34,7 +34,7 @@ describe('the breaker of a model', () => {
   it('is told in the health, by name and for how long, until it has answered, or nobody has asked for it for ten minutes', async () => {
     const bench = await broken()
     for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: B, turn })
-    const words = async () => (await bench.health()).reason?.replace('left alone because they failed: ', '')
+    const words = async () => (await bench.health()).reason?.replace('open breakers: ', '')
     expect(await words()).to.equal('a/m (for 1 s), b/m (for 1 s)')
     for (const model of ['1', '2', '3'])
       for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: { provider: 'c', model }, turn })

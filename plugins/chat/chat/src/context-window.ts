@@ -145,7 +145,7 @@ function toolsLength(tools: readonly ToolSpec[]): number {
   return length
 }
 
-/** The lowest number from `low` that fits, by halving: a later step never needs more services. `count` when none does. */
+/** The lowest step from `from` that fits, by binary search: a later step is never longer. Returns `count` if no step fits. */
 async function firstThatFits(from: number, count: number, fits: (step: number) => Promise<boolean>): Promise<number> {
   let [low, high] = [from, count]
   while (low < high) {

@@ -104,7 +104,7 @@ const MEDIA_TYPE = 255
 export function boundedResult(answer: unknown, limit: number): ToolResult {
   const { content, structured, isError } = (answer ?? {}) as Partial<ToolResult>
   if (!Array.isArray(content) || !content.slice(0, PARTS).every(isPart))
-    throw new TypeError('the tool did not answer { content: [{ type: "text", text }] }')
+    throw new TypeError('the tool did not return { content: [{ type: "text", text }] }')
   const kept = cutContent(content as readonly ContentPart[], limit)
   const failed = isError === true ? { isError } : {}
   if (structured === undefined) return { content: kept, ...failed }

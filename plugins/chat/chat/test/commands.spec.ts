@@ -45,7 +45,7 @@ describe('the commands of the chat plugin', () => {
     await using chatHost = await openHost()
     const host = async () => chatHost.host
     const listed = await runCommand(COMMANDS['tools:list'], ['--category', 'tests'], { host })
-    expect(listed.out[0]).to.match(/^1 tool of a host of its own\n\nTOOL .*\ncount_it +tests +read +Counts$/)
+    expect(listed.out[0]).to.match(/^1 tool of the host of this process\n\nTOOL .*\ncount_it +tests +read +Counts$/)
     const called = await runCommand(COMMANDS['tools:call'], ['count_it', '--json'], { host })
     expect(called.code).to.equal(0)
     expect(JSON.parse(called.out[0]!)).to.deep.include({ success: true, tool: 'count_it', is_error: false })

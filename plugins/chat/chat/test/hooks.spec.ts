@@ -194,7 +194,7 @@ describe('chat with bad plugins', () => {
       await using chatHost = await startChatHost({ give: [item(Tools, 'odd', odd)] })
       const { status, toolsUsed } = await chatHost.chat.reply({ message: '/tool odd {}' }, testContext())
       expect([status, toolsUsed[0]?.success], JSON.stringify(answer)).to.deep.equal(['completed', false])
-      expect(toolsUsed[0]?.error).to.contain('did not answer { content')
+      expect(toolsUsed[0]?.error).to.contain('did not return { content')
     }
   })
 

@@ -2,9 +2,16 @@ import { svcError } from '@svc/core'
 import { Args, Flags, SERVER_FLAGS, SvcCommand } from '@svc/cli/command'
 
 export class Chat extends SvcCommand {
-  static override summary = 'Chat with the service: one message, a pipe, or a conversation'
+  static override summary = 'Send one message, read a message from a pipe, or chat on the terminal'
   static override description =
-    'Talks to the server that runs from this svc home, to the one that --url or --port names, or, where none runs, to a host that it starts for itself and that listens nowhere. Without a message it reads one from a pipe, or talks on the terminal until Ctrl-D: /help shows what commands there are (/model, /profile, /mode, /new, /exit), the arrow keys bring back earlier lines (kept in the svc home; one that begins with a blank is not). The reply goes to the standard output, everything about it to the standard error stream, each tool call as it begins and ends. A tool that wants to be asked is asked about on a terminal; elsewhere, and with --json, it is denied and the model is told. Ctrl-C aborts a turn; at the prompt, or once more, it ends. Ends with 1 when the turn failed, with 2 without a message, with 130 when it was interrupted. SVC_API_KEY (an API key or a token of `svc tokens create`) is sent where it is set.'
+    'Chats with the running server of this svc home, or with the server of --url or --port. If no server runs, the command starts a host in its own process. ' +
+    'Without a message, the command reads a message from a pipe, or starts a conversation on the terminal. ' +
+    'In a conversation, /help shows the commands, the arrow keys recall earlier lines, and Ctrl-D ends. The svc home keeps the lines, except those that begin with a blank. ' +
+    'The reply goes to the standard output. Tool calls and other notes go to the standard error stream. ' +
+    'On a terminal, the command asks you before a tool call that requires approval. Without a terminal, and with --json, it denies the call. ' +
+    'Ctrl-C aborts a turn. Ctrl-C at the prompt, or a second Ctrl-C, ends the chat. ' +
+    'Exits with 1 if the turn fails, with 2 without a message, and with 130 after an interrupt. ' +
+    'The command sends SVC_API_KEY (an API key or a token of `svc tokens create`) if it is set.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> "What time is it?"',
     'echo "Sum this up" | <%= config.bin %> <%= command.id %>',
@@ -13,24 +20,28 @@ export class Chat extends SvcCommand {
     '<%= config.bin %> <%= command.id %> --url http://127.0.0.1:9000 "Hello"',
     '<%= config.bin %> <%= command.id %> --mode plan',
   ]
-  // the parser would give the input 10 ms, and lose what it has read when those are over
-  static override args = { message: Args.string({ description: 'What to say', ignoreStdin: true }) }
+  // with `ignoreStdin` unset, the parser waits 10 ms for the input and then loses it
+  static override args = { message: Args.string({ description: 'Message to send', ignoreStdin: true }) }
   static override flags = {
-    json: Flags.boolean({ summary: 'One JSON line an event, as POST /api/v1/chat/stream sends them' }),
+    json: Flags.boolean({ summary: 'Print each event of POST /api/v1/chat/stream as a line of JSON' }),
     provider: Flags.string({ summary: 'Provider that answers', helpValue: '<name>' }),
     model: Flags.string({ summary: 'Model that answers', helpValue: '<name>' }),
-    conversation: Flags.string({ summary: 'Conversation to go on with', helpValue: '<id>' }),
-    temperature: Flags.custom<number>({ summary: 'From 0 to 1', helpValue: '<number>', parse: async word => numberOf(word) })(),
-    'max-tokens': Flags.integer({ summary: 'Most tokens of the reply', helpValue: '<int>' }),
+    conversation: Flags.string({ summary: 'Conversation to continue', helpValue: '<id>' }),
+    temperature: Flags.custom<number>({
+      summary: 'Temperature from 0 to 1',
+      helpValue: '<number>',
+      parse: async word => numberOf(word),
+    })(),
+    'max-tokens': Flags.integer({ summary: 'Maximum tokens in the reply', helpValue: '<int>' }),
     tools: Flags.custom<string[]>({
-      summary: 'Tools that may be used; none with ""',
+      summary: 'Tools that the model can call; "" for none',
       helpValue: '<a,b>',
       parse: async word => namesOf(word),
     })(),
     ...SERVER_FLAGS,
-    profile: Flags.string({ summary: 'Profile, with a host of its own', helpValue: '<name>', exclusive: ['url', 'port'] }),
-    mode: Flags.string({ summary: 'Mode of working, with a host of its own', helpValue: '<mode>', exclusive: ['url', 'port'] }),
-    debug: Flags.boolean({ summary: 'Log of the own host on the standard error stream' }),
+    profile: Flags.string({ summary: 'Profile; starts a host in this process', helpValue: '<name>', exclusive: ['url', 'port'] }),
+    mode: Flags.string({ summary: 'Mode; starts a host in this process', helpValue: '<mode>', exclusive: ['url', 'port'] }),
+    debug: Flags.boolean({ summary: 'Write the log of the host to the standard error stream' }),
   }
 
   async run(): Promise<number> {

@@ -3,7 +3,7 @@ import { Args, Flags, secondsOf, SvcCommand } from '@svc/cli/command'
 export class ToolsCall extends SvcCommand {
   static override summary = 'Run a tool'
   static override description =
-    'Runs a tool of the configured plugins in this process, also while a server runs. The arguments are a JSON object, or key=value pairs (a value is text where the schema wants text, else JSON where it is JSON), or come from the standard input with --args -. They are checked against its schema first. Whoever writes the command is the one who wants it: a tool that asks before it acts in a chat does not ask here, and modes do not count. The result goes to the standard output. Ctrl-C aborts it. Ends with 1 when the tool fails or takes too long, with 2 when there is no such tool or the arguments do not fit (nothing has run then), with 130 when it was interrupted.'
+    'Runs a tool of the configured plugins in this process, even if a server runs. The arguments are a JSON object or key=value pairs; --args - reads a JSON object from the standard input. A value is a text if the schema requires a text; otherwise it is parsed as JSON if possible. The command checks the arguments against the schema first. It runs the tool without asking for approval and ignores modes. The result goes to the standard output. Ctrl-C aborts the tool. Exits with 1 if the tool fails or exceeds its time limit, with 2 for an unknown tool or invalid arguments (the tool does not run), and with 130 after an interrupt.'
   static override usage = `<%= command.id %> <NAME> ['{…}' | KEY=VALUE…] [--args -] [--timeout <seconds>] [-c <file>] [--json]`
   static override examples = [
     '<%= config.bin %> <%= command.id %> current_time',
@@ -17,15 +17,15 @@ export class ToolsCall extends SvcCommand {
     arguments: Args.string({ description: 'A JSON object, or key=value pairs', ignoreStdin: true }),
   }
   static override flags = {
-    args: Flags.string({ summary: 'Arguments as JSON; - reads them from the standard input', helpValue: '<json>' }),
+    args: Flags.string({ summary: 'Arguments as JSON; - reads the standard input', helpValue: '<json>' }),
     timeout: Flags.custom<number>({
-      summary: 'Seconds it may take; default: what the tool says, else 60',
+      summary: 'Time limit in seconds; default: the limit of the tool, else 60',
       helpValue: '<seconds>',
       parse: async word => secondsOf(word),
     })(),
     config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>' }),
-    debug: Flags.boolean({ summary: 'Log of the host on the standard error stream' }),
-    json: Flags.boolean({ summary: 'The result as one JSON object' }),
+    debug: Flags.boolean({ summary: 'Write the log of the host to the standard error stream' }),
+    json: Flags.boolean({ summary: 'Print the result as a JSON object' }),
   }
 
   async run(): Promise<number> {

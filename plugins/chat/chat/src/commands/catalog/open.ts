@@ -37,46 +37,46 @@ export interface ProviderRecord {
 export interface Health {
   readonly healthy: boolean
   readonly error?: string
-  /** What the probe took; a server tells none. */
+  /** Duration of the probe; a server does not report it. */
   readonly ms?: number
 }
 
-/** What came of one tiny message. Times in milliseconds. */
+/** The outcome of a test message. Times are in milliseconds. */
 export interface Hello {
   readonly model: string
-  /** To the first text; absent where the model gave none. */
+  /** Time to the first text; absent if the model sent no text. */
   readonly firstMs?: number
   readonly ms: number
   readonly output: number
 }
 
-/** What there is to use, of a server or of a host in this process. */
+/** The tools, providers and selection of a server, or of a host in this process. */
 export interface Catalog {
-  /** For people: whose it is. */
+  /** Describes the server or host in texts for the user. */
   readonly of: string
-  /** A switch there holds for other clients too. */
+  /** True for a server: a switch affects its other clients. */
   readonly shared: boolean
   tools(signal: AbortSignal): Promise<readonly ListedTool[]>
   providers(signal: AbortSignal): Promise<readonly ProviderRecord[]>
-  /** How each provider is, or these. Never a billed call. */
+  /** Health of all providers, or of the named providers. Never a billed call. */
   health(signal: AbortSignal, limitMs: number, names?: readonly string[]): Promise<Readonly<Record<string, Health>>>
-  /** Says a few words to a provider: a billed call. Throws what fails. */
+  /** Sends a test message to a provider, a billed call. Throws the error of the call. */
   hello(provider: string, model: string | undefined, signal: AbortSignal): Promise<Hello>
   effective(signal: AbortSignal): Promise<Effective>
-  /** Throws INVALID_VALUE, and FORBIDDEN where the credential has no scope `admin`. */
+  /** Throws INVALID_VALUE, and FORBIDDEN for a credential without the scope `admin`. */
   switch(what: Switched, name: string, signal: AbortSignal): Promise<Effective>
 }
 
-/** What is switched for a whole server. */
+/** A setting that a switch changes for the whole server. */
 export type Switched = 'profile' | 'mode'
 
-/** What the server that was named or that runs has, else what a host of this process has. Throws START_FAILED, SERVER_AMBIGUOUS, URL_INVALID. */
+/** Opens the catalog of the named or running server, or else of a host in this process. Throws START_FAILED, SERVER_AMBIGUOUS, URL_INVALID. */
 export async function openCatalog(command: CommandContext, choice: ServerChoice): Promise<Catalog> {
   const server = await command.server(choice)
   return server ? remoteCatalog(server) : localCatalog(await command.host())
 }
 
-/** What a server has, as it tells over its HTTP API. */
+/** The catalog of a server, read over its HTTP API. */
 export function remoteCatalog(server: ServerClient): Catalog {
   return {
     of: `the server at ${server.url}`,
@@ -102,12 +102,12 @@ const LIST_MS = 5_000
 /** The host of a command. */
 type Host = Awaited<ReturnType<CommandContext['host']>>
 
-/** What a host of this process has. */
+/** The catalog of a host in this process. */
 export function localCatalog(host: Host): Catalog {
   const providers = host.slot(Providers)
   const ctx = (signal: AbortSignal) => systemContext(signal, 'svc')
   return {
-    of: 'a host of its own',
+    of: 'the host of this process',
     shared: false,
     tools: async () => host.slot(Tools).entries().sort(byName).map(listed),
     providers: signal => Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, signal))),
@@ -139,7 +139,7 @@ const listed = ([name, tool]: [string, Tool]): ListedTool => ({
   ...(tool.timeoutMs === undefined ? {} : { timeoutMs: tool.timeoutMs }),
 })
 
-/** One that cannot say its models now has none to show; the others do. */
+/** A provider that fails to list its models appears without models. */
 async function providerRecord(name: string, provider: Provider, signal: AbortSignal): Promise<ProviderRecord> {
   const { tool_calling, streaming, vision } = provider.features
   const list = withTimeout(LIST_MS, ending => provider.models(systemContext(ending, 'svc')), { signal })
@@ -162,11 +162,12 @@ async function probed(provider: Provider | undefined, limitMs: number, signal: A
 const MESSAGE = 'Say OK.'
 const MOST_TOKENS = 16
 
-/** Asks a provider of this process; keeps no conversation. */
+/** Sends the test message to a provider of this process, without a conversation. */
 async function helloTo(provider: Provider, asked: string | undefined, signal: AbortSignal): Promise<Hello> {
   const ctx = systemContext(signal, 'svc providers test')
   const model = asked ?? (await provider.models(ctx)).models[0]?.id
-  if (model === undefined) throw svcError('MODEL_NOT_FOUND', 'it names no model', { hint: 'name one with --model' })
+  if (model === undefined)
+    throw svcError('MODEL_NOT_FOUND', 'the provider lists no model', { hint: 'Name a model with --model <name>' })
   const began = performance.now()
   let firstMs: number | undefined
   let usage: Usage | undefined
@@ -185,7 +186,7 @@ const helloOf = (model: string, began: number, firstMs: number | undefined, outp
   output,
 })
 
-/** Asks through a server; the conversation that this makes there is deleted again. */
+/** Sends the test message through a server and deletes the conversation afterwards. */
 async function helloThrough(
   server: ServerClient,
   provider: string,
@@ -211,7 +212,7 @@ async function helloThrough(
   }
 }
 
-/** What is left behind is a conversation of two lines: no reason to call the provider bad. */
+/** A failed deletion does not fail the test: it leaves a conversation of two messages. */
 const forget = (server: ServerClient, conversation: string) =>
   server
     .request('DELETE', `/api/v1/conversations/${encodeURIComponent(conversation)}`, { signal: new AbortController().signal })

@@ -3,23 +3,23 @@ import { clipped, named, oneLine, table, visible } from '@svc/cli/command'
 import type { CommandContext, ServerChoice, UnconfiguredPlugin } from '@svc/core/contracts'
 import { type Health, openCatalog, type ProviderRecord } from '../catalog/open.ts'
 
-interface Asked extends ServerChoice {
+interface ProvidersOptions extends ServerChoice {
   readonly json: boolean
 }
 
 const PROBE_MS = 5_000
 const MOST_MODELS = 3
 
-/** `svc providers list`: resolves with the exit code 0, also where one is not healthy. */
-export async function listProviders(command: CommandContext, asked: Asked): Promise<number> {
+/** `svc providers list`. Resolves with the exit code 0, also if a provider is unhealthy. */
+export async function listProviders(command: CommandContext, options: ProvidersOptions): Promise<number> {
   const { signal } = command
-  const catalog = await openCatalog(command, asked)
+  const catalog = await openCatalog(command, options)
   const [providers, health] = await Promise.all([catalog.providers(signal), catalog.health(signal, PROBE_MS)])
   const all = providers.map(one => ({ ...one, ...stateOf(health[one.name]) }))
-  // another machine's plugins are not those of this home
-  const idle = asked.url === undefined ? await command.unconfigured('providers') : []
+  // the plugins of another machine are not installed in this home
+  const idle = options.url === undefined ? await command.unconfigured('providers') : []
   const facts = { from: catalog.of, providers: all, not_configured: idle }
-  command.print(asked.json ? JSON.stringify(facts, null, 2) : listText(all, catalog.of, idle))
+  command.print(options.json ? JSON.stringify(facts, null, 2) : listText(all, catalog.of, idle))
   return 0
 }
 
@@ -40,7 +40,7 @@ function listText(all: readonly Listed[], of: string, idle: readonly Unconfigure
     modelsText(models),
   ])
   const [head = '', ...lines] = table([['PROVIDER', 'STATE', 'FEATURES', 'MODELS'], ...rows]).split('\n')
-  const faults = all.flatMap(({ name, error }) => (error === undefined ? [] : [named(name, clipped(oneLine(error), 200))]))
+  const errors = all.flatMap(({ name, error }) => (error === undefined ? [] : [named(name, clipped(oneLine(error), 200))]))
   const paint = (colour: 'bold' | 'red') => (text: string) => styleText(colour, text, { stream: process.stdout })
   const shown = lines.map((line, at) => (all[at]?.healthy === false ? paint('red')(line) : line))
   return [
@@ -48,7 +48,7 @@ function listText(all: readonly Listed[], of: string, idle: readonly Unconfigure
     '',
     paint('bold')(head),
     ...shown,
-    ...faults.map(paint('red')),
+    ...errors.map(paint('red')),
     ...idle.map(one => visible(`${one.type}: not configured (${one.plugin} is installed): ${one.hint}`)),
   ].join('\n')
 }

@@ -5,25 +5,25 @@ import type { CommandContext, ServerChoice } from '@svc/core/contracts'
 import { type Catalog, failureText, type Health, type Hello, openCatalog } from '../catalog/open.ts'
 import { providerUnknown } from '../errors.ts'
 
-interface TestAsked extends ServerChoice {
+interface TestOptions extends ServerChoice {
   readonly name?: string | undefined
-  /** Says a few words too. */
+  /** Also sends a test message. */
   readonly chat: boolean
   readonly model?: string | undefined
-  /** For each step of each provider. */
+  /** Time limit of each probe and each message. */
   readonly limitMs: number
   readonly json: boolean
 }
 
-/** What came of one provider. */
+/** The outcome for one provider. */
 interface Tested {
   readonly name: string
   readonly probe: Health
   readonly hello?: Hello | { readonly error: string }
 }
 
-/** `svc providers test`; resolves with the exit code: 1 when one fails. Throws PROVIDER_UNKNOWN. */
-export async function testProviders(command: CommandContext, asked: TestAsked): Promise<number> {
+/** `svc providers test`. Resolves with the exit code: 1 if a provider fails. Throws PROVIDER_UNKNOWN. */
+export async function testProviders(command: CommandContext, asked: TestOptions): Promise<number> {
   const { signal } = command
   const catalog = await openCatalog(command, asked)
   try {
@@ -36,7 +36,7 @@ export async function testProviders(command: CommandContext, asked: TestAsked): 
   }
 }
 
-async function testAll(catalog: Catalog, asked: TestAsked, signal: AbortSignal): Promise<Tested[]> {
+async function testAll(catalog: Catalog, asked: TestOptions, signal: AbortSignal): Promise<Tested[]> {
   const known = (await catalog.providers(signal)).map(({ name }) => name)
   if (asked.name !== undefined && !known.includes(asked.name)) throw providerUnknown(asked.name, known)
   const names = asked.name === undefined ? known : [asked.name]
@@ -44,15 +44,15 @@ async function testAll(catalog: Catalog, asked: TestAsked, signal: AbortSignal):
   return await Promise.all(
     names.map(async name => {
       const probe = health[name] ?? { healthy: false, error: 'there is no probe result' }
-      return asked.chat ? { name, probe, hello: await said(catalog, name, asked, signal) } : { name, probe }
+      return asked.chat ? { name, probe, hello: await helloFrom(catalog, name, asked, signal) } : { name, probe }
     })
   )
 }
 
-async function said(
+async function helloFrom(
   catalog: Catalog,
   name: string,
-  { model, limitMs }: TestAsked,
+  { model, limitMs }: TestOptions,
   signal: AbortSignal
 ): Promise<Tested['hello']> {
   const late = () => new Error(`no reply within ${limitMs} ms`)
@@ -102,8 +102,8 @@ function testedText(of: string, tested: readonly Tested[]): string {
   const [first = '', ...lines] = table([head, ...rows]).split('\n')
   const paint = (colour: 'bold' | 'green' | 'red', text: string) => styleText(colour, text, { stream: process.stdout })
   const shown = lines.map((line, at) => paint(isGood(tested[at]!) ? 'green' : 'red', line))
-  const faults = tested.flatMap(one => faultsOf(one).map(text => paint('red', named(one.name, clipped(oneLine(text), 300)))))
-  return [`Asked ${of}`, '', paint('bold', first), ...shown, ...faults].join('\n')
+  const errors = tested.flatMap(one => errorsOf(one).map(text => paint('red', named(one.name, clipped(oneLine(text), 300)))))
+  return [`Asked ${of}`, '', paint('bold', first), ...shown, ...errors].join('\n')
 }
 
 const probeText = ({ healthy, ms }: Health) => `${healthy ? 'answers' : 'fails'}${ms === undefined ? '' : ` ${milliseconds(ms)}`}`
@@ -118,7 +118,7 @@ const helloCells = (hello: NonNullable<Tested['hello']>) =>
         String(hello.output),
       ]
 
-const faultsOf = ({ probe, hello }: Tested) => [
+const errorsOf = ({ probe, hello }: Tested) => [
   ...(probe.error === undefined ? [] : [probe.error]),
   ...(hello && 'error' in hello ? [hello.error] : []),
 ]

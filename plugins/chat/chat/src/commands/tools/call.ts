@@ -4,7 +4,7 @@ import { type CommandContext, type ContentPart, type Json, type Tool, type ToolR
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { argumentsInvalid, toolUnknownHere } from '../errors.ts'
 
-interface CallAsked {
+interface CallOptions {
   readonly name: string
   readonly words: readonly string[]
   readonly args?: string | undefined
@@ -13,11 +13,11 @@ interface CallAsked {
   readonly json: boolean
 }
 
-/** What `chat.tool_timeout_ms` is unless the configuration says otherwise. */
+/** The default of `chat.tool_timeout_ms`. */
 const TIMEOUT_MS = 60_000
 
-/** `svc tools call`; resolves with the exit code: 1 when the tool fails, 130 when it was interrupted. Throws what is wrong before it runs. */
-export async function callTool(command: CommandContext, asked: CallAsked): Promise<number> {
+/** `svc tools call`. Resolves with the exit code: 1 if the tool fails, 130 after an interrupt. Throws the errors that occur before the tool runs. */
+export async function callTool(command: CommandContext, asked: CallOptions): Promise<number> {
   const given = await readArguments(asked.words, asked.args)
   const tools = (await command.host({ debug: asked.debug })).slot(Tools)
   const tool = tools.get(asked.name)
@@ -50,7 +50,7 @@ async function run(name: string, tool: Tool, args: ToolArguments, limitMs: numbe
 const tookTooLong = (tool: string, ms: number) =>
   svcError('TIMEOUT', `${tool} took longer than ${ms} ms`, {
     details: { tool },
-    hint: 'give it longer with --timeout <seconds>',
+    hint: 'Set a longer limit with --timeout <seconds>',
   })
 const isLate = (error: unknown): error is SvcError => codeOf(error) === 'TIMEOUT'
 
@@ -60,19 +60,19 @@ const hintOf = (error: unknown): string | undefined => {
 }
 
 const failed = (tool: string, reason: string, content: readonly ContentPart[], hint?: string) =>
-  svcError('TOOL_EXECUTION_FAILED', `${tool}: ${reason || 'it does not say why'}`, {
+  svcError('TOOL_EXECUTION_FAILED', `${tool}: ${reason || 'failed without an error message'}`, {
     details: { tool, reason, content },
     ...(hint === undefined ? {} : { hint }),
   })
 
-/** A tool is somebody's code. */
+/** Checks the form of the result, because a tool is untrusted code. */
 function resultOf(result: ToolResult | undefined): ToolResult {
-  if (!Array.isArray(result?.content)) throw new TypeError('it did not answer { content: [{ type: "text", text }] }')
+  if (!Array.isArray(result?.content)) throw new TypeError('the tool did not return { content: [{ type: "text", text }] }')
   return result
 }
 
-/** The result in the form of `POST /tools/{name}/call`, or as a person reads it. */
-function show({ print, note }: CommandContext, { name, json }: CallAsked, outcome: Outcome, ms: number): number {
+/** Prints the result in the form of `POST /tools/{name}/call`, or as text. */
+function show({ print, note }: CommandContext, { name, json }: CallOptions, outcome: Outcome, ms: number): number {
   if ('error' in outcome) {
     const { code, message, details } = outcome.error
     if (json) print(shown(JSON.stringify({ success: false, error: message, error_code: code, details, duration_ms: ms })))
@@ -95,7 +95,7 @@ const recordOf = (tool: string, { content, structured }: ToolResult, ms: number)
   duration_ms: ms,
 })
 
-/** On a terminal nothing of what a tool says is obeyed. */
+/** Escapes control characters of the tool on a terminal. */
 const shown = (text: string) => (process.stdout.isTTY ? visibleLines(text) : text)
 
 const textOf = ({ content }: ToolResult) => content.map(partText).join('\n')
@@ -111,7 +111,7 @@ function partText(part: ContentPart): string {
     case 'image':
     case 'audio':
       return `[${part.type} ${oneLine(part.mimeType)}: --json has its data]`
-    default: // the blocks of MCP may grow
+    default: // future content types of MCP
       return '[--json has its data]'
   }
 }
@@ -121,22 +121,23 @@ const resourceText = ({ text, uri }: { readonly [key: string]: Json | undefined 
 
 type ToolArguments = Readonly<Record<string, Json>>
 
-/** The most that is read from the standard input. */
+/** Maximum size of the standard input. */
 const MOST_BYTES = 4 * 1024 * 1024
-const FORMS = `write '{"key": "value"}', key=value pairs, or --args - and the JSON on the standard input`
+const FORMS = `Write '{"key": "value"}' or key=value pairs, or pass --args - and write JSON to the standard input`
 
 /**
- * Arguments as the command line has them: one JSON object, `key=value` pairs, or (`from`) JSON of the option, `-` for the standard input.
+ * Reads the arguments: a JSON object, `key=value` pairs, or the JSON of --args (`from`). `-` stands for the standard input.
  * Throws TOOL_ARGUMENTS_INVALID.
  */
 async function readArguments(words: readonly string[], from: string | undefined): Promise<ToolArguments | Pairs> {
-  if (from !== undefined && words.length > 0) throw argumentsInvalid('the arguments stand in --args and beside it', FORMS)
+  if (from !== undefined && words.length > 0)
+    throw argumentsInvalid('the arguments are given both in --args and after the name', FORMS)
   if (from !== undefined) return objectOf(from === '-' ? await inputText() : from)
   const [first = ''] = words
   return words.length === 1 && first.trimStart().startsWith('{') ? objectOf(first) : new Pairs(words)
 }
 
-/** `key=value` pairs: what a value means depends on the tool's schema. */
+/** `key=value` pairs. The schema of the tool decides about the type of each value. */
 class Pairs {
   readonly #pairs: readonly (readonly [key: string, value: string])[]
 
@@ -144,10 +145,10 @@ class Pairs {
     this.#pairs = words.map(pairOf)
     const keys = this.#pairs.map(([key]) => key)
     const twice = keys.find((key, at) => keys.indexOf(key) !== at)
-    if (twice !== undefined) throw argumentsInvalid(`"${twice}" is given twice`, 'a list is one value: tags=["a","b"]')
+    if (twice !== undefined) throw argumentsInvalid(`"${twice}" is given twice`, 'Write a list as one value: tags=["a","b"]')
   }
 
-  /** Text where the schema wants text, else JSON where it is JSON. */
+  /** A value is a text if the schema requires a text; otherwise it is parsed as JSON if possible. */
   fit(parameters: Tool['parameters']): ToolArguments {
     const properties = isTree(parameters) && isTree(parameters.properties) ? parameters.properties : {}
     const isText = (key: string) => {
@@ -177,7 +178,7 @@ function objectOf(text: string): ToolArguments {
   try {
     value = JSON.parse(text.trim() === '' ? '{}' : text)
   } catch (error) {
-    throw argumentsInvalid(`the arguments are no JSON: ${messageOf(error)}`, FORMS)
+    throw argumentsInvalid(`the arguments are not valid JSON: ${messageOf(error)}`, FORMS)
   }
   if (!isTree(value)) throw argumentsInvalid('the arguments must be a JSON object', FORMS)
   return value as ToolArguments
@@ -188,29 +189,29 @@ async function inputText(): Promise<string> {
   let size = 0
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > MOST_BYTES) throw argumentsInvalid(`the standard input has more than ${MOST_BYTES} bytes`, 'give the tool less')
+    if (size > MOST_BYTES) throw argumentsInvalid(`the standard input has more than ${MOST_BYTES} bytes`, 'Shorten the arguments')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Throws TOOL_ARGUMENTS_INVALID with every fault. */
+/** Throws TOOL_ARGUMENTS_INVALID with all problems. */
 async function checkArguments(name: string, tool: Tool, args: ToolArguments): Promise<void> {
-  const faults = await faultsOf(tool, args)
-  if (faults.length === 0) return
-  const words = faults.map(({ path, message }) => `${path || 'the arguments'} ${message}`)
-  const near = faults.find(fault => fault.nearest !== undefined)?.nearest
-  const hint = near === undefined ? '' : `did you mean "${near}"? `
-  throw argumentsInvalid(words.join('\n'), `${hint}\`svc tools show ${name}\` tells what it takes`)
+  const problems = await problemsOf(tool, args)
+  if (problems.length === 0) return
+  const words = problems.map(({ path, message }) => `${path || 'the arguments'} ${message}`)
+  const near = problems.find(problem => problem.nearest !== undefined)?.nearest
+  const hint = near === undefined ? '' : `Did you mean "${near}"? `
+  throw argumentsInvalid(words.join('\n'), `${hint}Run \`svc tools show ${name}\` to show its parameters`)
 }
 
-async function faultsOf(tool: Tool, args: ToolArguments): Promise<SchemaProblem[]> {
+async function problemsOf(tool: Tool, args: ToolArguments): Promise<SchemaProblem[]> {
   const { check } = await toolSchema(tool.parameters)
   try {
-    // the check fills in defaults, but the arguments of a tool must not change
+    // the check fills in defaults; the arguments of the call must not change
     return check(structuredClone(args))
   } catch (error) {
     if (codeOf(error) !== 'ARGUMENTS_TOO_LONG') throw error
-    throw argumentsInvalid(messageOf(error), 'give it less')
+    throw argumentsInvalid(messageOf(error), 'Shorten the arguments')
   }
 }

@@ -4,14 +4,14 @@ import type { CommandContext, ServerChoice } from '@svc/core/contracts'
 import { type Catalog, type ListedTool, openCatalog } from '../catalog/open.ts'
 import { categoryUnknown, toolUnknown, toolUnknownHere } from '../errors.ts'
 
-interface Asked extends ServerChoice {
+interface ToolsOptions extends ServerChoice {
   readonly json: boolean
 }
 
 const WIDTH = 100
 const bold = (text: string) => styleText('bold', text, { stream: process.stdout })
 
-/** Reads the tools of the server or host that is asked, and prints what is shown of them. */
+/** Reads the tools of a server or host and prints the text of `show`. */
 async function withTools(
   command: CommandContext,
   asked: ServerChoice,
@@ -23,7 +23,10 @@ async function withTools(
 }
 
 /** `svc tools list`. Throws CATEGORY_UNKNOWN. */
-export const listTools = (command: CommandContext, asked: Asked & { readonly category?: string | undefined }): Promise<number> =>
+export const listTools = (
+  command: CommandContext,
+  asked: ToolsOptions & { readonly category?: string | undefined }
+): Promise<number> =>
   withTools(command, asked, (tools, { of }) => {
     const shown = ofCategory(tools, asked.category)
     return asked.json ? JSON.stringify({ from: of, tools: shown.map(wireOf) }, null, 2) : listText(shown, of)
@@ -36,7 +39,7 @@ function ofCategory(tools: readonly ListedTool[], category: string | undefined):
   return found
 }
 
-/** A server does not tell effects: then the column is left out. */
+/** A server does not report effects; the table then has no such column. */
 function listText(tools: readonly ListedTool[], of: string): string {
   const hasEffects = tools.some(tool => tool.effects !== undefined)
   const head = ['TOOL', 'CATEGORY', ...(hasEffects ? ['EFFECTS'] : []), 'DESCRIPTION']
@@ -57,7 +60,7 @@ function listText(tools: readonly ListedTool[], of: string): string {
 }
 
 /** `svc tools show`. Throws TOOL_UNKNOWN. */
-export const showTool = (command: CommandContext, asked: Asked & { readonly name: string }): Promise<number> =>
+export const showTool = (command: CommandContext, asked: ToolsOptions & { readonly name: string }): Promise<number> =>
   withTools(command, asked, (tools, { of, shared }) => {
     const tool = tools.find(({ name }) => name === asked.name)
     if (!tool) {
@@ -80,7 +83,7 @@ function toolText(tool: ListedTool, of: string): string {
 
 function parametersText({ parameters }: ListedTool): string {
   const all = Object.entries(parameters)
-  if (all.length === 0) return 'It takes no arguments.'
+  if (all.length === 0) return 'The tool has no parameters.'
   const rows = all.map(([name, one]) => [
     oneLine(name),
     oneLine(one.type),
@@ -95,7 +98,7 @@ function factLines({ category, effects, asks, timeoutMs }: ListedTool): string[]
   const facts = [
     ['category', category],
     ['effects', effects?.join(', ') || (effects ? 'none' : undefined)],
-    ['asks', asks ? 'a person, before each call in a chat' : undefined],
+    ['asks', asks ? 'yes, before each call in a chat' : undefined],
     ['time-out', timeoutMs === undefined ? undefined : milliseconds(timeoutMs)],
   ].filter((fact): fact is [string, string] => fact[1] !== undefined)
   return table(facts).split('\n')

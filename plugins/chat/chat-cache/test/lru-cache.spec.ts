@@ -3,10 +3,10 @@ import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { createCache, createLruCache } from '../src/cache.ts'
 
-/** A shelf whose clock the test holds. */
-function shelfOf(limits: Partial<Parameters<typeof createLruCache>[0]>) {
+/** A cache with a clock that the test sets. */
+function lruCacheOf(limits: Partial<Parameters<typeof createLruCache>[0]>) {
   const clock = { now: 0 }
-  return { clock, shelf: createLruCache({ ttlMs: 1_000, entries: 100, bytes: 1_000_000, ...limits }, () => clock.now) }
+  return { clock, lru: createLruCache({ ttlMs: 1_000, entries: 100, bytes: 1_000_000, ...limits }, () => clock.now) }
 }
 
 const CALL: ModelCall = {
@@ -27,17 +27,17 @@ const CALL: ModelCall = {
 
 describe('what the cache keeps', () => {
   it('counts until its time is over, however often it is read', () => {
-    const { shelf, clock } = shelfOf({ ttlMs: 1_000 })
-    shelf.put('k', 'text')
+    const { lru, clock } = lruCacheOf({ ttlMs: 1_000 })
+    lru.put('k', 'text')
     clock.now = 999
-    expect(shelf.get('k')).to.equal('text')
+    expect(lru.get('k')).to.equal('text')
     clock.now = 1_000
-    expect(shelf.get('k')).to.equal(undefined)
+    expect(lru.get('k')).to.equal(undefined)
   })
 
   it('does not become younger when it is given', () => {
-    const { shelf, clock } = shelfOf({ ttlMs: 1_000 })
-    const cache = createCache({ shelf, counts: { asked: () => undefined }, shared: false })
+    const { lru, clock } = lruCacheOf({ ttlMs: 1_000 })
+    const cache = createCache({ lru, counts: { asked: () => undefined }, shared: false })
     const events: ModelEvent[] = [{ type: 'finish', reason: 'stop' }]
     const ended = { usage: { input: 0, output: 0 }, durationMs: 1, firstMs: 1, events }
     cache.done({ ...CALL, ...ended }, testContext())
@@ -49,36 +49,36 @@ describe('what the cache keeps', () => {
   })
 
   it('is not counted in once its time is over', () => {
-    const { shelf, clock } = shelfOf({ ttlMs: 1_000 })
-    shelf.put('old', 'text')
+    const { lru, clock } = lruCacheOf({ ttlMs: 1_000 })
+    lru.put('old', 'text')
     clock.now = 500
-    shelf.put('new', 'text')
-    expect(shelf.size).to.equal(2)
+    lru.put('new', 'text')
+    expect(lru.size).to.equal(2)
     clock.now = 1_000
-    expect(shelf.size).to.equal(1)
+    expect(lru.size).to.equal(1)
   })
 
   it('is so many at most: the one that was read longest ago goes', () => {
-    const { shelf } = shelfOf({ entries: 2 })
-    for (const key of ['a', 'b']) shelf.put(key, key)
-    shelf.get('a')
-    shelf.put('c', 'c')
-    expect(['a', 'b', 'c'].map(key => shelf.get(key))).to.deep.equal(['a', undefined, 'c'])
+    const { lru } = lruCacheOf({ entries: 2 })
+    for (const key of ['a', 'b']) lru.put(key, key)
+    lru.get('a')
+    lru.put('c', 'c')
+    expect(['a', 'b', 'c'].map(key => lru.get(key))).to.deep.equal(['a', undefined, 'c'])
   })
 
   it('is so many bytes at most, and what alone is more is not kept', () => {
-    const { shelf } = shelfOf({ bytes: 3_000 })
-    for (const key of ['a', 'b', 'c']) shelf.put(key, 'x'.repeat(1_000))
-    expect(shelf.size).to.equal(2)
-    shelf.put('big', 'é'.repeat(1_500))
-    expect(shelf.get('big')).to.equal(undefined)
-    expect(shelf.size).to.equal(2)
+    const { lru } = lruCacheOf({ bytes: 3_000 })
+    for (const key of ['a', 'b', 'c']) lru.put(key, 'x'.repeat(1_000))
+    expect(lru.size).to.equal(2)
+    lru.put('big', 'é'.repeat(1_500))
+    expect(lru.get('big')).to.equal(undefined)
+    expect(lru.size).to.equal(2)
   })
 
   it('takes no more room when it is kept anew', () => {
-    const { shelf } = shelfOf({ bytes: 3_000 })
-    shelf.put('b', 'x'.repeat(1_000))
-    for (let at = 0; at < 10; at++) shelf.put('a', 'x'.repeat(1_000))
-    expect(shelf.get('b')).to.have.lengthOf(1_000)
+    const { lru } = lruCacheOf({ bytes: 3_000 })
+    lru.put('b', 'x'.repeat(1_000))
+    for (let at = 0; at < 10; at++) lru.put('a', 'x'.repeat(1_000))
+    expect(lru.get('b')).to.have.lengthOf(1_000)
   })
 })
