@@ -29,12 +29,12 @@ interface Play {
 const PLAYS: readonly (readonly [workflow: string, way: string, play: Play])[] = [
   ['review_change', 'of a change', { result: { verdict: 'approve' } }],
   [
-    'fix_fault',
+    'fix_bug',
     'that is approved',
     { input: { report: 'The sum is wrong' }, answers: { approve: true }, result: { fixed: true, files: [] } },
   ],
   [
-    'fix_fault',
+    'fix_bug',
     'that is not approved',
     { input: { report: 'The sum is wrong' }, answers: { approve: false }, result: { fixed: false } },
   ],

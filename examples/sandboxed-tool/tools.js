@@ -1,4 +1,4 @@
-// Plain JavaScript in one file. svc reads it and never imports it: each call runs in a world of its own, in QuickJS.
+// Plain JavaScript in one file. svc reads it and never imports it: each call runs in its own QuickJS context.
 
 const cellOf = value =>
   String(value ?? '')
@@ -8,12 +8,12 @@ const line = cells => `| ${cells.join(' | ')} |`
 
 export const tools = {
   make_table: {
-    description: 'Makes a Markdown table of rows; the keys of the rows are its columns.',
+    description: 'Creates a Markdown table from rows. The keys of the rows are the columns.',
     category: 'text',
     effects: [],
     parameters: {
       type: 'object',
-      properties: { rows: { type: 'array', items: { type: 'object' }, minItems: 1, description: 'the rows, objects' } },
+      properties: { rows: { type: 'array', items: { type: 'object' }, minItems: 1, description: 'Rows as objects' } },
       required: ['rows'],
       additionalProperties: false,
     },
@@ -25,7 +25,7 @@ export const tools = {
     },
   },
   look_around: {
-    description: 'Tries to read what belongs to the server, to show that it cannot.',
+    description: 'Tries to access data of the server, to show that the sandbox prevents it.',
     category: 'text',
     effects: [],
     parameters: { type: 'object', properties: {}, additionalProperties: false },

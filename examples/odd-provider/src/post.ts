@@ -36,7 +36,7 @@ export function createPost({ provider, baseUrl, headers, secrets }: Server, clos
       signal,
     })
     if (answer.ok && answer.body) return answer.body
-    // the body is not needed, and can be endless
+    // The body is not needed, and can be endless.
     await answer.body?.cancel()
     const { status } = answer
     if (status >= 300 && status < 400) throw redirected(provider, status)

@@ -5,7 +5,7 @@ import { createRecords } from './records.js'
 import { createWatches } from './watches.js'
 
 /**
- * Opens the store in a file, which is made where there is none.
+ * Opens the store in a file, and creates a missing file.
  * @type {(file: string) => import('@svc/core/contracts').Store & AsyncDisposable}
  */
 export function createCabinet(file) {
@@ -67,7 +67,7 @@ export function createCabinet(file) {
   }
 }
 
-/** What each call passes first. */
+/** Checks that each call runs first. */
 function createDoor() {
   let isShut = false
   return {

@@ -18,7 +18,7 @@ const TABLES = `
   COMMIT;
 `
 
-/** How long one process waits for what another writes: a server that reloads has two for a while. */
+/** How long a process waits for the write lock: during a reload two processes use the file. */
 const BUSY_MS = 5000
 
 /**
@@ -27,12 +27,12 @@ const BUSY_MS = 5000
  */
 export function openDrawers(file) {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // it contains conversations, so only the owner can read it
+  // The file contains conversations, so only its owner can read it.
   closeSync(openSync(file, 'a', 0o600))
   const db = new DatabaseSync(file, { timeout: BUSY_MS })
   db.exec(TABLES)
 
-  /** @type {<T>(work: () => T) => T} All that is written meanwhile, or nothing. */
+  /** @type {<T>(work: () => T) => T} Runs `work` in one transaction. */
   const atOnce = work => {
     try {
       db.exec('BEGIN IMMEDIATE')

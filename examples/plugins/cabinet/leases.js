@@ -1,12 +1,12 @@
 import { checkLease, createLeaseQueue, storeFenced } from '@svc/storage-kit'
 
-/** Between two looks at a lease that another process holds. */
+/** Delay between two checks of a lease that another process holds. */
 const LONGEST_LOOK_MS = 50
 
 /**
- * Who holds what. SQLite gives no fence twice, not even after a start.
+ * Holders of leases. SQLite assigns each fence only once, also after a restart.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
- * @param {(ctx: import('@svc/core').CallContext) => void} enter Throws for a call that comes too late.
+ * @param {(ctx: import('@svc/core').CallContext) => void} enter Throws if the store is closed or the call is aborted.
  */
 export function createLeases({ db, atOnce }, enter) {
   const held = db.prepare('SELECT expires FROM leases WHERE lease = ? AND expires > ?')
@@ -34,7 +34,7 @@ export function createLeases({ db, atOnce }, enter) {
   })
   return {
     close: () => queue.close(),
-    /** @param {import('@svc/core/contracts').Fence} fence Throws STORE_FENCED where another has it. */
+    /** @param {import('@svc/core/contracts').Fence} fence Throws STORE_FENCED if another holder has the lease. */
     check({ lease, fence }) {
       if (!there.get(lease, fence)) throw storeFenced(lease, fence)
     },

@@ -1,13 +1,13 @@
 import { byBytes, checkSize, cursorOf, endOf, hit, sortKey, storeConflict, storeInvalid, storeNewer } from '@svc/storage-kit'
 
 /**
- * Records, entries of logs, and counts.
+ * Records, log entries and counters.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
  */
 export function createRecords({ db, atOnce }) {
   const sql = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, db.prepare(text)]))
   return {
-    /** @param {import('@svc/core/contracts').Space} space What is stored of it; 0 for nothing yet. */
+    /** @param {import('@svc/core/contracts').Space} space Its stored version; 0 if nothing is stored yet. */
     version: ({ name, version }) =>
       atOnce(() => {
         const stored = sql.version.get(name)?.version ?? 0
@@ -37,7 +37,7 @@ export function createRecords({ db, atOnce }) {
         : sql.forth.all(log, id, from ?? 1, limit)
       return rows.map(({ seq, value }) => ({ seq, value: JSON.parse(value) }))
     },
-    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops @param {() => void} first What is done at once with them; throws where nothing may be written. */
+    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops @param {() => void} first Runs in the same transaction; throws to prevent the write. */
     batch(ops, first) {
       const texts = textsOf(ops)
       return atOnce(() => {
@@ -73,7 +73,7 @@ const STATEMENTS = {
   keep: 'INSERT OR REPLACE INTO counts VALUES (?, ?, ?)',
 }
 
-/** What each operation of a batch does; its result. */
+/** Runs an operation of a batch and returns its result. */
 const STEPS = {
   put(sql, { collection, key, ifVersion }, at, [text]) {
     const version = sql.record.get(collection, key)?.version ?? 0
@@ -108,7 +108,7 @@ const expect = (op, expected, actual) => {
 
 const recordOf = ({ key, version, value }) => ({ key, version, value: JSON.parse(value) })
 
-/** The values of all operations as text, before anything is written: one that is no JSON spoils nothing. */
+/** Serializes the values of all operations before the first write, so that an invalid value changes nothing. */
 function textsOf(ops) {
   let sum = 0
   const sized = value => {

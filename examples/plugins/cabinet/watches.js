@@ -4,7 +4,7 @@ const LOOK_MS = 50
 const NOTED_MS = 3_600_000
 
 /**
- * What has changed, for those who watch in whatever process: each keeps its place in the notes and nothing else, however slow it is.
+ * Changes for watchers in all processes. A watcher stores only its position in the change list, so a slow watcher costs no memory.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
  * @param {ReturnType<typeof import('@svc/storage-kit').createCatalog>} catalog
  */
@@ -48,7 +48,7 @@ export function createWatches({ db }, catalog) {
     for (const over of waiting) over()
   }
   return {
-    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops In one transaction with what they do: who waits looks when that is over. */
+    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops Runs in the transaction of the operations. Waiting watchers read after the commit. */
     note(ops) {
       const now = Date.now()
       const watched = ops.filter(({ collection }) => collection !== undefined && catalog.collection(collection).watched)

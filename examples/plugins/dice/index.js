@@ -17,8 +17,8 @@ const rollDice = most => ({
   parameters: {
     type: 'object',
     properties: {
-      dice: { type: 'integer', minimum: 1, maximum: most, default: 1, description: 'How many dice.' },
-      sides: { type: 'integer', minimum: 2, maximum: 1000, default: 6, description: 'How many sides each has.' },
+      dice: { type: 'integer', minimum: 1, maximum: most, default: 1, description: 'Number of dice.' },
+      sides: { type: 'integer', minimum: 2, maximum: 1000, default: 6, description: 'Sides of each die.' },
     },
     additionalProperties: false,
   },

@@ -1,6 +1,6 @@
 import { definePlugin, defineSlot } from '@svc/core'
 
-// a slot is known by its name and form: nothing of the other plugin need be installed here
+// The name and shape identify a slot: the other plugin need not be installed here.
 /** @type {import('@svc/core').SlotToken<{ readonly language: string, greet(name: string, ctx: import('@svc/core').CallContext): Promise<string> }>} */
 const Greetings = defineSlot('greetings', { api: 1, methods: { greet: 'call' } })
 

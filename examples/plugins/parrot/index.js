@@ -18,7 +18,7 @@ const lastText = ({ messages }) =>
     ?.parts.map(part => (part.type === 'text' ? part.text : ''))
     .join('') ?? ''
 
-/** Four characters a token: near enough for a parrot. @type {(text: string) => number} */
+/** Estimates four characters for each token. @type {(text: string) => number} */
 const tokensOf = text => Math.ceil(text.length / 4)
 
 /** @type {(times: number) => import('@svc/core/contracts').Provider} */

@@ -22,7 +22,7 @@ const config = schema({
 
 /** @type {(pool: pg.Pool, maxRows: number) => import('@svc/core/contracts').Tool} */
 const queryDatabase = (pool, maxRows) => ({
-  description: 'Runs one SQL query in the database, in a transaction that cannot write, and answers its rows.',
+  description: 'Runs one SQL query in the database, in a read-only transaction, and returns its rows.',
   category: 'database',
   effects: ['network', 'read'],
   parameters: {
@@ -38,7 +38,7 @@ const queryDatabase = (pool, maxRows) => ({
     const { sql, values = [] } = /** @type {{ sql: string, values?: unknown[] }} */ (args)
     signal.throwIfAborted()
     const client = await pool.connect()
-    // ends the query at once; the pool replaces the connection
+    // Ends the query at once. The pool replaces the connection.
     const abort = () => client.release(true)
     signal.addEventListener('abort', abort, { once: true })
     try {
@@ -66,7 +66,7 @@ export default definePlugin({
     const [host, port] = server.split(':')
     const password = process.env.PGQUERY_PASSWORD
     const pool = new pg.Pool({ host, port: Number(port), database, user, password, max: 10, statement_timeout: 30_000 })
-    // of a connection that breaks while it is idle: the pool opens another
+    // An idle connection broke: the pool opens a new connection.
     pool.on('error', err => scope.log.warn({ err }, 'a connection to the database broke'))
     scope.defer(() => pool.end())
     scope.add(Tools, 'query_database', queryDatabase(pool, maxRows))

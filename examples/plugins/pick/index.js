@@ -14,10 +14,10 @@ const pick = {
     additionalProperties: false,
   },
   output: { type: 'array' },
-  // the same task has the same answer: a crash in the middle costs nothing but doing it again
+  // The task is deterministic, so the engine can repeat it after a crash.
   repeatable: true,
   async *run({ settings }) {
-    // the engine has checked them against the schema above
+    // The engine has checked them against the schema above.
     const { items, key } = /** @type {{ items: readonly Record<string, unknown>[], key: string }} */ (settings)
     yield { type: 'output', output: items.map(item => (Object.hasOwn(item, key) ? item[key] : null)) }
   },

@@ -4,7 +4,7 @@ import { AuthSchemes } from '@svc/core/contracts'
 
 const LONGEST = 1000
 
-/** What a ticket says, signed: `<who>.<unix seconds>`. @type {(secret: string, text: string) => Buffer} */
+/** The signature of a ticket: `<who>.<unix seconds>`. @type {(secret: string, text: string) => Buffer} */
 const signed = (secret, text) => createHmac('sha256', secret).update(text).digest()
 
 const refused = () => svcError('AUTHENTICATION_FAILED', 'the ticket is invalid or expired')

@@ -1,2 +1,2 @@
-/** How many words a text has. @type {(text: string) => number} */
+/** Counts the words of a text. @type {(text: string) => number} */
 export const countWords = text => text.split(/\s+/).filter(word => word !== '').length

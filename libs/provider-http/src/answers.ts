@@ -1,54 +1,55 @@
 import { createStepBatcher, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createEventDecoder } from '@svc/provider-http/sse'
-import { Body, type Connection, type Controller, type Handler, headerOf, type RequestParts } from './connection.ts'
+import { Body, type Connection, type Controller, type Handler, headerOf, type WireRequest } from './connection.ts'
 import type { EventSource, EventStream } from './event-stream.ts'
 import { hasError, jsonLate, socketFailure } from './failure.ts'
 
 type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
 
-/** Turns the frames of one answer into events; made anew for each call. What it throws becomes the call's failure. */
+/** Turns the frames of one answer into events. Each call has its own reader. An error that it throws fails the call. */
 export interface FrameReader {
   frame(data: string, event: string, emit: (event: ModelEvent) => void): void
-  /** The answer has ended: emits `usage` and `finish`, or throws that it was cut. */
+  /** Runs at the end of the answer: emits `usage` and `finish`, or throws if the answer is incomplete. */
   end(emit: (event: ModelEvent) => void): void
   /** True once the answer is complete, so the caller does not wait for the end of the body. */
   readonly done?: boolean
-  /** The answer came as one JSON, because that was asked for or all the same: emits its pieces; `end` follows. */
+  /** Emits the pieces of an answer that came as one JSON value, requested or not. `end` follows. */
   whole?(body: unknown, emit: (event: ModelEvent) => void): void
 }
 
-/** What one answer is read with. */
-export interface AnswerParts {
+/** The dependencies of a `StreamedAnswer`. */
+export interface AnswerOptions {
   send(handler: Handler): void
   readonly events: EventStream
   readonly reader: FrameReader
   readonly frameBytes: number
   readonly errorBytes: number
   readonly wholeBytes: number
-  /** The failure for an answer that is none: by its status and body. */
+  /** The failure for an unusable answer, by its status and body. */
   refused(status: number, body: unknown, type: string, retryAfterMs: number | undefined): SvcError
-  /** The failure for a good answer that is longer than the limit. */
+  /** The failure for a successful answer that is longer than the limit. */
   long(): SvcError
-  /** The failure for what reading a frame threw. */
+  /** Converts an error of the frame reader to a failure. */
   unreadable(error: unknown): SvcError
+  /** Converts a connection error to a failure. */
   broken(error: unknown): SvcError
 }
 
-/** How long the rest of an answer may take whose end is known: of an error's body, of a stream after its last frame. */
+/** Time limit for the rest of an error body, and for the end of a stream after its last frame. */
 const REST_MS = 1000
-const STOPPED = new Error('nobody reads any more')
+const STOPPED = new Error('the reader has left')
 const STREAM = /event-stream/i
-const NO_JSON = /html|xml|^compressed$/i
-const NO_STREAM = /json|html|xml|^compressed$/i
+const NOT_JSON = /html|xml|^compressed$/i
+const NOT_STREAM = /json|html|xml|^compressed$/i
 const BRACE = 123
 
-/** What follows on an answer that came whole is done for all that came just now. */
+/** Concludes the whole answers of one event-loop turn together. */
 const together = createStepBatcher()
 
-/** Reads one HTTP answer as it comes: server-sent events, or one JSON, into the stream, anything else into a failure. */
+/** Reads one HTTP answer. Server-sent events and JSON become events; any other answer becomes a failure. */
 export class StreamedAnswer implements Handler, EventSource {
-  readonly #parts: AnswerParts
+  readonly #parts: AnswerOptions
   #controller: Controller | undefined
   #decode: ((bytes: Uint8Array) => void) | undefined
   #other: { readonly body: Body; readonly conclude: () => void } | undefined
@@ -57,7 +58,7 @@ export class StreamedAnswer implements Handler, EventSource {
   #stopped = false
   #refused = false
 
-  constructor(parts: AnswerParts) {
+  constructor(parts: AnswerOptions) {
     this.#parts = parts
   }
 
@@ -83,9 +84,9 @@ export class StreamedAnswer implements Handler, EventSource {
 
   onResponseStart(_: Controller, status: number, headers: Headers): void {
     if (status < 200) return
-    // the request does not accept compression, so the body is not read
+    // The request does not accept compression, so svc does not decode such a body.
     const type = isCompressed(headers) ? 'compressed' : headerOf(headers, 'content-type')
-    if (status >= 300 || NO_STREAM.test(type)) return this.#gather(status, type, headers)
+    if (status >= 300 || NOT_STREAM.test(type)) return this.#gather(status, type, headers)
     this.#decode = createEventDecoder(this.#frame, this.#parts.frameBytes)
     if (!STREAM.test(type)) this.#unlabelled = () => this.#gather(status, type, headers)
   }
@@ -111,7 +112,7 @@ export class StreamedAnswer implements Handler, EventSource {
     else this.#parts.events.end({ reason: this.#parts.broken(error) })
   }
 
-  /** No event stream begins with a brace: this is JSON without a content type. */
+  /** Decides by the first byte: a brace begins JSON, never an event stream. */
   #look(chunk: Uint8Array, gather: () => void): void {
     this.#unlabelled = undefined
     if (chunk[0] !== BRACE) return
@@ -119,7 +120,7 @@ export class StreamedAnswer implements Handler, EventSource {
     gather()
   }
 
-  // Own functions, made once a call: they run for each token.
+  // A field, not a method: it is created once for each call and runs for each token.
   readonly #frame = (data: string, event: string): void => {
     const { events, reader } = this.#parts
     if (events.over) return
@@ -127,7 +128,7 @@ export class StreamedAnswer implements Handler, EventSource {
     if (reader.done === true) this.#complete()
   }
 
-  /** The last frame has come: the reader waits no longer, the connection is kept if its body ends soon. */
+  /** Ends the events after the last frame. The connection stays open if the body ends soon. */
   #complete(): void {
     this.#end()
     this.#rest = setTimeout(() => this.stop(), REST_MS).unref()
@@ -158,7 +159,7 @@ export class StreamedAnswer implements Handler, EventSource {
     const conclude = () => {
       if (events.over) return
       const value = body.value()
-      const isWhole = !this.#refused && reader.whole !== undefined && !NO_JSON.test(type) && !hasError(value)
+      const isWhole = !this.#refused && reader.whole !== undefined && !NOT_JSON.test(type) && !hasError(value)
       if (!this.#refused && body.over) events.end({ reason: this.#parts.long() })
       else if (isWhole) this.#whole(value)
       else events.end({ reason: this.#parts.refused(status, value, type, retryAfterOf(headers)) })
@@ -167,7 +168,7 @@ export class StreamedAnswer implements Handler, EventSource {
     if (this.#refused && this.#controller) this.#endSoon(this.#controller)
   }
 
-  /** What its reader can make nothing of is as bad as a frame that cannot be read. */
+  /** An error of the reader has the same effect as an unreadable frame. */
   #whole(value: unknown): void {
     this.#guarded(() => {
       this.#parts.reader.whole?.(value, this.#parts.events.push)
@@ -188,20 +189,20 @@ export class StreamedAnswer implements Handler, EventSource {
 
 const isCompressed = (headers: Headers) => !/^(identity)?$/i.test(headerOf(headers, 'content-encoding'))
 
-/** One answer, whole. `body` is parsed where it was JSON, else text. */
+/** A complete answer. `body` is the parsed JSON, or the text if it is not valid JSON. */
 interface WholeAnswer {
   readonly status: number
   readonly type: string
   readonly body: unknown
-  /** It was longer than the limit. */
+  /** True if the body was longer than the limit. */
   readonly over: boolean
   readonly retryAfterMs: number | undefined
 }
 
-/** Sends a request and gathers its answer. Throws MODEL_FAILED, and what the signal aborted with. */
+/** Sends a request and reads the whole answer. Rejects with MODEL_FAILED, or with the reason of the signal. */
 export function askWhole(
   connection: Connection,
-  parts: RequestParts,
+  parts: WireRequest,
   { provider, bodyBytes, jsonMs }: { readonly provider: string; readonly bodyBytes: number; readonly jsonMs: number },
   signal: AbortSignal
 ): Promise<WholeAnswer> {
@@ -223,7 +224,7 @@ export function askWhole(
   })
 }
 
-/** Gathers one HTTP answer up to a limit. */
+/** Collects one HTTP answer up to a limit. */
 class GatheredAnswer implements Handler {
   readonly #body: Body
   readonly #done: (answer: WholeAnswer) => void
@@ -273,7 +274,7 @@ type HeaderRecord = Readonly<Record<string, string | readonly string[] | undefin
 
 const LONGEST_MS = 24 * 3600 * 1000
 
-/** Milliseconds that an answer asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date; a day at most. */
+/** The wait that an answer asks for, in milliseconds: `retry-after-ms`, or `Retry-After` in seconds or as a date. At most a day. */
 export function retryAfterOf(headers: HeaderRecord, now = Date.now()): number | undefined {
   const ms = numberOf(headers['retry-after-ms'])
   if (ms !== undefined) return bounded(ms)

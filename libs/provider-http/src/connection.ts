@@ -5,22 +5,22 @@ export type Handler = Dispatcher.DispatchHandler
 export type Controller = Dispatcher.DispatchController
 type Headers = NonNullable<Parameters<NonNullable<Handler['onResponseStart']>>[2]>
 
-export interface RequestParts {
+export interface WireRequest {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly headers: string[]
   readonly body: string | Uint8Array | undefined
-  /** Milliseconds to the headers, and between two pieces of the body; 0: no limit here. */
+  /** Longest wait for the headers and between two pieces of the body, in milliseconds; 0: no limit. */
   readonly silenceMs: number
 }
 
 export interface Connection {
   /** Sends a request. `failed` receives errors that occur before the socket is open. */
-  send(parts: RequestParts, handler: Handler, failed: (error: unknown) => void): void
+  send(parts: WireRequest, handler: Handler, failed: (error: unknown) => void): void
   close(): Promise<void>
 }
 
-// The pool alone costs a third of undici's whole import, in time and in memory; the version is pinned.
+// Importing only the pool costs a third of the whole undici package, in time and memory. The version is pinned.
 const POOL = 'undici/lib/dispatcher/pool.js'
 let loading: Promise<typeof Pool> | undefined
 const loadPool = () => (loading ??= import(POOL).then((loaded: { default: typeof Pool }) => loaded.default))
@@ -30,7 +30,7 @@ interface Limits {
   readonly connections: number
 }
 
-/** Where Node itself goes through the proxy of its environment, so does this: an isolated plugin has no other way out. */
+/** True when Node uses the proxy of its environment. An isolated plugin has no other route to the network. */
 export const usesProxy = (): boolean => process.env.NODE_USE_ENV_PROXY === '1'
 
 async function openPool(origin: string, { connections, connectMs }: Limits): Promise<Dispatcher> {
@@ -45,7 +45,7 @@ export function connect(origin: string, limits: Limits): Connection {
   let pool: Dispatcher | undefined
   let opening: Promise<Dispatcher> | undefined
   let closed = false
-  const send = ({ silenceMs, body, ...parts }: RequestParts, handler: Handler) =>
+  const send = ({ silenceMs, body, ...parts }: WireRequest, handler: Handler) =>
     void pool?.dispatch({ ...parts, origin, body: body ?? null, headersTimeout: silenceMs, bodyTimeout: silenceMs }, handler)
   return {
     send(parts, handler, failed) {
@@ -74,7 +74,7 @@ export function headerOf(headers: Headers, name: string): string {
   return (Array.isArray(value) ? value[0] : value) ?? ''
 }
 
-/** Gathers a body up to a limit; what is beyond is dropped, and `over` says so. */
+/** Collects a body up to a limit. It drops the bytes beyond the limit and sets `over`. */
 export class Body {
   readonly #limit: number
   #chunks: Uint8Array[] = []
@@ -94,7 +94,7 @@ export class Body {
     this.#chunks.push(this.over ? chunk.subarray(0, Math.max(0, chunk.length - (this.#size - this.#limit))) : chunk)
   }
 
-  /** Parsed where it is JSON, else the text. */
+  /** The parsed JSON, or the text if it is not valid JSON. */
   value(): unknown {
     const text = Buffer.concat(this.#chunks).toString('utf8')
     try {

@@ -1,6 +1,6 @@
 import type { ModelInfo } from '@svc/core/contracts'
 
-/** A model as an entry of the configuration names it. */
+/** A model in an entry of the configuration. */
 export type ConfiguredModel =
   | string
   | {
@@ -12,7 +12,7 @@ export type ConfiguredModel =
       readonly temperature?: boolean
     }
 
-/** What all entries of `providers` with an upstream have. */
+/** The keys that all entries of `providers` with an upstream share. */
 export interface UpstreamEntry {
   readonly base_url?: string
   readonly api_key_env?: string
@@ -31,19 +31,19 @@ const model = {
   additionalProperties: false,
 }
 
-/** The parts of their JSON Schema: `properties: { ...ENTRY, preset: … }`. */
+/** JSON Schema of these keys. Spread it into a plugin's schema: `properties: { ...ENTRY, preset: … }`. */
 export const ENTRY = {
   base_url: {
     ...text,
-    description: 'The address of its server, up to the path of its methods: http or https, without credentials and query.',
+    description: 'Base URL of the server, without the path of a method: http or https, without credentials and query.',
   },
   api_key_env: {
     ...text,
     pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
     patternHint: 'must be the name of an environment variable',
-    description: 'The environment variable that holds the key.',
+    description: 'Environment variable that holds the key.',
   },
-  api_key_file: { ...text, description: 'The file that holds the key, instead of a variable.' },
+  api_key_file: { ...text, description: 'File that holds the key, instead of a variable.' },
   headers: {
     type: 'object',
     additionalProperties: { type: 'string', pattern: '^[\\t\\x20-\\x7e]*$', patternHint: 'must be one line of ASCII' },
@@ -55,11 +55,11 @@ export const ENTRY = {
     items: { anyOf: [text, model] },
     minItems: 1,
     description:
-      'Its models, instead of those the server lists: an id, or `{id, context, output, tool_calling, vision, temperature}`; the first is the default.',
+      'Models of this entry, instead of the list of the server: an id, or `{id, context, output, tool_calling, vision, temperature}`. The first is the default.',
   },
 } as const
 
-/** A configured model as the contract has it. */
+/** Converts a configured model to the form of the contract. */
 export function modelInfo(model: ConfiguredModel): ModelInfo {
   if (typeof model === 'string') return { id: model }
   const { tool_calling, vision, ...info } = model

@@ -1,6 +1,6 @@
 import type { ModelEvent } from '@svc/core/contracts'
 
-/** Where the events of one answer come from. `stop` is called once, `start` at most once. */
+/** The source of the events of one answer. The stream calls `start` at most once, and `stop` once. */
 export interface EventSource {
   start(): void
   pause(): void
@@ -15,13 +15,13 @@ interface Waiting {
 }
 
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined }
-/** So many events may wait for their reader before the source is paused, and so few before it goes on. */
+/** The source pauses at MOST queued events and resumes at FEW. */
 const MOST = 64
 const FEW = 16
 
 /**
- * The events of one answer, between the socket that brings them and the reader that takes them. An iterator by hand: what is there is given at once,
- * and a token costs no turn of an async generator. It begins with the first `next`, and ends with the reader, the signal, or the source.
+ * The events of one answer, queued between the socket and the reader. A hand-written iterator: it returns a queued event at once, without the
+ * extra microtasks of an async generator. The first `next` starts the source. The reader, the signal or the source ends the stream.
  */
 export class EventStream implements AsyncIterableIterator<ModelEvent, undefined> {
   #source: EventSource | undefined
@@ -38,7 +38,7 @@ export class EventStream implements AsyncIterableIterator<ModelEvent, undefined>
     this.#signal = signal
   }
 
-  /** Says where the events come from, before the first `next`. */
+  /** Sets the source. Call it before the first `next`. */
   from(source: EventSource): this {
     this.#source = source
     return this
@@ -58,7 +58,7 @@ export class EventStream implements AsyncIterableIterator<ModelEvent, undefined>
     this.#source?.pause()
   }
 
-  /** No more events come; what is queued is still given, and then the error. */
+  /** Ends the stream. The reader still gets the queued events, then the error. */
   end(error?: { readonly reason: unknown }): void {
     if (this.#over) return
     this.#over = true
@@ -109,7 +109,7 @@ export class EventStream implements AsyncIterableIterator<ModelEvent, undefined>
 
   readonly #abort = (): void => this.#drop({ reason: this.#signal.reason })
 
-  /** Ends at once: what is queued is not wanted any more. */
+  /** Ends at once and drops the queued events. */
   #drop(error?: { readonly reason: unknown }): void {
     this.#events = []
     this.#next = 0
@@ -125,11 +125,11 @@ export class EventStream implements AsyncIterableIterator<ModelEvent, undefined>
   #ended(): Promise<Result> {
     const error = this.#error
     this.#error = undefined
-    // oxlint-disable-next-line prefer-promise-reject-errors -- an abort's reason is whatever the caller aborted with
+    // oxlint-disable-next-line prefer-promise-reject-errors -- the caller chooses the reason of an abort
     return error ? Promise.reject(error.reason) : Promise.resolve(END)
   }
 
   #release(): void {
-    for (const one of this.#waiting.splice(0)) void this.#ended().then(one.resolve, one.reject)
+    for (const { resolve, reject } of this.#waiting.splice(0)) void this.#ended().then(resolve, reject)
   }
 }

@@ -1,7 +1,7 @@
 import { codeOf, type SvcError, svcError } from '@svc/core'
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
 
-/** Which kinds may pass when the same call is made again. */
+/** The kinds of failure for which the same call can succeed later. */
 const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
   rate_limited: true,
   overloaded: true,
@@ -13,16 +13,16 @@ const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
   content_refused: false,
 }
 
-/** A failure whose `retryable` follows from its kind, where it does not say. */
-export type FailureParts = Omit<ModelFailure, 'retryable'> & { readonly retryable?: boolean }
+/** A failure. Without `retryable`, its kind decides. */
+export type FailureDetails = Omit<ModelFailure, 'retryable'> & { readonly retryable?: boolean }
 
-/** A failed call of a model: code MODEL_FAILED, the failure as details. */
-export function modelFailure(provider: string, failure: FailureParts, message: string, hint?: string): SvcError {
+/** Creates the MODEL_FAILED error of a model call; its details are the failure. */
+export function modelFailure(provider: string, failure: FailureDetails, message: string, hint?: string): SvcError {
   const details = { retryable: RETRYABLE[failure.kind], ...failure }
   return svcError('MODEL_FAILED', `${provider}: ${message}`, { details, ...(hint === undefined ? {} : { hint }) })
 }
 
-/** What the status alone says. */
+/** The kind of failure by HTTP status. */
 const KINDS: Readonly<Record<number, ModelFailureKind>> = {
   401: 'authentication',
   402: 'authentication',
@@ -36,28 +36,28 @@ const KINDS: Readonly<Record<number, ModelFailureKind>> = {
   524: 'timeout',
 }
 
-/** What an error body says in the terms of one wire; what it leaves out follows from the status. */
+/** Reads the error body of one protocol. The HTTP status decides the fields that it leaves out. */
 export type ReadFailure = (status: number, body: unknown) => Partial<ModelFailure> & { readonly message?: string }
 
 export interface RefusedAnswer {
   readonly provider: string
   readonly status: number
-  /** Parsed where it was JSON, else text. */
+  /** The parsed JSON, or the text if it is not valid JSON. */
   readonly body: unknown
   readonly retryAfterMs?: number
 }
 
-/** The failure that an answer with an error in it stands for. `status` 200: an error inside a stream or a good answer. */
+/** Converts an answer with an error in it to a failure. `status` 200: the error is inside a stream or a successful answer. */
 export function answerFailure(answer: RefusedAnswer, read: ReadFailure | undefined, hide: (text: string) => string): SvcError {
   const { provider, status, body, retryAfterMs } = answer
-  const { message = messageIn(body), ...said } = read?.(status, body) ?? {}
-  const sizes = (said.kind ?? KINDS[status] ?? 'bad_request') === 'rate_limited' ? undefined : contextSizes(message)
-  const kind = said.kind ?? (sizes ? 'context_too_long' : kindOf(status))
+  const { message = messageIn(body), ...reported } = read?.(status, body) ?? {}
+  const sizes = (reported.kind ?? KINDS[status] ?? 'bad_request') === 'rate_limited' ? undefined : contextSizes(message)
+  const kind = reported.kind ?? (sizes ? 'context_too_long' : kindOf(status))
   const failure = {
     ...(status >= 400 ? { upstreamStatus: status } : {}),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(kind === 'context_too_long' ? sizes : {}),
-    ...said,
+    ...reported,
     kind,
   }
   const words = status >= 400 ? `the upstream answered ${status}` : 'the upstream reported an error'
@@ -69,31 +69,31 @@ const kindOf = (status: number): ModelFailureKind =>
 
 const hintOf = (provider: string, kind: ModelFailureKind): string | undefined =>
   kind === 'authentication'
-    ? `check the key that providers.${provider} names: that it is valid and may use this model`
+    ? `Check that the key of providers.${provider} is valid and can use this model`
     : kind === 'context_too_long'
-      ? 'shorten the message, or take a model with a longer context'
+      ? 'Shorten the message, or use a model with a longer context'
       : undefined
 
-/** The words of an error body, in the forms that are common; a page or anything else has none. */
+/** The message of an error body in one of the common forms; empty for any other body, such as a web page. */
 function messageIn(body: unknown): string {
   if (typeof body !== 'object' || body === null) return ''
   const { error, message, detail } = body as { error?: unknown; message?: unknown; detail?: unknown }
   const inner = (error as { message?: unknown } | null | undefined)?.message
-  return [inner, error, message, detail].find(one => typeof one === 'string') ?? ''
+  return [inner, error, message, detail].find(text => typeof text === 'string') ?? ''
 }
 
-/** Whether a body tells an error, whatever its status: an object with one, or a list that begins with such an object. */
+/** True if a body contains an error: an object with `error`, or a list that begins with such an object. */
 export function hasError(body: unknown): boolean {
-  const told: unknown = Array.isArray(body) ? body[0] : body
-  const { error } = (typeof told === 'object' && told !== null ? told : {}) as { error?: unknown }
+  const first: unknown = Array.isArray(body) ? body[0] : body
+  const { error } = (typeof first === 'object' && first !== null ? first : {}) as { error?: unknown }
   return error !== undefined && error !== null
 }
 
 export const malformed = (provider: string): SvcError =>
-  modelFailure(provider, { kind: 'network' }, 'the upstream sent what cannot be read')
+  modelFailure(provider, { kind: 'network' }, 'the upstream sent data that cannot be read')
 
 export const cutShort = (provider: string): SvcError =>
-  modelFailure(provider, { kind: 'network' }, 'the upstream cut its answer in the middle')
+  modelFailure(provider, { kind: 'network' }, 'the upstream ended its answer early')
 
 export const tooLarge = (provider: string, what: string): SvcError =>
   modelFailure(provider, { kind: 'network', retryable: false }, `the upstream sent ${what}`)
@@ -105,19 +105,19 @@ export const redirected = (provider: string, status: number): SvcError =>
   modelFailure(
     provider,
     { kind: 'bad_request', upstreamStatus: status },
-    `the upstream answered with a redirect (${status}), and redirects are not followed`,
-    `write the address it leads to as providers.${provider}.base_url`
+    `the upstream answered with a redirect (${status}); svc does not follow redirects`,
+    `Set providers.${provider}.base_url to the address that the redirect names`
   )
 
 export const noEvents = (provider: string, type: string): SvcError =>
   modelFailure(
     provider,
     { kind: 'bad_request' },
-    `the upstream answered with ${type}, which is not what its protocol says`,
-    `check providers.${provider}.base_url: something else may answer there`
+    `the upstream answered with ${type}, which its protocol does not allow`,
+    `Check providers.${provider}.base_url: another service can be at this address`
   )
 
-/** How upstreams say that a request is longer than the model's context. */
+/** Messages of upstreams about a request that is longer than the model's context. */
 const WORDS =
   /context[ _](length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input (is )?too long|(exceeds?|longer than).{0,40}(context|number of tokens|token limit)/i
 const LIMITS = [/maximum context length (?:is|of) (\d+)/i, /> (\d+) maximum/i, /tokens allowed \((\d+)\)/i, /n_ctx["' :=]+(\d+)/i]
@@ -128,7 +128,7 @@ const COUNTS = [
   /n_prompt_tokens["' :=]+(\d+)/i,
 ]
 
-/** The tokens allowed and counted, where a message says that the context is too long; `undefined` where it says something else. */
+/** The allowed and the counted tokens in a message about a context that is too long; `undefined` for any other message. */
 function contextSizes(message: string): Pick<ModelFailure, 'limit' | 'count'> | undefined {
   if (!WORDS.test(message)) return undefined
   const [limit, count] = [first(LIMITS, message), first(COUNTS, message)]
@@ -137,8 +137,8 @@ function contextSizes(message: string): Pick<ModelFailure, 'limit' | 'count'> | 
 
 function first(patterns: readonly RegExp[], message: string): number | undefined {
   for (const pattern of patterns) {
-    const found = pattern.exec(message)?.[1]
-    if (found !== undefined && Number.isSafeInteger(Number(found))) return Number(found)
+    const digits = pattern.exec(message)?.[1]
+    if (digits !== undefined && Number.isSafeInteger(Number(digits))) return Number(digits)
   }
   return undefined
 }
@@ -146,12 +146,12 @@ function first(patterns: readonly RegExp[], message: string): number | undefined
 interface SocketWords {
   readonly words: string
   readonly hint?: (provider: string) => string
-  readonly failure?: FailureParts
+  readonly failure?: FailureDetails
 }
 
-const BASE_URL = (provider: string) => `start the server that providers.${provider}.base_url names, or fix the address`
-const HOST_NAME = (provider: string) => `check providers.${provider}.base_url and the network`
-const NOT_HTTP: SocketWords = { words: 'the upstream sent something that is not HTTP', hint: BASE_URL }
+const BASE_URL = (provider: string) => `Start the server at providers.${provider}.base_url, or correct the address`
+const HOST_NAME = (provider: string) => `Check providers.${provider}.base_url and the network`
+const NOT_HTTP: SocketWords = { words: 'the upstream sent data that is not HTTP', hint: BASE_URL }
 const BROKEN: SocketWords = { words: 'the connection to the upstream broke' }
 const UNREACHABLE: SocketWords = { words: 'the upstream cannot be reached', hint: HOST_NAME }
 const LATE: SocketWords = { words: 'the upstream did not answer in time', failure: { kind: 'timeout' } }
@@ -160,11 +160,11 @@ const CLOSED: SocketWords = { words: 'the provider was closed', failure: { kind:
 const SOCKET: Readonly<Record<string, SocketWords>> = {
   ECONNREFUSED: { words: 'the upstream refused the connection', hint: BASE_URL },
   ENOTFOUND: { words: 'the host of the upstream cannot be found', hint: HOST_NAME },
-  EAI_AGAIN: { words: 'the host of the upstream cannot be found now', hint: HOST_NAME },
+  EAI_AGAIN: { words: 'the name server did not resolve the host of the upstream', hint: HOST_NAME },
   EHOSTUNREACH: UNREACHABLE,
   ENETUNREACH: UNREACHABLE,
   ETIMEDOUT: { ...LATE, hint: HOST_NAME },
-  UND_ERR_CONNECT_TIMEOUT: { ...LATE, words: 'the upstream took no connection in time', hint: HOST_NAME },
+  UND_ERR_CONNECT_TIMEOUT: { ...LATE, words: 'the upstream did not accept a connection in time', hint: HOST_NAME },
   UND_ERR_HEADERS_TIMEOUT: LATE,
   UND_ERR_BODY_TIMEOUT: LATE,
   UND_ERR_HEADERS_OVERFLOW: NOT_HTTP,
@@ -175,12 +175,12 @@ const SOCKET: Readonly<Record<string, SocketWords>> = {
 
 const CERTIFICATE = /^(CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|HOSTNAME_MISMATCH)/
 const UNTRUSTED: SocketWords = {
-  words: 'no trusted TLS connection to the upstream',
-  hint: provider => `check providers.${provider}.base_url, or trust its certificate: NODE_EXTRA_CA_CERTS=<file>`,
+  words: 'the TLS certificate of the upstream is not trusted',
+  hint: provider => `Check providers.${provider}.base_url, or set NODE_EXTRA_CA_CERTS=<file> to trust its certificate`,
   failure: { kind: 'network', retryable: false },
 }
 
-/** The failure that a broken connection stands for. The text contains no address, because callers see it. */
+/** Converts a connection error to a failure. The text contains no address, because callers see it. */
 export function socketFailure(provider: string, error: unknown): SvcError {
   const code = codeOf(error) ?? codeOf((error as { errors?: unknown[] } | undefined)?.errors?.[0]) ?? ''
   const { words, hint, failure = { kind: 'network' } } = wordsOf(code)
@@ -193,7 +193,7 @@ function wordsOf(code: string): SocketWords {
   return CERTIFICATE.test(code) ? UNTRUSTED : BROKEN
 }
 
-/** Shorter ones would blank out ordinary words. */
+/** Redacting shorter secrets would remove ordinary words. */
 const SHORTEST = 6
 const LONGEST_WORDS = 500
 const SECRET_HEADER = /auth|key|token|secret|cookie|password/i
@@ -204,7 +204,7 @@ export function secretsOf(secrets: readonly string[], headers: Readonly<Record<s
     SECRET_HEADER.test(name) ? [value, value.replace(/^\S+\s+/, '')] : []
   )
   const all = [...secrets, ...carried].filter(secret => secret.length >= SHORTEST)
-  // the longest first: one may be a part of another
+  // The longest first, because a secret can contain another.
   return [...new Set(all.flatMap(formsOf))].sort((a, b) => b.length - a.length)
 }
 
@@ -214,7 +214,7 @@ const formsOf = (secret: string) => [secret, encodeURIComponent(secret), JSON.st
 export function createHide(secrets: readonly string[]): (text: string) => string {
   return text => {
     const clean = secrets.reduce((words, secret) => words.replaceAll(secret, '[secret]'), text)
-    // oxlint-disable-next-line no-control-regex -- they are what must go
+    // oxlint-disable-next-line no-control-regex -- the pattern removes control characters
     const line = clean.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').trim()
     return line.length > LONGEST_WORDS ? `${line.slice(0, LONGEST_WORDS).toWellFormed()}…` : line
   }

@@ -1,10 +1,10 @@
 import type { ToolSpec } from '@svc/core/contracts'
 
-/** An object as JSON has it. */
+/** A JSON object. */
 export type Tree = { readonly [key: string]: unknown }
 
 export const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
-/** The member as an object; an empty one where it is none. */
+/** The member, if it is an object; else an empty object. */
 export const treeIn = (value: unknown, key: string): Tree => {
   const member = isTree(value) ? value[key] : undefined
   return isTree(member) ? member : {}
@@ -13,18 +13,18 @@ export const textIn = (value: unknown, key: string): string | undefined => {
   const member = isTree(value) ? value[key] : undefined
   return typeof member === 'string' ? member : undefined
 }
-/** A whole number of at least `least`. */
+/** The member, if it is an integer of at least `least`. */
 export const countIn = (value: unknown, key: string, least = 0): number | undefined => {
   const member = isTree(value) ? value[key] : undefined
   return Number.isSafeInteger(member) && Number(member) >= least ? Number(member) : undefined
 }
 
-/** Keeps what is made of a list of tools for as long as the list is there: it is the same for all turns of a mode. */
+/** Caches the result of `make` for each list of tools. All turns of a mode share the same list. */
 export function perTools<T>(make: (tools: readonly ToolSpec[]) => T): (tools: readonly ToolSpec[]) => T {
   const made = new WeakMap<readonly ToolSpec[], T>()
   return tools => {
-    const there = made.get(tools)
-    if (there !== undefined) return there
+    const cached = made.get(tools)
+    if (cached !== undefined) return cached
     const value = make(tools)
     made.set(tools, value)
     return value
@@ -33,7 +33,7 @@ export function perTools<T>(make: (tools: readonly ToolSpec[]) => T): (tools: re
 
 const written = new WeakMap<readonly unknown[], Buffer>()
 
-/** A body as it is sent: JSON. A list under `tools` is most of it, and is written once for all requests that carry the same one. */
+/** Serializes a body as JSON. `tools` is most of it: requests with the same list share its bytes. */
 export function sentBody(body: unknown): string | Uint8Array {
   if (!isTree(body) || !Array.isArray(body.tools)) return JSON.stringify(body)
   const text = JSON.stringify({ ...body, tools: undefined })

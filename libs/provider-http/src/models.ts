@@ -3,13 +3,13 @@ import type { ModelInfo, ModelList } from '@svc/core/contracts'
 import { type ConfiguredModel, modelInfo } from './entry.ts'
 
 export interface ModelListOptions {
-  /** The models of the configuration. If set, the server is not asked. */
+  /** The models of the configuration. If set, `load` is not called. */
   readonly configured: readonly ConfiguredModel[] | undefined
-  /** Asks the server. Ends with its signal. */
+  /** Requests the list from the server. It must end when its signal aborts. */
   readonly load: (ctx: CallContext) => Promise<readonly ModelInfo[]>
-  /** Other ids than those the server lists may exist. */
+  /** True if ids that the server does not list can exist. */
   readonly open: boolean
-  /** Ends what is being loaded: the plugin's. */
+  /** The plugin's signal: it aborts a running load. */
   readonly signal: AbortSignal
 }
 
@@ -19,9 +19,9 @@ const LOAD_MS = 30_000
 const MOST = 5000
 
 /**
- * The models of a provider: those of its configuration, else its server's list. One request at a time loads it for all waiting calls; when it is
- * older than five minutes it is asked for anew while the old one still counts. A failure is kept for a few seconds, so that a dead server is not asked at
- * every turn.
+ * The models of a provider: from its configuration, else from the list of its server. One request at a time loads the list for all waiting calls. After
+ * five minutes the next call reloads it and still returns the old list. A failure is cached for a few seconds, so that a dead server does not get a
+ * request for every turn.
  */
 export function modelList({ configured, open, ...options }: ModelListOptions): (ctx: CallContext) => Promise<ModelList> {
   if (configured) {
@@ -34,7 +34,7 @@ export function modelList({ configured, open, ...options }: ModelListOptions): (
   const ask = async (ctx: CallContext): Promise<ModelList> => {
     until = Number.POSITIVE_INFINITY
     try {
-      // The caller's signal is not the others': each of them leaves alone.
+      // Several callers share this request: the signal of one caller must not abort it.
       const signal = AbortSignal.any([options.signal, AbortSignal.timeout(LOAD_MS)])
       list = { models: distinct(await options.load({ ...ctx, principal: SYSTEM, signal })), open }
       until = performance.now() + FRESH_MS

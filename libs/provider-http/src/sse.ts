@@ -1,4 +1,4 @@
-/** Takes one event. `event` is `message` where none was named. */
+/** Receives one event. `event` is `message` if the stream names none. */
 export type TakeEvent = (data: string, event: string, id: string | undefined, retry: number | undefined) => void
 
 const LARGEST = 16 * 1024 * 1024
@@ -8,14 +8,14 @@ const CR = 13
 const BOM = '\uFEFF'
 
 /**
- * Decodes an event stream (WHATWG HTML, 9.2) chunk by chunk: the function it answers takes bytes as they come, and calls `take` for each event that is
- * whole now. `limit`: characters that one event may have. Throws EVENT_TOO_LARGE, and what `take` throws.
+ * Decodes an event stream (WHATWG HTML, 9.2) chunk by chunk. The returned function takes bytes and calls `take` for each complete event.
+ * `limit`: maximum characters of an event. The function throws EVENT_TOO_LARGE, and any error of `take`.
  */
 export function createEventDecoder(take: TakeEvent, limit = LARGEST): (bytes: Uint8Array) => void {
   const tail = createTail()
   const lines = createLines(take, limit)
   let first = true
-  // the \r before has ended its line already
+  // True after a chunk that ends with \r: a \n at the start of the next chunk belongs to the same line end.
   let halfEnd = false
   return bytes => {
     const whole = tail.take(bytes)
@@ -37,7 +37,7 @@ export function createEventDecoder(take: TakeEvent, limit = LARGEST): (bytes: Ui
   }
 }
 
-/** Keeps the bytes after the last line end: no character is cut there, and what is before can be decoded at once. */
+/** Keeps the bytes after the last line end. A line end never splits a character, so the bytes before it can be decoded at once. */
 function createTail() {
   let kept: Uint8Array[] = []
   let size = 0
@@ -61,7 +61,7 @@ function createTail() {
   }
 }
 
-/** Takes whole lines, each ended by \n, and makes events of them. */
+/** Makes events from complete lines that end with \n. */
 function createLines(take: TakeEvent, limit: number) {
   let data: string | undefined
   let event = 'message'
@@ -110,21 +110,21 @@ function takeLine(line: string, field: (name: string, value: string) => void): v
 const tooLarge = (limit: number) =>
   Object.assign(new Error(`an event has more than ${limit} characters`), { code: 'EVENT_TOO_LARGE' })
 
-/** One event as it was read. `event` is `message` where none was named. */
+/** An event of a stream. `event` is `message` if the stream names none. */
 export interface ServerEvent {
   readonly event: string
   readonly data: string
   readonly id?: string
-  /** Milliseconds to wait before the next connection, as the server asks. */
+  /** Milliseconds that the server asks to wait before the next connection. */
   readonly retry?: number
 }
 
 export interface EventParser {
-  /** Takes bytes as they come; answers the events that are whole now. Throws EVENT_TOO_LARGE. */
+  /** Takes bytes and returns the events that are complete. Throws EVENT_TOO_LARGE. */
   push(bytes: Uint8Array): ServerEvent[]
 }
 
-/** Parses an event stream chunk by chunk. `limit`: characters that one event may have. */
+/** Parses an event stream chunk by chunk. `limit`: maximum characters of an event. */
 export function createEventParser(limit?: number): EventParser {
   let done: ServerEvent[] = []
   const decode = createEventDecoder((data, event, id, retry) => {
@@ -139,7 +139,7 @@ export function createEventParser(limit?: number): EventParser {
   }
 }
 
-/** Reads the events of a response's body. What comes after the last blank line is no event. */
+/** Reads the events of a response body. It ignores lines after the last blank line. */
 export async function* readEvents(body: AsyncIterable<Uint8Array>, limit?: number): AsyncGenerator<ServerEvent, void> {
   const parser = createEventParser(limit)
   for await (const bytes of body) yield* parser.push(bytes)
@@ -148,17 +148,17 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>, limit?: numbe
 /** A comment that keeps a quiet stream open. */
 export const HEARTBEAT = ':\n\n'
 
-/** One event as it goes on the wire; `data` must be one line, as JSON is. */
+/** Formats an event. `data` must be one line, such as JSON. */
 export function eventFrame(id: number, event: string, data: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`
 }
 
-/** The same without an id: a reader that comes back still names the event before. */
+/** Formats an event without an id: a reader that reconnects names the event before it. */
 export function plainFrame(event: string, data: string): string {
   return `event: ${event}\ndata: ${data}\n\n`
 }
 
 const RETRY_MS = 500
 
-/** The field that tells a reader when to come back: after half a second to a second, at random, so that not all come at once. An empty line must follow. */
+/** The `retry` field: a random delay from 0.5 to 1 s, so that clients do not reconnect all at once. An empty line must follow. */
 export const retryField = (): string => `retry: ${RETRY_MS + Math.floor(Math.random() * RETRY_MS)}\n`

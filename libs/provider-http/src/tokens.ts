@@ -7,7 +7,7 @@ const A_MESSAGE = 6
 const A_PART = 8
 const AN_IMAGE = 1600
 
-/** Tokens that a request costs as input, estimated without a tokenizer and not too low: of prose about half as much again as it really is. */
+/** Estimates the input tokens of a request without a tokenizer. The estimate is high on purpose: for prose, about 1.5 times the real count. */
 export function estimateTokens({ messages, tools = NONE, responseSchema }: ModelRequest): number {
   let tokens = A_REQUEST
   for (const { parts } of messages) {
@@ -22,27 +22,27 @@ function partTokens(part: Exclude<MessagePart, { type: 'text' }>): number {
   if (part.type === 'image') return AN_IMAGE
   if (part.type === 'reasoning') return A_PART + tokensOf(part.text)
   if (part.type === 'tool_call') return A_PART + tokensOf(part.tool) + tokensOf(part.invalid ?? JSON.stringify(part.arguments))
-  const content = part.content.map(one =>
-    one.type === 'text' ? tokensOf(one.text) : one.type === 'image' ? AN_IMAGE : A_PART + tokensOf(JSON.stringify(one))
+  const content = part.content.map(item =>
+    item.type === 'text' ? tokensOf(item.text) : item.type === 'image' ? AN_IMAGE : A_PART + tokensOf(JSON.stringify(item))
   )
-  return A_PART + tokensOf(part.tool) + content.reduce((sum, one) => sum + one, 0)
+  return A_PART + tokensOf(part.tool) + content.reduce((sum, tokens) => sum + tokens, 0)
 }
 
 const toolTokens = perTools(tools =>
   tools.reduce((sum, tool) => sum + A_PART + tokensOf(tool.name) + tokensOf(tool.description) + schemaTokens(tool.parameters), 0)
 )
 
-// Tools come with every request; their schemas are the same objects as long as nothing is cloned on the way.
-const known = new WeakMap<object, number>()
+// Every request carries the tools. Their schemas are the same objects, unless a caller clones them.
+const schemaCounts = new WeakMap<object, number>()
 
 function schemaTokens(schema: ModelRequest['responseSchema']): number {
   if (typeof schema !== 'object') return 1
-  const tokens = known.get(schema) ?? tokensOf(JSON.stringify(schema))
-  known.set(schema, tokens)
+  const tokens = schemaCounts.get(schema) ?? tokensOf(JSON.stringify(schema))
+  schemaCounts.set(schema, tokens)
   return tokens
 }
 
-/** Thirds of a token that a character costs: a letter or blank 1, other ASCII 2, up to U+07FF 2, beyond 5 (an emoji is two such). */
+/** Counts thirds of a token: a letter or space 1, other ASCII and up to U+07FF 2, any other UTF-16 unit 5 (an emoji has two). */
 function tokensOf(text: string): number {
   let thirds = 2
   for (let at = 0; at < text.length; at++) {

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { Json, ModelEvent } from '@svc/core/contracts'
 import { malformed, tooLarge } from './failure.ts'
 
-/** A piece of a tool call, as it comes. What is absent comes in another piece. */
+/** A piece of a tool call. Other pieces bring the absent fields. */
 export interface ToolCallPiece {
   readonly id?: string
   readonly tool?: string
-  /** JSON text, or a part of it. */
+  /** JSON text of the arguments, or a part of it. */
   readonly text?: string
   readonly providerData?: Json
 }
@@ -22,7 +22,7 @@ interface Building {
 const MOST_CALLS = 128
 const MOST_CHARACTERS = 8 * 1024 * 1024
 
-/** Puts tool calls together that come in pieces, several at once, by their index. */
+/** Assembles tool calls from pieces, by their index. The pieces of several calls can be mixed. */
 export class ToolCalls {
   readonly #provider: string
   readonly #calls: Building[] = []
@@ -37,8 +37,8 @@ export class ToolCalls {
   }
 
   /**
-   * Takes a piece. Without an index it belongs to the last call, unless it has another id, or names a tool anew. A piece with another id and a tool of its
-   * own is another call though it has the same index: servers that send whole calls count all of them as 0. Throws MODEL_FAILED.
+   * Adds a piece. Without an index it belongs to the last call, unless it has another id or names a tool again. A piece with another id and its own tool
+   * starts a new call, even with the same index: servers that send whole calls use index 0 for all. Throws MODEL_FAILED.
    */
   add(index: number | undefined, piece: ToolCallPiece): void {
     const before = index === undefined ? this.#calls.at(-1) : this.#calls.findLast(call => call.index === index)
@@ -48,10 +48,11 @@ export class ToolCalls {
     if (piece.text) call.text += piece.text
     if (piece.providerData !== undefined) call.providerData = piece.providerData
     this.#size += piece.text?.length ?? 0
-    if (this.#size > MOST_CHARACTERS) throw tooLarge(this.#provider, 'arguments of a tool call that never end')
+    if (this.#size > MOST_CHARACTERS)
+      throw tooLarge(this.#provider, `tool call arguments of more than ${MOST_CHARACTERS} characters`)
   }
 
-  /** Emits the calls in the order of their index, each with an id of its own. Throws MODEL_FAILED where one names no tool. */
+  /** Emits the calls in the order of their index, each with a unique id. Throws MODEL_FAILED if a call names no tool. */
   emit(emit: (event: ModelEvent) => void): void {
     const seen = new Set<string>()
     for (const call of this.#calls.toSorted((a, b) => a.index - b.index)) {
@@ -64,7 +65,7 @@ export class ToolCalls {
   }
 
   #begin(index: number): Building {
-    if (this.#calls.length >= MOST_CALLS) throw tooLarge(this.#provider, `more than ${MOST_CALLS} tool calls at once`)
+    if (this.#calls.length >= MOST_CALLS) throw tooLarge(this.#provider, `more than ${MOST_CALLS} tool calls in one answer`)
     const call: Building = { index, id: '', tool: '', text: '' }
     this.#calls.push(call)
     return call
@@ -77,7 +78,7 @@ function isAnother(before: Building, { id, tool }: ToolCallPiece, index: number 
   return id ? otherId : ownTool
 }
 
-/** The arguments that a model wrote: `{}` for nothing at all, `invalid` with the text where it is no JSON object. */
+/** Parses the arguments that a model wrote. Empty text gives `{}`. Text that is not a JSON object is returned as `invalid`. */
 export function parseArguments(text: string): { arguments: { readonly [name: string]: Json | undefined }; invalid?: string } {
   if (text.trim() === '') return { arguments: {} }
   try {

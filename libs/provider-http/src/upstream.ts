@@ -1,7 +1,7 @@
 import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { askWhole, type FrameReader, StreamedAnswer } from './answers.ts'
-import { connect, type RequestParts } from './connection.ts'
+import { connect, type WireRequest } from './connection.ts'
 import { EventStream } from './event-stream.ts'
 import {
   answerFailure,
@@ -18,43 +18,43 @@ import {
 import { sentBody } from './json.ts'
 
 export interface UpstreamLimits {
-  /** Milliseconds to a connection. */
+  /** Time limit to connect, in milliseconds. */
   readonly connectMs?: number
-  /** Milliseconds for a whole call of `json`. */
+  /** Time limit of a `json` call, in milliseconds. */
   readonly jsonMs?: number
-  /** Bytes of a body that is no stream. */
+  /** Maximum bytes of a body that is not a stream. */
   readonly bodyBytes?: number
-  /** Bytes of one frame. */
+  /** Maximum bytes of a frame. */
   readonly frameBytes?: number
-  /** Connections at once; more calls wait. */
+  /** Maximum concurrent connections; further calls wait. */
   readonly connections?: number
 }
 
 export interface UpstreamOptions {
-  /** Name of the entry of `providers`: for words. */
+  /** Name of the entry of `providers`, for error messages. */
   readonly provider: string
   /** http or https, without credentials, query and fragment. */
   readonly baseUrl: string
-  /** Sent with each request, the one with the key included. */
+  /** Headers of each request, including the header with the key. */
   readonly headers: Readonly<Record<string, string>>
-  /** Never in any word: blanked out of what the upstream says. Headers that carry secrets are known by their name. */
+  /** Texts to redact from messages of the upstream. Values of secret headers (recognized by name) are redacted too. */
   readonly secrets: readonly string[]
   readonly limits?: UpstreamLimits
-  /** What an error body says in this wire's own terms; what it leaves out follows from the status. */
+  /** Reads an error body of this protocol. The HTTP status decides the fields that it leaves out. */
   readonly failureOf?: ReadFailure
 }
 
-/** The HTTP upstream of a provider. All it throws is MODEL_FAILED, or what the signal aborted with. */
+/** The HTTP upstream of a provider. Its methods fail with MODEL_FAILED, or with the reason of the signal. */
 export interface Upstream {
-  /** POSTs JSON and reads server-sent events; begins with the first `next`. Closes the socket when `ctx.signal` aborts or the reader leaves. */
+  /** POSTs JSON and reads server-sent events. The first `next` sends the request. An abort of `ctx.signal` or `return()` closes the socket. */
   stream(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
-  /** The same for an answer that comes whole, as one JSON: `reader.whole` takes it. A stream that comes all the same is read too. */
+  /** POSTs JSON and reads one JSON answer with `reader.whole`. If the upstream streams anyway, this method reads the stream. */
   whole(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
-  /** One JSON for another, within a time limit. */
+  /** Sends a request and returns the JSON answer, within a time limit. */
   json(method: 'GET' | 'POST', path: string, body: unknown, ctx: CallContext): Promise<unknown>
-  /** The failure that an error inside a stream stands for: for a `FrameReader` to throw. */
+  /** Creates the failure for an error inside a stream. A `FrameReader` throws it. */
   failed(status: number, body: unknown): SvcError
-  /** Ends all that runs. */
+  /** Ends all running calls. */
   close(): Promise<void>
 }
 
@@ -67,7 +67,7 @@ const LIMITS: Required<UpstreamLimits> = {
 }
 const ERROR_BYTES = 64 * 1024
 
-/** An upstream at one base URL. Opens nothing before its first call. */
+/** Creates an upstream for one base URL. The first call opens the connection. */
 export function createUpstream({ provider, baseUrl, headers, secrets, failureOf, ...options }: UpstreamOptions): Upstream {
   const limits = { ...LIMITS, ...options.limits }
   const base = checkBaseUrl(baseUrl, provider)
@@ -75,9 +75,9 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
   const hide = createHide(secretsOf(secrets, headers))
   const fixed = Object.entries({ 'user-agent': 'svc', ...lowerCased(headers), 'accept-encoding': 'identity' }).flat()
   const request = (
-    { method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0 }: Asked,
+    { method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0 }: OutgoingRequest,
     ctx: CallContext
-  ): RequestParts => ({
+  ): WireRequest => ({
     method,
     path: `${base.path}${path}`,
     headers: [...fixed, ...accept, ...(body === undefined ? [] : BODY), ...headersOf(ctx)],
@@ -91,7 +91,7 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
     return status >= 400 || hasError(body) ? failed(status, body, retryAfterMs) : noEvents(provider, kindOfPage(type))
   }
   const long = () => tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
-  const answered = (asked: Asked, reader: FrameReader, ctx: CallContext) => {
+  const answered = (asked: OutgoingRequest, reader: FrameReader, ctx: CallContext) => {
     const events = new EventStream(ctx.signal)
     const broken = (error: unknown) => socketFailure(provider, error)
     const answer = new StreamedAnswer({
@@ -124,16 +124,16 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
   }
 }
 
-/** Of names that differ in case only the last counts. */
+/** If names differ only in case, the last value wins. */
 const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-interface Asked {
+interface OutgoingRequest {
   readonly method?: 'GET' | 'POST'
   readonly path: string
   readonly body: unknown
   readonly accept?: readonly string[]
-  /** Milliseconds; 0: the signal alone has limits. */
+  /** Longest silence in milliseconds; 0: only the signal limits the call. */
   readonly silenceMs?: number
 }
 
@@ -144,7 +144,7 @@ const SAFE_ID = /^[\w.-]{1,128}$/
 const TRACE = /^[\da-f-]{55,128}$/
 const STATE = /^[\x20-\x7e]{1,512}$/
 
-/** Leads from the upstream's log to ours. */
+/** Headers that connect the log of the upstream with the log of svc. */
 const headersOf = ({ requestId, trace, traceState }: CallContext): string[] => [
   ...(SAFE_ID.test(requestId) ? ['x-request-id', requestId] : []),
   ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace, ...stateOf(traceState)] : []),
@@ -155,10 +155,10 @@ const stateOf = (state: string | undefined) => (state !== undefined && STATE.tes
 const kindOfPage = (type: string) => {
   if (/html/i.test(type)) return 'a web page'
   if (/json/i.test(type)) return 'JSON'
-  return type === 'compressed' ? 'compressed data' : 'something'
+  return type === 'compressed' ? 'compressed data' : 'an unknown content type'
 }
 
-/** What a frame reader threw: its own failure, or that the frame makes no sense. The words of an upstream lose their secrets. */
+/** Converts an error of a frame reader to a failure, and redacts secrets from its message. Other errors mean a malformed frame. */
 function readingFailed(provider: string, error: unknown, hide: (text: string) => string): SvcError {
   const code = codeOf(error)
   if (code === 'EVENT_TOO_LARGE') return tooLarge(provider, 'a frame that is too large')
@@ -170,19 +170,19 @@ function readingFailed(provider: string, error: unknown, hide: (text: string) =>
 
 export interface BaseUrl {
   readonly origin: string
-  /** Without the slash at its end: a path that begins with one can follow. */
+  /** The path without a trailing slash. */
   readonly path: string
 }
 
-/** Takes a base URL: http or https, without credentials, query and fragment. Throws PROVIDER_CONFIG with what to write instead. */
+/** Checks a base URL: http or https, without credentials, query and fragment. Throws PROVIDER_CONFIG with a hint. */
 export function checkBaseUrl(text: string, provider: string): BaseUrl {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol))
     throw wrong(provider, `must be a URL that begins with http:// or https://${shown(text)}`, hintOf(text))
   if (url.username !== '' || url.password !== '')
-    throw wrong(provider, 'must have no user and no password in it', 'name the key in api_key_env or api_key_file instead')
+    throw wrong(provider, 'must not contain a user or password', 'Name the key in api_key_env or api_key_file instead')
   if (url.search !== '' || url.hash !== '' || /[?#]$/.test(text))
-    throw wrong(provider, 'must have no query and no fragment', 'leave out what follows "?" or "#"')
+    throw wrong(provider, 'must not contain a query or fragment', 'Remove the text from "?" or "#" on')
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') }
 }
 
@@ -191,8 +191,8 @@ const shown = (text: string) => (/[@?#]/.test(text) || text.length > 100 ? '' : 
 
 const hintOf = (text: string) =>
   /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(text)
-    ? `write http://${text}${text.includes('/') ? '' : '/v1'}`
-    : 'write for example http://localhost:11434/v1'
+    ? `Write http://${text}${text.includes('/') ? '' : '/v1'}`
+    : 'Write for example http://localhost:11434/v1'
 
 const wrong = (provider: string, message: string, hint: string): SvcError =>
   svcError('PROVIDER_CONFIG', `providers.${provider}.base_url ${message}`, { where: `providers.${provider}.base_url`, hint })

@@ -19,14 +19,14 @@ describe('a base URL', () => {
   })
 
   for (const [text, words, hint] of [
-    ['localhost:11434', /begins with http.*localhost:11434/, /write http:\/\/localhost:11434\/v1/],
-    ['nonsense', /begins with http/, /write/],
-    ['ftp://acme.example', /begins with http/, /write/],
-    ['https://me:sk-123456@acme.example', /no user and no password/, /api_key_env/],
-    ['me:sk-123456@acme.example', /begins with http/, /write/],
-    ['acme.example/v1?key=sk-123456', /begins with http/, /write/],
-    ['https://acme.example/v1?key=sk-123456', /no query/, /leave out/],
-    ['https://acme.example/v1#sk-123456', /no query/, /leave out/],
+    ['localhost:11434', /begins with http.*localhost:11434/, /Write http:\/\/localhost:11434\/v1/],
+    ['nonsense', /begins with http/, /Write/],
+    ['ftp://acme.example', /begins with http/, /Write/],
+    ['https://me:sk-123456@acme.example', /user or password/, /api_key_env/],
+    ['me:sk-123456@acme.example', /begins with http/, /Write/],
+    ['acme.example/v1?key=sk-123456', /begins with http/, /Write/],
+    ['https://acme.example/v1?key=sk-123456', /query or fragment/, /Remove/],
+    ['https://acme.example/v1#sk-123456', /query or fragment/, /Remove/],
   ] as const)
     it(`is refused with the hint: ${text.slice(0, 20)}`, async () => {
       const error = await failing((async () => checkBaseUrl(text, 'acme'))())
@@ -71,14 +71,14 @@ describe('the key of a provider', () => {
 
   it('is missed in words, with what to do', async () => {
     const cases: readonly (readonly [KeyEntry, RegExp, KeyOptions?])[] = [
-      [{}, /set SVC_TEST_UPSTREAM_KEY/],
+      [{}, /Set SVC_TEST_UPSTREAM_KEY/],
       [{}, /api_key_env/, { provider: 'acme', required: true }],
-      [{ api_key_env: NAME }, /set SVC_TEST/, { provider: 'acme', required: false }],
-      [{ api_key_file: join(folder, 'none') }, /fix the path/],
+      [{ api_key_env: NAME }, /Set SVC_TEST/, { provider: 'acme', required: false }],
+      [{ api_key_file: join(folder, 'none') }, /Correct the path/],
       [{ api_key_file: folder }, /file/],
-      [{ api_key_file: await pipe() }, /nothing else/],
-      [{ api_key_file: await file('x'.repeat(20_000)) }, /nothing else/],
-      [{ api_key_env: NAME, api_key_file: 'x' }, /keep one/],
+      [{ api_key_file: await pipe() }, /only the key/],
+      [{ api_key_file: await file('x'.repeat(20_000)) }, /only the key/],
+      [{ api_key_env: NAME, api_key_file: 'x' }, /only one/],
     ]
     for (const [entry, hint, other] of cases) {
       const error = await failing(readKey(entry, other ?? options))

@@ -146,7 +146,7 @@ describe('an upstream, streaming', () => {
   })
 
   for (const [what, piece, words] of [
-    ['that ends too soon', frame('b'), /cut its answer/],
+    ['that ends too soon', frame('b'), /ended its answer early/],
     ['with a frame that is no JSON', `data: {"t":\n\n${DONE}`, /cannot be read/],
     ['with a frame of another form', `data: null\n\n${DONE}`, /cannot be read/],
     ['with a frame that never ends', `data: ${'x'.repeat(5000)}`, /too large/],

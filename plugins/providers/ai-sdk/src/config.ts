@@ -11,32 +11,32 @@ export interface AiSdkConfig extends UpstreamEntry {
 
 const text = { type: 'string', minLength: 1 }
 
-/** Its JSON Schema. */
+/** JSON Schema of an entry. */
 export const CONFIG = {
   type: 'object',
   properties: {
     package: {
       ...text,
-      description: 'The AI SDK provider package, installed in this folder or in the svc home: `@ai-sdk/mistral`.',
+      description: 'AI SDK provider package, installed in this folder or in the svc home: `@ai-sdk/mistral`.',
     },
     export: {
       ...text,
       pattern: '^[A-Za-z_$][\\w$]*(\\.[A-Za-z_$][\\w$]*)?$',
-      patternHint: 'must be the name of an export, and after a dot of a method: createOpenAI.chat',
+      patternHint: 'must be the name of an export, optionally with a method after a dot: createOpenAI.chat',
       description:
-        'The export that makes its provider, if svc cannot find it; after a dot the method that makes its models: `createOpenAI.chat`.',
+        'Export that creates the provider, if svc cannot find it. The method that creates models can follow after a dot: `createOpenAI.chat`.',
     },
-    options: { type: 'object', description: "Other options of that maker, in the package's own words; no keys." },
+    options: { type: 'object', description: 'Further options of the provider factory, as the package documents them. No keys.' },
     provider_options: {
       type: 'object',
       additionalProperties: { type: 'object' },
-      description: "Options of each call, by the provider's name in the SDK: `{openai: {store: false}}`.",
+      description: 'Options of each call, by the name of the provider in the SDK: `{openai: {store: false}}`.',
     },
     ...ENTRY,
     models: {
       ...ENTRY.models,
       description:
-        'Its models: an id, or `{id, context, output, tool_calling, vision, temperature}`; the first is the default. Without them any id is passed on.',
+        'Models of this entry: an id, or `{id, context, output, tool_calling, vision, temperature}`. The first is the default. Without this key, any id is accepted.',
     },
   },
   required: ['package'],

@@ -2,11 +2,11 @@ import { type SvcError, svcError } from '@svc/core'
 import { modelFailure } from '@svc/provider-http'
 import { VERSIONS } from './sdk.ts'
 
-/** A package that is not there. */
+/** A package that is not installed. */
 export const packageMissing = (name: string): SvcError =>
   svcError('PROVIDER_PACKAGE', `there is no package "${name}" in this folder or in the svc home`, {
     details: { package: name },
-    hint: `install it in the project: npm install ${name}`,
+    hint: `Install it in the project: npm install ${name}`,
   })
 
 /** A package that cannot be imported. The message contains no paths. */
@@ -16,39 +16,36 @@ export const packageBroken = (name: string, message: string): SvcError =>
     `the package "${name}" could not be imported: ${message.replaceAll(/(file:\/\/)?(\/[^\s'":,)]+)+\//g, '…/')}`,
     {
       details: { package: name },
-      hint: `install it anew, with what it needs: npm install ${name}`,
+      hint: `Reinstall it with its dependencies: npm install ${name}`,
     }
   )
 
 /** A package without a recognizable provider factory. */
-export const noFactory = (name: string, found: readonly string[]): SvcError =>
-  svcError('PROVIDER_PACKAGE', `in the package "${name}" no export is recognizable as a provider factory`, {
-    details: { package: name, exports: found },
+export const noFactory = (name: string, factories: readonly string[]): SvcError =>
+  svcError('PROVIDER_PACKAGE', `the package "${name}" has no recognizable provider factory`, {
+    details: { package: name, exports: factories },
     hint:
-      found.length === 0
-        ? 'name a package that is an AI SDK provider'
-        : `name it: export: ${found.slice(0, 8).join(' | ')} (a method of the provider after a dot: createX.chat)`,
+      factories.length === 0
+        ? 'Name a package that is an AI SDK provider'
+        : `Set export to ${factories.slice(0, 8).join(' | ')} (a method can follow after a dot: createX.chat)`,
   })
 
-/** An `export` that the package has not, or that makes no models. */
-export const badExport = (name: string, wanted: string, found: readonly string[]): SvcError =>
-  svcError('PROVIDER_PACKAGE', `"${wanted}" of the package "${name}" makes no language models`, {
-    details: { package: name, exports: found },
-    hint:
-      found.length === 0
-        ? 'leave out export'
-        : `its makers are ${found.slice(0, 8).join(', ')}; leave out export to have it found`,
+/** An `export` that the package does not have, or that creates no models. */
+export const badExport = (name: string, wanted: string, factories: readonly string[]): SvcError =>
+  svcError('PROVIDER_PACKAGE', `"${wanted}" of the package "${name}" does not create language models`, {
+    details: { package: name, exports: factories },
+    hint: factories.length === 0 ? 'Remove export' : `Set export to one of ${factories.slice(0, 8).join(', ')}, or remove it`,
   })
 
-/** A package whose interface this plugin does not speak. */
+/** A package with an interface version that this plugin does not support. */
 export const versionUnknown = (name: string, installed: string, version: unknown): SvcError => {
-  const said = typeof version === 'string' && version.length <= 20 ? version : 'none'
+  const reported = typeof version === 'string' && version.length <= 20 ? version : 'none'
   return svcError(
     'PROVIDER_PACKAGE',
-    `${name} ${installed} speaks version ${said} of the AI SDK's provider interface, not ${VERSIONS.join(', ')}`,
+    `${name} ${installed} has version ${reported} of the AI SDK's provider interface, not ${VERSIONS.join(', ')}`,
     {
-      details: { package: name, installed, version: said, speaks: [...VERSIONS] },
-      hint: hintOf(name, said),
+      details: { package: name, installed, version: reported, speaks: [...VERSIONS] },
+      hint: hintOf(name, reported),
     }
   )
 }
@@ -70,42 +67,42 @@ const MAJORS: Readonly<Record<string, number>> = {
 
 function hintOf(name: string, version: string): string {
   const major = Object.hasOwn(MAJORS, name) ? MAJORS[name] : undefined
-  if (major !== undefined) return `install version ${major}: npm install ${name}@${major}`
-  const built = 'one that depends on @ai-sdk/provider 4, 3 or 2'
+  if (major !== undefined) return `Install version ${major}: npm install ${name}@${major}`
+  const built = 'which depends on @ai-sdk/provider 4, 3 or 2'
   return version === 'v1' || version === 'none'
-    ? `install a newer version, ${built}: npm install ${name}@latest`
-    : `install an older version, ${built}`
+    ? `Install a newer version, ${built}: npm install ${name}@latest`
+    : `Install an older version, ${built}`
 }
 
-/** The factory itself refuses its options. */
+/** The factory of a package refuses its options. */
 export const factoryFailed = (name: string, message: string): SvcError =>
   svcError('PROVIDER_PACKAGE', `the package "${name}" refuses its configuration: ${message}`, {
     details: { package: name },
-    hint: 'fix base_url, headers or options: they are handed to its maker of providers',
+    hint: 'Correct base_url, headers or options: svc passes them to the provider factory',
   })
 
-/** Keys stand in the environment or in a file, nowhere else. */
+/** A secret in the configuration. Keys belong in the environment or in a file. */
 export const secretOption = (path: string): SvcError =>
-  svcError('PROVIDER_CONFIG', `${path} looks like a secret, and keys do not stand in the configuration`, {
-    hint: 'name the variable in api_key_env or the file in api_key_file; other secrets the package reads from its own environment variables',
+  svcError('PROVIDER_CONFIG', `${path} looks like a secret; the configuration must not contain secrets`, {
+    hint: 'Name the variable in api_key_env or the file in api_key_file. Put other secrets in the environment variables of the package',
   })
 
 export const badTarget = (provider: string): SvcError =>
   modelFailure(
     provider,
     { kind: 'bad_request' },
-    'its package calls an address that is not http or https, or has credentials in it',
-    `check what the package of providers.${provider} makes its address from: base_url, options, environment variables`
+    'its package called an address that is not http or https, or that contains credentials',
+    `Check base_url, options and the environment variables of the package of providers.${provider}`
   )
 
 /** A package that failed by itself. The caller sees only the name of the error. */
 export const packageFailed = (provider: string, name: string): SvcError =>
-  modelFailure(provider, { kind: 'bad_request' }, `its package failed: ${name}; the log has its words`)
+  modelFailure(provider, { kind: 'bad_request' }, `its package failed: ${name}; the log has the details`)
 
 export const noKey = (provider: string): SvcError =>
   modelFailure(
     provider,
     { kind: 'authentication' },
-    'its package finds no key',
-    `name the variable that holds it: providers.${provider}.api_key_env, or a file: api_key_file`
+    'its package found no key',
+    `Set providers.${provider}.api_key_env to the variable that holds the key, or api_key_file to a file`
   )

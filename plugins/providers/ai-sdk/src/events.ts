@@ -10,28 +10,28 @@ import {
   writeTextData,
 } from './sdk.ts'
 
-/** What the events of one answer need around them. */
-export interface EventsParts {
+/** Dependencies of `createEvents`. */
+export interface EventsOptions {
   readonly emit: (event: ModelEvent) => void
   readonly warn: (warnings: readonly Warning[]) => void
-  /** The failure that an error inside the stream stands for. */
+  /** Converts an error inside the stream to a failure. */
   readonly failureOf: (error: unknown) => Error
-  /** The failure of an answer that ends early. */
+  /** Creates the failure of an answer that ends early. */
   readonly cut: () => Error
 }
 
 /** Turns the stream parts of one answer into events. */
 export interface Events {
-  /** Throws the failure that a part tells. */
+  /** Converts a part. Throws the failure of an error part. */
   take(part: StreamPart): void
-  /** The stream has ended. Throws when the answer had not. */
+  /** Runs at the end of the stream. Throws if the answer is incomplete. */
   end(): void
 }
 
 type Takers = { readonly [T in StreamPart['type']]: (part: Extract<StreamPart, { type: T }>) => void }
 
-/** Makes the events of one answer. Parts of unknown types (sources, files, raw chunks) are passed over. */
-export function createEvents({ emit, warn, failureOf, cut }: EventsParts): Events {
+/** Creates the events of one answer. Parts of unknown types (sources, files, raw chunks) are ignored. */
+export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): Events {
   const [calls, reasoning, texts] = [new Calls(), new Reasoning(), new Texts()]
   let finished = false
   const other = (event: ModelEvent) => {
@@ -83,14 +83,14 @@ export function createEvents({ emit, warn, failureOf, cut }: EventsParts): Event
   }
 }
 
-/** Long arguments are no silence. */
+/** Shows activity while a model writes long arguments. */
 const ALIVE: ModelEvent = { type: 'reasoning', text: '' }
 
-/** What packages say of an end whose reason never came: the body just stopped. */
+/** Finish reasons of packages for a body that stopped without a reason. */
 const CUT: ReadonlySet<string> = new Set(['interrupted', 'error', 'unknown', ''])
 const REASONS: Readonly<Record<string, FinishReason>> = { stop: 'stop', length: 'length', 'content-filter': 'content_filter' }
 
-/** The reason as one word; empty where the upstream gave none. */
+/** The reason as one word; empty if the upstream sent none. */
 function wordOf(finish: SdkFinish | undefined): string {
   if (typeof finish === 'string') return finish
   return finish?.unified === 'other' && finish.raw === undefined ? '' : (finish?.unified ?? '')
@@ -132,13 +132,13 @@ interface Block {
 }
 
 /**
- * The reasoning of an answer, block after block: the text of a block as it comes, then a piece without text that has the data, if there is any. Blocks may
- * lie in each other; a later one waits until the one before it has ended.
+ * The reasoning of an answer, block by block: first the text of a block, then an empty piece with its data, if any. Blocks can overlap; a later block
+ * waits for the end of the block before it.
  */
 class Reasoning {
   readonly #blocks = new Map<string, Block>()
 
-  /** Something about a block: that it begins, more of its text, that it ends; each may bring data. */
+  /** Takes the start, more text or the end of a block. Each can bring data. */
   take(
     id: string,
     part: { readonly delta?: string; readonly providerMetadata?: Metadata | undefined },
@@ -178,7 +178,7 @@ interface Begun {
   whole?: ToolCallPart
 }
 
-/** The tool calls of an answer in the order in which they began, whichever is whole first. What a provider runs itself is none of ours. */
+/** Emits the tool calls of an answer in the order in which they began. It ignores tools that the provider runs itself. */
 class Calls {
   readonly #begun = new Map<string, Begun>()
   readonly #foreign = new Set<string>()
@@ -208,7 +208,7 @@ class Calls {
     this.#flush(emit)
   }
 
-  /** The answer has ended. Packages of version 2 drop a call whose arguments are not valid JSON: this method emits it with the text of the model. */
+  /** Runs at the end of the answer. Packages of version 2 drop calls with invalid JSON arguments; this method emits them with the text of the model. */
   end(emit: EmitCall, isCut: boolean): void {
     for (const [id, call] of this.#begun) if (!isCut) call.whole ??= toCall(id, call.tool, call.text)
     for (const [id, call] of this.#begun) if (!call.whole) this.#begun.delete(id)
@@ -239,12 +239,12 @@ function readObject(text: string): ToolCallPart['arguments'] | undefined {
   }
 }
 
-/** The tokens of a call, from the form of any version; `undefined` where the upstream counted none. */
+/** Converts the usage of any version; `undefined` if the upstream reported none. */
 function toUsage(usage: SdkUsage | undefined): Usage | undefined {
   const { input, output, cached, reasoning } = flat(usage ?? { inputTokens: undefined, outputTokens: undefined })
   if (count(input) === undefined && count(output) === undefined) return undefined
-  const [whole, said] = [count(input) ?? 0, count(output) ?? 0]
-  return { input: whole, output: said, ...part('cached', cached, whole), ...part('reasoning', reasoning, said) }
+  const [whole, written] = [count(input) ?? 0, count(output) ?? 0]
+  return { input: whole, output: written, ...part('cached', cached, whole), ...part('reasoning', reasoning, written) }
 }
 
 function flat(usage: SdkUsage) {
@@ -263,7 +263,7 @@ function flat(usage: SdkUsage) {
 const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined
 
-/** A part is never more than the whole, whatever an upstream counts. */
+/** Limits a part of a count to the whole, because some upstreams count more. */
 function part<N extends 'cached' | 'reasoning'>(name: N, value: unknown, whole: number): { readonly [K in N]?: number } {
   const tokens = count(value)
   return tokens === undefined ? {} : ({ [name]: Math.min(tokens, whole) } as { readonly [K in N]?: number })

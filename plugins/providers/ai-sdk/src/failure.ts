@@ -23,11 +23,11 @@ interface Thrown {
   readonly lastError?: unknown
 }
 
-/** What failures are made with. */
-export interface FailureParts {
+/** Dependencies of `createFailures`. */
+export interface FailureOptions {
   /** Name of the entry. */
   readonly provider: string
-  /** Takes secrets out of words. */
+  /** Redacts secrets. */
   readonly hide: (text: string) => string
   /** Logs the message of an error that callers must not see, because it can contain paths. */
   readonly note: (words: string) => void
@@ -35,25 +35,25 @@ export interface FailureParts {
 
 /** The failures of an entry. */
 export interface Failures {
-  /** From whatever its package threw. */
+  /** Converts an error that the package threw. */
   readonly thrown: (error: unknown) => SvcError
-  /** From an error inside a stream: one that is no `Error` is what the upstream sent. */
+  /** Converts an error inside a stream. A value that is not an `Error` comes from the upstream. */
   readonly streamed: (error: unknown) => SvcError
 }
 
-/** Makes the failures of an entry: in the upstream's words and ours, never in those of its package. */
-export function createFailures({ provider, hide, note }: FailureParts): Failures {
+/** Creates the failures of an entry. Their messages come from the upstream or from svc, never from the package. */
+export function createFailures({ provider, hide, note }: FailureOptions): Failures {
   const refuse = (refused: Thrown) => refusal(provider, refused, hide)
   const thrown = (error: unknown) => {
     const chain = chainOf(error)
-    const told = chain.find(one => codeOf(one) === 'MODEL_FAILED')
-    if (told) return told as SvcError
-    const refused = chain.find(one => isRefusal(one.statusCode) || tellsError(one))
+    const failure = chain.find(link => codeOf(link) === 'MODEL_FAILED')
+    if (failure) return failure as SvcError
+    const refused = chain.find(link => isRefusal(link.statusCode) || containsError(link))
     if (refused) return refuse(refused)
-    const socket = chain.find(one => SOCKET.test(codeOf(one) ?? ''))
+    const socket = chain.find(link => SOCKET.test(codeOf(link) ?? ''))
     if (socket) return socketFailure(provider, socket)
     note(hide(messageOf(error)))
-    const named = chain.map(one => NAMED.get(one.name)).find(one => one !== undefined)
+    const named = chain.map(link => NAMED.get(link.name)).find(makeFailure => makeFailure !== undefined)
     return named ? named(provider) : packageFailed(provider, nameOf(chain[0]))
   }
   const streamed = (error: unknown) =>
@@ -61,13 +61,13 @@ export function createFailures({ provider, hide, note }: FailureParts): Failures
   return { thrown, streamed }
 }
 
-/** A name that is one: a stranger may write anything there. */
+/** The name of an error, if it is a plain identifier, because an upstream can influence it. */
 const nameOf = (error: Thrown | undefined) =>
   typeof error?.name === 'string' && /^[A-Za-z_]\w{0,60}$/.test(error.name) ? error.name : 'an error without a name'
 
 const DEEPEST = 8
 
-/** An error and what it came from, as far as they are objects. */
+/** An error and its chain of causes, as far as they are objects. */
 function chainOf(error: unknown): readonly Thrown[] {
   const chain: Thrown[] = []
   let one = error
@@ -83,8 +83,8 @@ const isRefusal = (status: unknown): status is number => typeof status === 'numb
 const SOCKET =
   /^(E[A-Z_]{3,}|UND_ERR_\w+|HPE_\w+|CERT_\w+|ERR_(TLS|SSL)_\w+|UNABLE_TO_\w+|(DEPTH_ZERO_)?SELF_SIGNED_\w+|HOSTNAME_MISMATCH)$/
 
-/** A good answer with an error in it: to the package it is one of a wrong form. */
-const tellsError = ({ statusCode, responseBody }: Thrown) => statusCode === 200 && hasError(parsed(responseBody))
+/** True for a status 200 with an error in the body. The package reports it as a malformed answer. */
+const containsError = ({ statusCode, responseBody }: Thrown) => statusCode === 200 && hasError(parsed(responseBody))
 
 function refusal(
   provider: string,
@@ -103,7 +103,7 @@ function refusal(
 const headersOf = (headers: unknown) =>
   typeof headers === 'object' && headers !== null ? (headers as Record<string, string>) : {}
 
-/** Some packages call a body what they have parsed already. */
+/** The parsed body. Some packages pass a body that is already parsed. */
 function parsed(text: unknown): unknown {
   if (typeof text !== 'string') return text
   try {
@@ -122,14 +122,14 @@ const unfit =
 const late: Named = provider => modelFailure(provider, { kind: 'timeout' }, 'the upstream did not answer in time')
 const broken: Named = provider => modelFailure(provider, { kind: 'network' }, 'the connection to the upstream broke')
 
-/** By the names that the SDK gives its errors. */
+/** Failures by the error names of the SDK. */
 const NAMED: ReadonlyMap<unknown, Named> = new Map([
   ['AI_LoadAPIKeyError', noKey],
-  ['AI_LoadSettingError', unfit('its package misses a setting; the log has its words')],
-  ['AI_NoSuchModelError', unfit('its package knows no such model')],
-  ['AI_UnsupportedFunctionalityError', unfit('its package cannot do what was asked; the log has its words')],
-  ['AI_InvalidPromptError', unfit('its package takes no such conversation; the log has its words')],
-  ['AI_InvalidArgumentError', unfit('its package takes no such request; the log has its words')],
+  ['AI_LoadSettingError', unfit('its package lacks a setting; the log has the details')],
+  ['AI_NoSuchModelError', unfit('its package does not know this model')],
+  ['AI_UnsupportedFunctionalityError', unfit('its package does not support this request; the log has the details')],
+  ['AI_InvalidPromptError', unfit('its package refused the conversation; the log has the details')],
+  ['AI_InvalidArgumentError', unfit('its package refused the request; the log has the details')],
   ['AI_TypeValidationError', unreadable],
   ['AI_JSONParseError', unreadable],
   ['AI_InvalidResponseDataError', unreadable],
@@ -149,7 +149,7 @@ const KINDS: readonly (readonly [RegExp, ModelFailureKind])[] = [
 ]
 const FOREVER = /insufficient_quota/
 
-/** The words that the wires have for what went wrong: `type`, `code`, `status` of an error object. */
+/** Reads the `type`, `code` and `status` of an error object. */
 const readFailure: ReadFailure = (status, body) => {
   const error = errorIn(body)
   const words = [error.type, error.code, error.status]
@@ -169,15 +169,16 @@ interface ErrorObject {
   readonly message?: unknown
 }
 
-/** The error object in a body, however deep the wire puts it. */
+/** The error object in a body, up to three levels deep. */
 function errorIn(body: unknown): ErrorObject {
-  let found: unknown = body
+  let current: unknown = body
   for (let depth = 0; depth < 3; depth++) {
-    const inner: unknown = Array.isArray(found)
-      ? found[0]
-      : ((found as { response?: unknown; error?: unknown } | null)?.error ?? (found as { response?: unknown } | null)?.response)
+    const inner: unknown = Array.isArray(current)
+      ? current[0]
+      : ((current as { response?: unknown; error?: unknown } | null)?.error ??
+        (current as { response?: unknown } | null)?.response)
     if (typeof inner !== 'object' || inner === null) break
-    found = inner
+    current = inner
   }
-  return typeof found === 'object' && found !== null ? found : { message: found }
+  return typeof current === 'object' && current !== null ? current : { message: current }
 }

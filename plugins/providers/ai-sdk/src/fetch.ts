@@ -4,11 +4,11 @@ import { badTarget } from './errors.ts'
 
 type Fetch = typeof globalThis.fetch
 
-/** The only way by which a package reaches its upstream. */
+/** The fetch that a package uses to reach its upstream. */
 export interface GuardedFetch {
-  /** As the global one, but: http or https without credentials, no redirect is followed, nothing packed, answers have limits. */
+  /** Like the global fetch, but only http and https without credentials, no redirects, no compression, and size limits. */
   readonly fetch: Fetch
-  /** Asks the place that calls go to whether it is there; before it is known, nothing. Without key, never billed. */
+  /** Checks that the upstream answers. Sends nothing while its address is unknown. The request has no key and is never billed. */
   probe(signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -24,10 +24,10 @@ interface Loaded {
   ask(url: URL, init: RequestInit): Promise<UndiciResponse>
 }
 
-/** Makes the fetch of one entry. undici is loaded by the first call. Throws PROVIDER_CONFIG for a base URL that is none. */
+/** Creates the fetch of an entry. The first call loads undici. Throws PROVIDER_CONFIG for an invalid base URL. */
 export function createGuardedFetch(provider: string, baseUrl: string | undefined): GuardedFetch {
   if (baseUrl !== undefined) checkBaseUrl(baseUrl, provider)
-  let place = baseUrl
+  let address = baseUrl
   let closed = false
   let loading: Promise<Loaded> | undefined
   const loaded = () => {
@@ -35,12 +35,12 @@ export function createGuardedFetch(provider: string, baseUrl: string | undefined
     return (loading ??= load(provider))
   }
   const guarded = async (input: string | URL | Request, init: RequestInit = {}): Promise<unknown> => {
-    const { url, ...asked } = requestOf(input, init)
+    const { url, ...request } = requestOf(input, init)
     const target = checkTarget(url, provider)
-    place ??= target.origin
-    const headers = new Headers(asked.headers)
+    address ??= target.origin
+    const headers = new Headers(request.headers)
     headers.set('accept-encoding', 'identity')
-    const response = await (await loaded()).ask(target, { ...asked, headers })
+    const response = await (await loaded()).ask(target, { ...request, headers })
     if (!REDIRECTS.has(response.status)) return response
     await response.body?.cancel()
     throw redirected(provider, response.status)
@@ -48,14 +48,14 @@ export function createGuardedFetch(provider: string, baseUrl: string | undefined
   return {
     fetch: guarded as Fetch,
     async probe(signal) {
-      if (place === undefined) return
-      const within = AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)])
+      if (address === undefined) return
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)])
       try {
-        const { body } = await (await loaded()).ask(new URL(place), { method: 'HEAD', signal: within })
+        const { body } = await (await loaded()).ask(new URL(address), { method: 'HEAD', signal: limited })
         await body?.cancel()
       } catch (error) {
         signal.throwIfAborted()
-        throw socketFailure(provider, within.aborted ? { code: 'ETIMEDOUT' } : (error as Error).cause)
+        throw socketFailure(provider, limited.aborted ? { code: 'ETIMEDOUT' } : (error as Error).cause)
       }
     },
     async close() {
@@ -73,7 +73,7 @@ async function load(provider: string): Promise<Loaded> {
   return { agent, ask: (url, init) => ask(url, { ...init, redirect: 'manual', dispatcher }) }
 }
 
-/** A `Request` is another undici's: only its parts can be taken over. */
+/** The parts of a request. A global `Request` belongs to another copy of undici, which does not accept it as a whole. */
 function requestOf(input: string | URL | Request, init: RequestInit): RequestInit & { readonly url: string } {
   if (typeof input === 'string' || input instanceof URL) return { ...init, url: String(input) }
   const { url, method, headers, body, signal } = input
@@ -90,17 +90,17 @@ type Handler = Dispatcher.DispatchHandler
 type Controller = Dispatcher.DispatchController
 type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
 
-/** Bytes that an upstream may send. */
+/** Maximum bytes from an upstream. */
 interface SizeLimits {
   /** A whole answer. */
   readonly answer: number
   /** An answer that is an error. */
   readonly error: number
-  /** A line: parsers of event streams keep it until it ends. */
+  /** A line, because event stream parsers buffer it. */
   readonly line: number
 }
 
-/** A layer of undici that breaks off answers beyond the limits, before anybody unpacks or gathers them. */
+/** An undici interceptor that aborts answers beyond the limits, before the package decompresses or collects them. */
 const capped =
   (provider: string, limits: SizeLimits): Dispatcher.DispatcherComposeInterceptor =>
   dispatch =>
@@ -129,10 +129,10 @@ class Capped implements Handler {
 
   onResponseStart(controller: Controller, status: number, headers: Headers, words?: string): void {
     if (status >= 400) this.#left = this.#limits.error
-    // Asked for as it is: what is packed all the same may unpack to any size.
+    // The request does not accept compression: a compressed answer can expand to any size.
     const coding = String(headers['content-encoding'] ?? 'identity')
     if (coding !== 'identity')
-      return this.#refuse(controller, `a packed answer (${coding.slice(0, 20)}) that the request did not accept`)
+      return this.#refuse(controller, `a compressed answer (${coding.slice(0, 20)}) that the request did not accept`)
     this.#handler.onResponseStart?.(controller, status, headers, words)
   }
 

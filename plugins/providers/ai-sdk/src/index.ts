@@ -9,7 +9,7 @@ export default definePlugin({
   instances: 'providers',
   type: 'ai-sdk',
   config: schema<AiSdkConfig>(CONFIG),
-  // The work is imported by those who have such an entry: the others pay for nothing.
+  // Imported on demand, so that a configuration without such an entry does not load it.
   async check(config, name = 'ai-sdk') {
     const { checkConfig } = await import('./open.ts')
     return checkConfig(name, config, packagePlaces())
@@ -24,16 +24,16 @@ export default definePlugin({
   },
 })
 
-/** Where packages are looked up: from this folder upward, in the svc home, among what was installed into it, and beside svc itself. */
+/** Locations to resolve packages from: this folder and its parents, the svc home, its plugins, and svc itself. */
 const packagePlaces = (): readonly string[] => {
   const home = svcHome()
   return [...[process.cwd(), home, join(home, 'plugins')].map(folder => pathToFileURL(folder + sep).href), import.meta.url]
 }
 
-/** The folders of packages that decide what a package of the configuration is: the one it lies in, and the one that is looked into first. */
+/** The package folders to protect: the folder that contains the package, and the first folder of the look-up. */
 function packageFolders(name: string): string[] {
-  const found = packagePlaces().flatMap(place => packagesAround(manifestAt(name, place) ?? '') ?? [])
-  return [...new Set([join(process.cwd(), 'node_modules'), ...found])]
+  const folders = packagePlaces().flatMap(place => packagesAround(manifestAt(name, place) ?? '') ?? [])
+  return [...new Set([join(process.cwd(), 'node_modules'), ...folders])]
 }
 
 function manifestAt(name: string, place: string): string | undefined {

@@ -32,7 +32,7 @@ import type {
   Warning,
 } from './sdk.ts'
 
-/** What the schema cannot tell: secrets where none may stand, a package that is not there, a key that is missing. */
+/** Finds problems that the schema cannot find: secrets in options, a missing package, a missing key. */
 export async function checkConfig(name: string, config: AiSdkConfig, places: Packages['places']): Promise<readonly SvcError[]> {
   const secret = secretIn(config.options, 'options') ?? secretIn(config.provider_options, 'provider_options')
   return [
@@ -42,12 +42,12 @@ export async function checkConfig(name: string, config: AiSdkConfig, places: Pac
   ]
 }
 
-/** The path of what has a secret's name and a value. */
+/** The path of an option that has a secret's name and a text value. */
 function secretIn(value: unknown, path: string): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, inner] of Object.entries(value)) {
-    const found = isSecretValue(name, inner) ? `${path}.${name}` : secretIn(inner, `${path}.${name}`)
-    if (found !== undefined) return found
+    const secretPath = isSecretValue(name, inner) ? `${path}.${name}` : secretIn(inner, `${path}.${name}`)
+    if (secretPath !== undefined) return secretPath
   }
   return undefined
 }
@@ -55,8 +55,8 @@ function secretIn(value: unknown, path: string): string | undefined {
 const isSecretValue = (name: string, value: unknown) =>
   typeof value === 'string' && (SECRET.test(name) || /[a-z](Key|Token|Secret|Password)$/.test(name))
 
-/** What an entry is opened with. */
-export interface OpenParts {
+/** Arguments of `openProvider`. */
+export interface OpenOptions {
   readonly name: string
   readonly config: AiSdkConfig
   readonly log: Log
@@ -69,8 +69,8 @@ interface Opened {
   readonly close: () => Promise<void>
 }
 
-/** Opens an entry: reads its key, loads its package, makes its provider. Throws PROVIDER_KEY, PROVIDER_CONFIG, PROVIDER_PACKAGE. */
-export async function openProvider(parts: OpenParts): Promise<Opened> {
+/** Opens an entry: reads its key, loads its package and creates its provider. Throws PROVIDER_KEY, PROVIDER_CONFIG, PROVIDER_PACKAGE. */
+export async function openProvider(parts: OpenOptions): Promise<Opened> {
   const { name, config, log, signal, packages } = parts
   const { base_url: baseURL, headers = {}, models, provider_options: providerOptions } = config
   const apiKey = await readKey(config, { provider: name, required: false })
@@ -93,23 +93,23 @@ export async function openProvider(parts: OpenParts): Promise<Opened> {
   return { provider, close: () => upstream.close() }
 }
 
-/** What a provider is made of. */
-interface AiSdkParts {
+/** Dependencies of `createAiSdkProvider`. */
+interface AiSdkOptions {
   /** Name of the entry. */
   readonly name: string
-  /** Those of the configuration; without them any id is passed on. */
+  /** Models of the configuration. Without them, any id is accepted. */
   readonly models: readonly ConfiguredModel[] | undefined
   readonly providerOptions: Metadata | undefined
   readonly upstream: GuardedFetch
-  /** The plugin's. */
+  /** The signal of the plugin. */
   readonly signal: AbortSignal
   readonly makeModel: (id: string) => LanguageModel
   readonly failures: Failures
   readonly warn: (warnings: readonly Warning[]) => void
 }
 
-/** The models of an AI SDK package as a provider of ours. */
-function createAiSdkProvider(parts: AiSdkParts): Provider {
+/** Adapts the models of an AI SDK package to `Provider`. */
+function createAiSdkProvider(parts: AiSdkOptions): Provider {
   const { name, models, providerOptions, upstream, signal, makeModel, failures, warn } = parts
   return {
     features: { tool_calling: true, streaming: true, vision: true },
@@ -120,33 +120,33 @@ function createAiSdkProvider(parts: AiSdkParts): Provider {
     },
     chat(request: ModelRequest, ctx) {
       const events = new EventStream(ctx.signal)
-      const taken = createEvents({ emit: events.push, warn, failureOf: failures.streamed, cut: () => cutShort(name) })
+      const converter = createEvents({ emit: events.push, warn, failureOf: failures.streamed, cut: () => cutShort(name) })
       const ask = async (ending: AbortSignal) => {
         const model = makeModel(request.model)
         const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
         const options = toCallOptions(request, call, ctx)
         return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
       }
-      return events.from(new Answer({ events, taken, ask, failureOf: failures.thrown }))
+      return events.from(new Answer({ events, converter, ask, failureOf: failures.thrown }))
     },
     probe: ctx => upstream.probe(ctx.signal),
   }
 }
 
-/** What a call needs besides the request. */
-interface CallParts {
+/** Arguments of a call besides the request. */
+interface CallSettings {
   readonly version: Version
-  /** Name of the entry: which messages are its own. */
+  /** Name of the entry. It identifies the messages of this provider. */
   readonly provider: string
-  /** Options for each call, by the provider's name in the SDK. */
+  /** Options for each call, by the name of the provider in the SDK. */
   readonly providerOptions?: Metadata | undefined
   readonly signal: AbortSignal
 }
 
-/** A request as the options of `doStream`. */
+/** Converts a request to the options of `doStream`. */
 function toCallOptions(
   request: ModelRequest,
-  parts: CallParts,
+  parts: CallSettings,
   ctx: Pick<CallContext, 'requestId' | 'trace' | 'traceState'>
 ): CallOptions {
   const { temperature, maxTokens, tools = [], toolChoice, responseSchema } = request
@@ -176,7 +176,7 @@ const toTool = ({ name, description, parameters }: ToolSpec): FunctionTool => ({
 const toChoice = (choice: ModelRequest['toolChoice'] = 'auto'): ToolChoice =>
   typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.tool }
 
-/** A whole answer as the stream it could have been. */
+/** Converts a whole answer to a stream. */
 const toStream = (generated: Generated): Streamed => ({ stream: ReadableStream.from(partsOf(generated)) })
 
 const partsOf = ({ content, finishReason, usage, warnings }: Generated): StreamPart[] => [
@@ -185,33 +185,33 @@ const partsOf = ({ content, finishReason, usage, warnings }: Generated): StreamP
   { type: 'finish', finishReason, usage },
 ]
 
-/** Parts of unknown types (sources, files) are passed over, as in a stream. */
+/** Stream parts of one part. Unknown types (sources, files) are ignored. */
 function pieces(part: GeneratedPart, id: string): StreamPart[] {
   if (part.type === 'tool-call') return [part]
   if (part.type !== 'text' && part.type !== 'reasoning') return []
-  const { type, text, ...told } = part
+  const { type, text, ...rest } = part
   return [
     { type: `${type}-start`, id },
     { type: `${type}-delta`, id, delta: text },
-    { type: `${type}-end`, id, providerMetadata: told.providerMetadata },
+    { type: `${type}-end`, id, providerMetadata: rest.providerMetadata },
   ]
 }
 
-/** Values of environment variables that are called like secrets: a package may read its key from one by itself, and its upstream may repeat it. */
+/** Values of variables with secret names. A package can read its key from such a variable, and its upstream can repeat it. */
 const environmentSecrets = (): string[] =>
   Object.entries(process.env).flatMap(([name, value]) => (value !== undefined && SECRET.test(name) ? [value] : []))
 
 const MOST = 100
 
-/** Tells the log what a package could not do as asked: each thing once, and no more than a hundred things. */
+/** Logs the warnings of a package, each once, at most 100. */
 function createWarn(provider: string, log: Log, hide: (text: string) => string): (warnings: readonly Warning[]) => void {
-  const told = new Set<string>()
+  const logged = new Set<string>()
   return warnings => {
     for (const warning of warnings ?? []) {
       const what = hide(wordsOf(warning))
-      if (told.has(what) || told.size >= MOST) continue
-      told.add(what)
-      log.warn({ provider, warning: what }, 'the package does not do all that it was asked')
+      if (logged.has(what) || logged.size >= MOST) continue
+      logged.add(what)
+      log.warn({ provider, warning: what }, 'the package could not apply all options of a request')
     }
   }
 }
@@ -219,25 +219,25 @@ function createWarn(provider: string, log: Log, hide: (text: string) => string):
 const wordsOf = ({ type, feature, setting, details, message }: Warning): string =>
   [type, feature, setting, details, message].filter(one => typeof one === 'string').join(': ')
 
-/** What one answer is read with. */
-interface AnswerParts {
+/** Dependencies of `Answer`. */
+interface AnswerOptions {
   readonly events: EventStream
-  readonly taken: Events
-  /** Asks the model; what it opens ends with the signal. */
+  readonly converter: Events
+  /** Calls the model. The call ends with the signal. */
   readonly ask: (signal: AbortSignal) => ReturnType<LanguageModel['doStream']>
   readonly failureOf: (error: unknown) => Error
 }
 
-const STOPPED = new DOMException('nobody reads any more', 'AbortError')
+const STOPPED = new DOMException('the reader has left', 'AbortError')
 
-/** Reads the stream of a model's answer into events, as fast as they are taken. */
+/** Reads the stream of an answer into events, as fast as the reader takes them. */
 class Answer {
-  readonly #parts: AnswerParts
+  readonly #parts: AnswerOptions
   readonly #ending = new AbortController()
   #reader: ReadableStreamDefaultReader<StreamPart> | undefined
   #paused: PromiseWithResolvers<void> | undefined
 
-  constructor(parts: AnswerParts) {
+  constructor(parts: AnswerOptions) {
     this.#parts = parts
   }
 
@@ -261,7 +261,7 @@ class Answer {
     this.#paused = undefined
   }
 
-  /** Closes the connection, also of a package that heeds no signal. */
+  /** Closes the connection, even if the package ignores the signal. */
   stop(): void {
     this.#ending.abort(STOPPED)
     this.#reader?.cancel(STOPPED).catch(() => {})
@@ -269,16 +269,16 @@ class Answer {
   }
 
   async #read(): Promise<void> {
-    const { ask, events, taken } = this.#parts
+    const { ask, events, converter } = this.#parts
     const { stream } = await ask(this.#ending.signal)
     const reader = stream.getReader()
     this.#reader = reader
     if (this.#ending.signal.aborted) return this.stop()
     for (let one = await reader.read(); !one.done; one = await reader.read()) {
-      taken.take(one.value)
+      converter.take(one.value)
       if (this.#paused) await this.#paused.promise
       if (events.over) return
     }
-    taken.end()
+    converter.end()
   }
 }

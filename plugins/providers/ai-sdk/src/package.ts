@@ -5,22 +5,22 @@ import { messageOf } from '@svc/core'
 import { badExport, factoryFailed, noFactory, packageBroken, packageMissing, versionUnknown } from './errors.ts'
 import { type LanguageModel, VERSIONS } from './sdk.ts'
 
-/** How packages are looked up and loaded. */
+/** Look-up and import of packages. */
 export interface Packages {
-  /** File or folder URLs from which a package may be seen; the first that has it counts. */
+  /** File or folder URLs to resolve packages from. The first match wins. */
   readonly places: readonly string[]
   /** Imports `name` as a module at `place` would. */
   importFrom(name: string, place: string): Promise<unknown>
 }
 
-/** A package that was found; nothing of it has run. */
-interface FoundPackage {
+/** A resolved package that is not imported yet. */
+interface ResolvedPackage {
   readonly place: string
   readonly version: string
 }
 
-/** Finds a package, or a module by its path from here. */
-export function findPackage(name: string, places: Packages['places']): FoundPackage | undefined {
+/** Finds a package, or a module by its relative path. */
+export function findPackage(name: string, places: Packages['places']): ResolvedPackage | undefined {
   for (const place of places) {
     const file = isPath(name) ? moduleAt(name, place) : manifestOf(name, place)
     if (file !== undefined) return { place, version: isPath(name) ? '' : versionIn(file) }
@@ -51,36 +51,36 @@ function versionIn(file: string): string {
 type Factory = (options: object) => unknown
 type MakeModel = (id: string) => unknown
 
-/** What is asked of a package. */
-export interface Asked {
+/** Arguments of `openPackage`. */
+export interface PackageRequest {
   readonly package: string
-  /** The factory, and after a dot the method of what it makes. */
+  /** Name of the factory, and after a dot the method that creates models. */
   readonly export?: string | undefined
   readonly options: object
-  /** A model to try it with at the start: creating one sends no request. */
+  /** Model for a trial at the start, which sends no request. */
   readonly model: string | undefined
-  /** Takes secrets out of words. */
+  /** Redacts secrets. */
   readonly hide: (text: string) => string
 }
 
-/** Loads a package and makes its provider; answers what makes its models. Throws PROVIDER_PACKAGE. */
-export async function openPackage(asked: Asked, packages: Packages): Promise<(id: string) => LanguageModel> {
-  const found = findPackage(asked.package, packages.places)
-  if (found === undefined) throw packageMissing(asked.package)
-  const { place, version } = found
-  const exports = await load(asked.package, place, packages)
-  const [name, method] = asked.export?.split('.') ?? []
-  const factory = name === undefined ? factoryIn(exports, asked.package) : exports[name]
-  if (typeof factory !== 'function') throw badExport(asked.package, name ?? '', makersIn(exports))
-  const provider = make(factory as Factory, asked)
+/** Loads a package, creates its provider and returns the function that creates models. Throws PROVIDER_PACKAGE. */
+export async function openPackage(request: PackageRequest, packages: Packages): Promise<(id: string) => LanguageModel> {
+  const resolved = findPackage(request.package, packages.places)
+  if (resolved === undefined) throw packageMissing(request.package)
+  const { place, version } = resolved
+  const exports = await load(request.package, place, packages)
+  const [name, method] = request.export?.split('.') ?? []
+  const factory = name === undefined ? factoryIn(exports, request.package) : exports[name]
+  if (typeof factory !== 'function') throw badExport(request.package, name ?? '', makersIn(exports))
+  const provider = make(factory as Factory, request)
   const makeModel = makerOf(provider, method)
-  if (makeModel === undefined) throw badExport(asked.package, asked.export ?? factory.name, makersIn(exports))
+  if (makeModel === undefined) throw badExport(request.package, request.export ?? factory.name, makersIn(exports))
   const checked = (made: unknown): LanguageModel => {
-    const spoken = (made as { specificationVersion?: unknown } | null)?.specificationVersion
-    if (isKnown(spoken) && typeof (made as { doStream?: unknown }).doStream === 'function') return made as LanguageModel
-    throw versionUnknown(asked.package, version, spoken)
+    const reported = (made as { specificationVersion?: unknown } | null)?.specificationVersion
+    if (isSupported(reported) && typeof (made as { doStream?: unknown }).doStream === 'function') return made as LanguageModel
+    throw versionUnknown(request.package, version, reported)
   }
-  tryOut(provider, makeModel, checked, asked.model, spoken => versionUnknown(asked.package, version, spoken))
+  tryOut(provider, makeModel, checked, request.model, spoken => versionUnknown(request.package, version, spoken))
   return id => checked(makeModel(id))
 }
 
@@ -95,21 +95,21 @@ async function load(name: string, place: string, packages: Packages): Promise<Re
 const makersIn = (exports: Record<string, unknown>) =>
   Object.keys(exports).filter(name => /^create[A-Z]/.test(name) && typeof exports[name] === 'function')
 
-/** The one `createX`; of several the one that is called like the package; else the default export. */
+/** The only `createX`, or the `createX` with the name of the package, or the default export. */
 function factoryIn(exports: Record<string, unknown>, name: string): unknown {
   const makers = makersIn(exports)
   const letters = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
   const called = makers.find(maker => letters(maker.slice('create'.length)) === letters(name.split('/').at(-1) ?? ''))
-  const maker = called ?? (new Set(makers.map(one => exports[one])).size === 1 ? makers[0] : undefined)
+  const maker = called ?? (new Set(makers.map(maker => exports[maker])).size === 1 ? makers[0] : undefined)
   const factory = maker === undefined ? exports.default : exports[maker]
   if (typeof factory !== 'function' || isProvider(factory)) throw noFactory(name, makers)
   return factory
 }
 
-/** A provider that is made already takes no key, no address, and no fetch of ours. */
+/** True for a provider instance, which does not accept a key, an address or a fetch. */
 const isProvider = (value: object) => 'languageModel' in value
 
-function make(factory: Factory, { package: name, options, hide }: Asked): unknown {
+function make(factory: Factory, { package: name, options, hide }: PackageRequest): unknown {
   try {
     return factory(options)
   } catch (error) {
@@ -120,14 +120,14 @@ function make(factory: Factory, { package: name, options, hide }: Asked): unknow
 function makerOf(provider: unknown, method: string | undefined): MakeModel | undefined {
   const methods = provider as Record<string, unknown> | null | undefined
   const names = method === undefined ? ['languageModel', 'chatModel', 'chat'] : [method]
-  const name = names.find(one => typeof methods?.[one] === 'function')
+  const name = names.find(candidate => typeof methods?.[candidate] === 'function')
   if (name !== undefined) return id => (methods as Record<string, MakeModel>)[name]!(id)
   return method === undefined && typeof provider === 'function' ? (provider as MakeModel) : undefined
 }
 
-const isKnown = (version: unknown) => VERSIONS.some(one => one === version)
+const isSupported = (version: unknown) => VERSIONS.some(supported => supported === version)
 
-/** Tells at the start what could not be used: by a model, or by what the provider says of itself where it knows no such model. */
+/** Rejects an unsupported version at the start: by a trial model, or by the version of the provider if it does not know the model. */
 function tryOut(
   provider: unknown,
   makeModel: MakeModel,
@@ -136,7 +136,7 @@ function tryOut(
   unknown: (version: unknown) => Error
 ): void {
   const spoken = (provider as { specificationVersion?: unknown }).specificationVersion
-  if (spoken !== undefined && !isKnown(spoken)) throw unknown(spoken)
+  if (spoken !== undefined && !isSupported(spoken)) throw unknown(spoken)
   let made: unknown
   try {
     made = makeModel(model ?? 'any')

@@ -24,7 +24,7 @@ import {
   type Version,
 } from './sdk.ts'
 
-/** Messages as a prompt of the SDK; what `provider` (the name of the entry) did not make itself loses its reasoning and its opaque data. */
+/** Converts messages to a prompt of the SDK. Messages of other entries than `provider` lose their reasoning and opaque data. */
 export function toPrompt(messages: readonly ModelMessage[], version: Version, provider: string): PromptMessage[] {
   return messages.map(message => MAKERS[message.role](message, version, provider)).filter(message => message.content.length > 0)
 }
@@ -85,7 +85,7 @@ function assistantParts({ parts, providerData }: ModelMessage, isOwn: boolean): 
   return made
 }
 
-/** Reasoning comes in pieces, the last of which has the data: a block to the SDK. */
+/** Joins pieces of reasoning to a block of the SDK. The last piece has the data. */
 function addReasoning({ text, providerData }: ReasoningPart, made: AssistantPart[]): void {
   const last = made.at(-1)
   const isOpen = last?.type === 'reasoning' && last.providerOptions === undefined
@@ -94,14 +94,14 @@ function addReasoning({ text, providerData }: ReasoningPart, made: AssistantPart
 }
 
 function toCall({ id, tool, arguments: args, invalid, providerData }: ToolCallPart, isOwn: boolean): PromptToolCall {
-  // What was no JSON object was already reported to the model: here only the call must exist.
+  // Invalid arguments were already reported to the model. The prompt needs only the call.
   const input = invalid === undefined ? args : {}
   return { type: 'tool-call', toolCallId: id, toolName: tool, input, ...(isOwn ? optionsOf(providerData) : {}) }
 }
 
 const optionsOf = (data: Json | undefined): { providerOptions?: Metadata } => (isMetadata(data) ? { providerOptions: data } : {})
 
-/** What a tool answered, in the form of the version. Images stay images; audio, links and resources become text. */
+/** Converts a tool result to the form of the version. Images stay images; audio, links and resources become text. */
 function toOutput({ content, isError }: ToolResultPart, version: Version): ToolOutput {
   const hasImage = content.some(part => part.type === 'image')
   if (isError || !hasImage) return { type: isError ? 'error-text' : 'text', value: content.map(wordsOf).join('\n') }
@@ -121,7 +121,7 @@ function wordsOf(part: ContentPart): string {
   if (part.type === 'text') return part.text
   if (part.type === 'resource_link') return `${part.name}: ${part.uri}`
   if (part.type === 'image' || part.type === 'audio') return `[${part.type}: ${part.mimeType}]`
-  // a resource; or an unknown form of another server, which passes through
+  // A resource, or a part of an unknown type from another server.
   const { resource } = part as { readonly resource?: { readonly text?: unknown } }
   return typeof resource?.text === 'string' ? resource.text : JSON.stringify(resource ?? part)
 }

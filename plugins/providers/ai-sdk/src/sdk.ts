@@ -1,16 +1,16 @@
-// What this plugin knows of the AI SDK's provider interface: as much as the versions 2, 3 and 4 share or differ in, written out, so that nothing of the
-// SDK is needed at run time. `test/sdk.test-d.ts` holds it against the SDK's own types.
+// The part of the AI SDK's provider interface that this plugin uses, in the versions 2, 3 and 4. The types are repeated here, so that the SDK is not
+// needed at run time. `test/sdk.test-d.ts` compares them with the SDK's own types.
 import type { JsonSchema } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 
-/** The versions of the interface that this plugin speaks. */
+/** The supported versions of the interface. */
 export const VERSIONS = ['v4', 'v3', 'v2'] as const
 export type Version = (typeof VERSIONS)[number]
 
-/** By provider, its data about a part, passed back unchanged. */
+/** Data about a part, by provider. Requests return it unchanged. */
 export type Metadata = { readonly [provider: string]: { readonly [key: string]: Json | undefined } }
 
-/** A model, of whichever version. */
+/** A model of any supported version. */
 export interface LanguageModel {
   readonly specificationVersion: Version
   doStream(options: CallOptions): PromiseLike<Streamed>
@@ -51,7 +51,7 @@ interface WithOptions {
   readonly providerOptions?: Metadata
 }
 export type PromptText = { readonly type: 'text'; readonly text: string } & WithOptions
-/** Base64: bare in 2 and 3, said to be data in 4. */
+/** Base64: a string in versions 2 and 3, a tagged object in version 4. */
 export type FileData = string | { readonly type: 'data'; readonly data: string }
 export type PromptFile = { readonly type: 'file'; readonly mediaType: string; readonly data: FileData } & WithOptions
 export type PromptReasoning = { readonly type: 'reasoning'; readonly text: string } & WithOptions
@@ -90,7 +90,7 @@ interface Foreign {
   /** The provider runs this tool itself. */
   readonly providerExecuted?: boolean | undefined
 }
-/** What a model streams, as far as it is heeded; other types (sources, files, raw chunks) are passed over. */
+/** The stream parts that this plugin reads. It ignores other types (sources, files, raw chunks). */
 export type StreamPart =
   | { readonly type: 'stream-start'; readonly warnings: readonly Warning[] }
   | Border<'text-start'>
@@ -107,12 +107,12 @@ export type StreamPart =
   | ({ readonly type: 'finish'; readonly usage: SdkUsage; readonly finishReason: SdkFinish } & WithMetadata)
   | { readonly type: 'error'; readonly error: unknown }
 
-/** What a whole answer consists of, as far as it is heeded. */
+/** The parts of a whole answer that this plugin reads. */
 export type GeneratedPart =
   | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & WithMetadata)
   | Extract<StreamPart, { type: 'tool-call' }>
 
-/** What the model could not do as asked. */
+/** An option that the model could not apply. */
 export interface Warning {
   readonly type: string
   readonly feature?: unknown
@@ -121,11 +121,11 @@ export interface Warning {
   readonly message?: unknown
 }
 
-/** A word in 2, word and the provider's own in 3 and 4. */
+/** A word in version 2; the word and the provider's own word in versions 3 and 4. */
 export type SdkFinish = string | { readonly unified: string; readonly raw: string | undefined }
 
 type Count = number | undefined
-/** Flat in 2, by kind in 3 and 4. */
+/** Flat in version 2, by kind in versions 3 and 4. */
 export type SdkUsage =
   | {
       readonly inputTokens: Count
@@ -141,29 +141,29 @@ export type SdkUsage =
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Whether a value is what the SDK takes as options of a part: an object by provider, then by key. */
+/** True if a value has the form of part options in the SDK: an object by provider, then by key. */
 export const isMetadata = (value: unknown): value is Metadata => isObject(value) && Object.values(value).every(isObject)
 
-/** Plain data of what a package tells about a part; nothing where it tells nothing. Packages leave `undefined` in it, and could leave anything. */
+/** The metadata of a part as plain JSON; `undefined` if it is empty. Packages can leave values in it that are not JSON. */
 export function plainMetadata(metadata: Metadata | undefined): Metadata | undefined {
-  if (metadata === undefined || Object.values(metadata).every(one => !isObject(one) || Object.keys(one).length === 0))
+  if (metadata === undefined || Object.values(metadata).every(data => !isObject(data) || Object.keys(data).length === 0))
     return undefined
   const plain: unknown = JSON.parse(JSON.stringify(metadata))
   return isMetadata(plain) ? plain : undefined
 }
 
-/** Merges both by key; the later value wins. */
+/** Merges metadata by key. The later value wins. */
 export function mergeMetadata(before: Metadata | undefined, after: Metadata | undefined): Metadata | undefined {
   if (before === undefined || after === undefined) return after ?? before
   const names = Object.keys({ ...before, ...after })
   return Object.fromEntries(names.map(name => [name, { ...before[name], ...after[name] }]))
 }
 
-/** Text has no place for opaque data of its own: it goes with the end of the answer, in the order of the texts. */
+/** Packs the data of all texts for the `finish` event, in order, because a text event has no field for data. */
 export const writeTextData = (texts: readonly (Metadata | undefined)[]): Json | undefined =>
-  texts.some(one => one !== undefined) ? { texts: texts.map(one => (one ?? null) as Json) } : undefined
+  texts.some(data => data !== undefined) ? { texts: texts.map(data => (data ?? null) as Json) } : undefined
 
-/** The data of each of `count` texts; none at all when they are no longer those that were written. */
+/** The data of each of `count` texts; empty if the number of texts has changed. */
 export function readTextData(data: Json | undefined, count: number): readonly (Json | undefined)[] {
   const texts = isObject(data) ? data.texts : undefined
   return Array.isArray(texts) && texts.length === count ? (texts as Json[]) : []

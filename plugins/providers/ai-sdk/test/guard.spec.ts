@@ -35,7 +35,7 @@ describe('the way of provider-ai-sdk to its upstream', () => {
       void reply.write(gzipSync(V4.wire.begin()))
     })
     expect(error.details).to.include({ kind: 'network', retryable: false })
-    expect(error.message).to.include('packed')
+    expect(error.message).to.include('compressed')
   })
 
   it('breaks off a frame that does not end', async () => {
@@ -124,8 +124,8 @@ describe('the way of provider-ai-sdk to its upstream', () => {
     for (const [throws, told] of [
       [{ name: 'TypeError' }, 'TypeError'],
       [{ name: words }, 'an error without a name'],
-      [{ name: 'AI_NoSuchModelError' }, 'no such model'],
-      [{ name: 'AI_UnsupportedFunctionalityError' }, 'cannot do what was asked'],
+      [{ name: 'AI_NoSuchModelError' }, 'does not know this model'],
+      [{ name: 'AI_UnsupportedFunctionalityError' }, 'does not support this request'],
       [{ statusCode: 500 }, 'answered 500'],
     ] as const) {
       await using rig = await openScripted({ throws: { message: words, ...throws } }, {}, log)

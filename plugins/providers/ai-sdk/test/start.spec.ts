@@ -43,7 +43,7 @@ describe('a start with provider-ai-sdk', () => {
   for (const version of ['v1', 'v5', 7, undefined])
     it(`fails where the package speaks version ${version}, with the version to install`, async () => {
       const problem = await problemOf({ package: moduleAt('./scripted.ts'), options: { version: version ?? null } })
-      expect(problem.message).to.match(/speaks version (v1|v5|none) of the AI SDK's provider interface, not v4, v3, v2/)
+      expect(problem.message).to.match(/has version (v1|v5|none) of the AI SDK's provider interface, not v4, v3, v2/)
       expect(problem.hint).to.include('@ai-sdk/provider 4, 3 or 2')
     })
 
@@ -63,8 +63,8 @@ describe('a start with provider-ai-sdk', () => {
         `export const createGroq = () => ({ languageModel: () => ({ specificationVersion: 'v1' }) })`
       )
       const problem = await problemOf({ package: '@ai-sdk/groq' })
-      expect(problem.message).to.include('@ai-sdk/groq 1.2.9 speaks version v1')
-      expect(problem.hint).to.equal('install version 4: npm install @ai-sdk/groq@4')
+      expect(problem.message).to.include('@ai-sdk/groq 1.2.9 has version v1')
+      expect(problem.hint).to.equal('Install version 4: npm install @ai-sdk/groq@4')
     } finally {
       if (home === undefined) delete process.env.SVC_HOME
       else process.env.SVC_HOME = home

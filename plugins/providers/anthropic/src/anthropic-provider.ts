@@ -34,48 +34,48 @@ export interface OpenProvider {
 const BASE_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'
 
-// A server of one's own may ask for no key.
+// A server with a base_url can work without a key.
 const keyOf = (name: string, entry: UpstreamEntry) =>
   readKey(entry, { provider: name, defaultEnv: 'ANTHROPIC_API_KEY', required: entry.base_url === undefined })
 
-/** What is wrong with the key of an entry. */
+/** The problems of the key of an entry. */
 export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
 
-/** An entry of `providers` as a provider that speaks the Messages API. `signal` aborts when the plugin is closed. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
+/** Opens the provider of an entry for the Messages API. `signal` aborts when the plugin closes. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
 export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
   const key = await keyOf(name, entry)
   const upstream = createUpstream({
     provider: name,
-    // Many write the address with the version at its end.
+    // Many configurations end the address with the version.
     baseUrl: (entry.base_url ?? BASE_URL).replace(/\/v1\/?$/, ''),
     headers: headersOf(entry, key),
     secrets: key === undefined ? [] : [key],
     failureOf,
   })
-  const known = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
-  const cool = new Set<string>()
+  const knownModels = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
+  const noTemperature = new Set<string>()
   const load: Parameters<typeof modelList>[0]['load'] = async ctx => {
     const models = await readModels(upstream, ctx)
-    for (const model of models) known.set(model.id, model)
+    for (const model of models) knownModels.set(model.id, model)
     return models
   }
   const list = modelList({ configured: entry.models, load, open: true, signal })
   const provider: Provider = {
     features: { tool_calling: true, streaming: true, vision: true },
-    models: async ctx => withoutTemperature(await list(ctx), cool),
+    models: async ctx => withoutTemperature(await list(ctx), noTemperature),
     countTokens: async request => estimateTokens(request),
     chat(request, ctx) {
-      const info = known.get(request.model)
-      const way = request.gathered ? 'whole' : 'stream'
-      const ask = (asked: ModelRequest) =>
-        upstream[way]('/v1/messages', bodyOf(asked, info?.output), new MessageReader(name, upstream), ctx)
-      const { temperature, ...cooled } = request
-      if (temperature === undefined) return ask(request)
-      if (info?.temperature === false || cool.has(request.model)) return ask(cooled)
-      return new SecondTry(ask(request), error => {
+      const info = knownModels.get(request.model)
+      const method = request.gathered ? 'whole' : 'stream'
+      const send = (sent: ModelRequest) =>
+        upstream[method]('/v1/messages', bodyOf(sent, info?.output), new MessageReader(name, upstream), ctx)
+      const { temperature, ...withoutIt } = request
+      if (temperature === undefined) return send(request)
+      if (info?.temperature === false || noTemperature.has(request.model)) return send(withoutIt)
+      return new RetryBeforeFirst(send(request), error => {
         if (!refusesTemperature(error)) return undefined
-        cool.add(request.model)
-        return ask(cooled)
+        noTemperature.add(request.model)
+        return send(withoutIt)
       })
     },
     async probe(ctx) {
@@ -90,15 +90,15 @@ function headersOf({ headers = {} }: UpstreamEntry, key: string | undefined): Re
   return { 'anthropic-version': VERSION, ...(key === undefined ? {} : { 'x-api-key': key }), ...own }
 }
 
-/** Newer models refuse a temperature, and no list says so of all: the first refusal is fixed and remembered. */
+/** True if the model refused the temperature. The model list does not report this for all models, so the first refusal is remembered. */
 function refusesTemperature(error: unknown): boolean {
   const { kind } = ((error as { details?: unknown } | undefined)?.details ?? {}) as Partial<ModelFailure>
   return codeOf(error) === 'MODEL_FAILED' && kind === 'bad_request' && /`?temperature`? (is|may|can)/i.test(messageOf(error))
 }
 
-function withoutTemperature(list: ModelList, cool: ReadonlySet<string>): ModelList {
-  if (cool.size === 0) return list
-  return { ...list, models: list.models.map(model => (cool.has(model.id) ? { ...model, temperature: false } : model)) }
+function withoutTemperature(list: ModelList, noTemperature: ReadonlySet<string>): ModelList {
+  if (noTemperature.size === 0) return list
+  return { ...list, models: list.models.map(model => (noTemperature.has(model.id) ? { ...model, temperature: false } : model)) }
 }
 
 type ReadError = Partial<ModelFailure> & { readonly message?: string }
@@ -122,16 +122,16 @@ const TOO_LONG = /prompt is too long|exceed context limit|context window/i
 const COUNTED = /(\d+)(?: tokens| \+ \d+) > (\d+)/
 const REFUSED = /content filter|usage policy/i
 
-/** What an error says, whether it is the body of an answer or an event inside a stream. */
+/** Reads an error: the body of an answer, or an event inside a stream. */
 export function failureOf(_status: number, body: unknown): ReadError {
   const error = treeIn(body, 'error')
   const message = textIn(error, 'message')
-  const said = message === undefined ? {} : { message }
+  const text = message === undefined ? {} : { message }
   const kind = KINDS.get(textIn(error, 'type') ?? '')
-  if (kind !== undefined) return { ...said, kind }
+  if (kind !== undefined) return { ...text, kind }
   if (message === undefined) return {}
-  if (TOO_LONG.test(message)) return { ...said, kind: 'context_too_long', ...countsOf(message) }
-  return REFUSED.test(message) ? { ...said, kind: 'content_refused' } : said
+  if (TOO_LONG.test(message)) return { ...text, kind: 'context_too_long', ...countsOf(message) }
+  return REFUSED.test(message) ? { ...text, kind: 'content_refused' } : text
 }
 
 function countsOf(message: string): Pick<ModelFailure, 'limit' | 'count'> {
@@ -139,7 +139,7 @@ function countsOf(message: string): Pick<ModelFailure, 'limit' | 'count'> {
   return limit === undefined ? {} : { limit: Number(limit), count: Number(count) }
 }
 
-/** A list may be no longer than this many pages, however it goes on. */
+/** Maximum pages of the model list. */
 const MOST_PAGES = 10
 
 /** Reads the list of models, page by page. */
@@ -177,7 +177,7 @@ const supports = (from: Tree, capability: string): boolean | undefined => {
   return typeof supported === 'boolean' ? supported : undefined
 }
 
-/** Models that think as they see fit and no other way are those that refuse a temperature. */
+/** Models with only adaptive thinking refuse a temperature. */
 function takesNoTemperature(thinking: Tree): boolean {
   const types = treeIn(thinking, 'types')
   return supports(types, 'adaptive') === true && supports(types, 'enabled') === false
@@ -186,8 +186,8 @@ function takesNoTemperature(thinking: Tree): boolean {
 type Events = AsyncIterableIterator<ModelEvent, undefined>
 type Result = IteratorResult<ModelEvent, undefined>
 
-/** The events of an answer; when it fails before its first one, `fix` may give another in its stead. */
-class SecondTry implements AsyncIterableIterator<ModelEvent, undefined> {
+/** The events of an answer. If it fails before its first event, `fix` can supply another answer. */
+class RetryBeforeFirst implements AsyncIterableIterator<ModelEvent, undefined> {
   #events: Events
   readonly #fix: (error: unknown) => Events | undefined
   #first: Promise<Result> | undefined

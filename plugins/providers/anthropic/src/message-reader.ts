@@ -15,7 +15,7 @@ import {
 
 type Emit = (event: ModelEvent) => void
 
-/** Why a message ended, where it is no tool call. What is not here is `stop`: more words may come. */
+/** Finish reasons of messages without tool calls. Any other reason, also a future one, is `stop`. */
 const FINISHES = new Map<string, FinishReason>([
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
@@ -23,19 +23,19 @@ const FINISHES = new Map<string, FinishReason>([
   ['refusal', 'content_filter'],
 ])
 
-/** Reads the events of one streamed message, or the one message there is. */
+/** Reads the events of one streamed message, or one whole message. */
 export class MessageReader implements FrameReader {
   done = false
   readonly #provider: string
   readonly #upstream: Pick<Upstream, 'failed'>
   readonly #calls: ToolCalls
-  /** Open calls by index, with their initial arguments: some servers send them whole. */
+  /** Open calls by index, with their initial arguments. Some servers send all arguments at once. */
   readonly #begun = new Map<number, string>()
   #usage: Tree = {}
   #stop: string | undefined
   #refusal: string | undefined
   #thinks = false
-  #said = false
+  #hasText = false
 
   constructor(provider: string, upstream: Pick<Upstream, 'failed'>) {
     this.#provider = provider
@@ -82,8 +82,8 @@ export class MessageReader implements FrameReader {
   end(emit: Emit): void {
     if (!this.done && this.#stop === undefined) throw cutShort(this.#provider)
     const reason = FINISHES.get(this.#stop ?? '') ?? 'stop'
-    if (reason === 'content_filter' && !this.#said) throw refused(this.#provider, this.#refusal)
-    // Calls of an answer that was cut are not whole.
+    if (reason === 'content_filter' && !this.#hasText) throw refused(this.#provider, this.#refusal)
+    // An answer that was cut has incomplete calls.
     const called = reason === 'stop' && this.#calls.count > 0
     if (called) this.#calls.emit(emit)
     const usage = usageOf(this.#usage)
@@ -119,16 +119,16 @@ export class MessageReader implements FrameReader {
 
   #say(text: unknown, emit: Emit): void {
     if (typeof text !== 'string' || text === '') return
-    this.#said = true
+    this.#hasText = true
     emit({ type: 'text', text })
   }
 
-  /** The signature closes the thoughts before it: given back, they are one block. */
+  /** The signature ends a block of reasoning. The next request returns the pieces before it as one block. */
   #sign(signature: string | undefined, emit: Emit): void {
     if (signature) emit({ type: 'reasoning', text: '', providerData: { signature } })
   }
 
-  /** A model may think long and tell nothing of it: a piece without words says that it is still there. */
+  /** A model can think for long without output. An empty piece of reasoning shows that it still works. */
   #alive(emit: Emit): void {
     if (this.#thinks) emit({ type: 'reasoning', text: '' })
   }
@@ -157,14 +157,14 @@ export class MessageReader implements FrameReader {
     this.#count(treeIn(frame, 'usage'))
   }
 
-  /** The figures of the end are of the whole message, but may be fewer. */
+  /** Merges the usage counts. The last counts cover the whole message, but some fields can be absent. */
   #count(usage: Tree): void {
-    const told = Object.entries(usage).filter(([, value]) => value !== null)
-    this.#usage = { ...this.#usage, ...Object.fromEntries(told) }
+    const counts = Object.entries(usage).filter(([, value]) => value !== null)
+    this.#usage = { ...this.#usage, ...Object.fromEntries(counts) }
   }
 }
 
-/** Arguments that came at once. Text that is not an object stays as it is. */
+/** The text of arguments that came at once. A string stays unchanged. */
 function argumentsOf(input: unknown): string {
   if (typeof input === 'string') return input
   if (isTree(input) && Object.keys(input).length === 0) return ''

@@ -13,10 +13,10 @@ import type {
 } from '@svc/core/contracts'
 import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
 
-/** The wire wants a limit of output; this is it where neither the request nor the model has one. */
+/** The API requires an output limit. This is the default if neither the request nor the model has one. */
 const DEFAULT_OUTPUT = 8192
 
-/** The request as `POST /v1/messages` takes it; `output`: what the model can say at most, where that is known. */
+/** The body of `POST /v1/messages`. `output`: the output limit of the model, if known. */
 export function bodyOf(request: ModelRequest, output?: number): Tree {
   const { model, messages, temperature, maxTokens, responseSchema, gathered } = request
   const system = systemOf(messages)
@@ -35,7 +35,7 @@ export function bodyOf(request: ModelRequest, output?: number): Tree {
 }
 
 function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest): Tree {
-  // Calls of the past need their tools to be there, though no more calls are wanted.
+  // The API requires the tools of earlier calls, even if the request offers none.
   if (tools.length === 0) {
     const called = calledTools(messages)
     return called.length === 0 ? {} : { tools: called.map(wireTool), tool_choice: { type: 'none' } }
@@ -53,10 +53,10 @@ const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>) =>
 function calledTools(messages: readonly ModelMessage[]): ToolSpec[] {
   const calls = messages.flatMap(message => message.parts.filter(part => part.type === 'tool_call'))
   const names = new Set(calls.map(call => call.tool))
-  return [...names].map(name => ({ name, description: 'No longer on offer.', parameters: { type: 'object' } }))
+  return [...names].map(name => ({ name, description: 'No longer available.', parameters: { type: 'object' } }))
 }
 
-/** A block of a message as the wire has it. */
+/** A content block of the API. */
 interface Block {
   readonly type: string
   readonly [key: string]: Json | undefined
@@ -66,15 +66,17 @@ interface Message {
   readonly content: Block[]
 }
 
-/** What the system messages say, as one text; absent where they say nothing. */
+/** The text of all system messages; `undefined` if they are empty. */
 function systemOf(messages: readonly ModelMessage[]): string | undefined {
-  const texts = messages.filter(one => one.role === 'system').flatMap(one => one.parts.filter(isText).map(part => part.text))
+  const texts = messages
+    .filter(message => message.role === 'system')
+    .flatMap(message => message.parts.filter(isText).map(part => part.text))
   return texts.join('\n\n') || undefined
 }
 
 /**
- * Messages as the wire wants them: only two roles, what follows in the same role is one message, results of tools stand in the message of the user that
- * follows the calls, and no call is without a result.
+ * Converts messages to the API. It has only two roles. Adjacent messages of a role become one. Tool results belong to the user message after
+ * the calls, and each call has a result.
  */
 function messagesOf(messages: readonly ModelMessage[]): Message[] {
   const merged: Message[] = []
@@ -124,7 +126,7 @@ function assistantBlocks(parts: readonly MessagePart[]): Block[] {
   return blocks
 }
 
-/** Thoughts come in pieces, the last of which is signed; what is not signed cannot be given back. */
+/** The last piece of a block of reasoning has the signature. A block without a signature cannot be returned. */
 function thoughtBlock({ providerData }: ReasoningPart, thinking: string): Block | undefined {
   const signature = textIn(providerData, 'signature')
   if (signature !== undefined) return { type: 'thinking', thinking, signature }
@@ -132,7 +134,7 @@ function thoughtBlock({ providerData }: ReasoningPart, thinking: string): Block 
   return data === undefined ? undefined : { type: 'redacted_thinking', data }
 }
 
-// The wire refuses texts of nothing but blanks.
+// The API refuses texts that contain only whitespace.
 const textBlocks = (text: string): Block[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
 
 const IMAGES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
@@ -144,9 +146,9 @@ function imageBlocks({ data, mimeType }: Pick<ImagePart, 'data' | 'mimeType'>): 
 
 function resultBlock({ id, content, isError }: ToolResultPart): Block {
   const blocks = content.flatMap(contentBlocks)
-  // A failure must say something.
-  const said = blocks.length === 0 && isError ? textBlocks('The tool failed.') : blocks
-  return { type: 'tool_result', tool_use_id: wireId(id), content: said, is_error: isError }
+  // The API requires content for a failed result.
+  const filled = blocks.length === 0 && isError ? textBlocks('The tool failed.') : blocks
+  return { type: 'tool_result', tool_use_id: wireId(id), content: filled, is_error: isError }
 }
 
 function contentBlocks(part: ContentPart): Block[] {
@@ -156,13 +158,13 @@ function contentBlocks(part: ContentPart): Block[] {
   return textBlocks(part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part))
 }
 
-/** A resource; or a part of an unknown form of another server, which passes through. */
+/** A resource, or a part of an unknown type from another server, as JSON. */
 const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
 
-/** An id that the wire takes: one that another provider made may have other letters. Two ids stay two. */
+/** An id that the API accepts. Ids of other providers can have other characters; different ids stay different. */
 const wireId = (id: string): string => (/^[\w-]+$/.test(id) ? id : `id_${Buffer.from(id).toString('base64url')}`)
 
-/** A turn that was cancelled may have left calls without results, which the wire refuses. */
+/** Adds a result to each call of a cancelled turn, because the API refuses calls without results. */
 function withResults(messages: Message[]): Message[] {
   for (let at = messages.length - 1; at >= 0; at--) {
     const calls = messages[at]!.role === 'assistant' ? messages[at]!.content.filter(block => block.type === 'tool_use') : []
@@ -179,13 +181,13 @@ function withResults(messages: Message[]): Message[] {
 const noResult = (id: Json | undefined): Block => ({
   type: 'tool_result',
   tool_use_id: id,
-  content: 'The call was given up: there is no result.',
+  content: 'The call was cancelled and has no result.',
   is_error: true,
 })
 
 const ROOT_UNIONS = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const']
 
-/** A tool as the wire has it. Its schema must be of an object without unions at the top: the description names them instead. */
+/** A tool of the API. Its schema must be an object without unions at the top level; the description contains them instead. */
 function wireTool({ name, description, parameters }: ToolSpec): Tree {
   const schema: Tree = isTree(parameters) ? parameters : {}
   const unions = ROOT_UNIONS.filter(word => Object.hasOwn(schema, word))
@@ -205,8 +207,8 @@ const KEPT = new Set(['$ref', 'type', 'title', 'description', 'const', 'enum', '
 const FORMATS = new Set('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '))
 
 /**
- * A schema for replies in the part of JSON Schema that the wire knows: objects are closed, unions are `anyOf`; other constraints become part of the
- * description.
+ * Converts a reply schema to the subset of JSON Schema that the API accepts: objects are closed, and unions are `anyOf`. Other constraints
+ * become part of the description.
  */
 function replySchema(schema: JsonSchema): Tree {
   return isTree(schema) ? narrow(schema) : {}
@@ -227,7 +229,7 @@ function narrow(schema: Tree): Tree {
   return kept
 }
 
-/** The value of a word that holds schemas, each of them narrowed. */
+/** Narrows the schemas inside the value of a keyword. */
 function narrowedBelow(word: string, value: unknown): unknown {
   if (MAPS.includes(word) && isTree(value)) return mapped(value)
   if (LISTS.includes(word) && Array.isArray(value)) return value.map(below)
@@ -235,7 +237,7 @@ function narrowedBelow(word: string, value: unknown): unknown {
 }
 
 const below = (value: unknown): unknown => (isTree(value) ? narrow(value) : value)
-const mapped = (value: Tree): Tree => Object.fromEntries(Object.entries(value).map(([key, one]) => [key, below(one)]))
+const mapped = (value: Tree): Tree => Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, below(schema)]))
 
 function isKept(word: string, value: unknown): boolean {
   if (word === 'format') return FORMATS.has(String(value))

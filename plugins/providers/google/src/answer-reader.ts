@@ -15,7 +15,7 @@ import {
 
 type Emit = (event: ModelEvent) => void
 
-/** Ends that are no failure. What is in neither table is taken for a filter: the upstream stopped the answer without a reason. */
+/** Finish reasons that are not a failure. A reason in neither table counts as `content_filter`. */
 const FINISHES = new Map<string, FinishReason>([
   ['STOP', 'stop'],
   ['FINISH_REASON_UNSPECIFIED', 'stop'],
@@ -24,10 +24,10 @@ const FINISHES = new Map<string, FinishReason>([
 /** The model wrote an unreadable answer; a retry can succeed. */
 const BROKEN = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE', 'MALFORMED_FUNCTION_CALL'])
 
-/** How a call stands in the words about one that is malformed. */
+/** Patterns for the tool name in a message about a malformed call. */
 const WRITTEN = [/default_api\.([\w-]+)/, /call:\s*(?!print\()([\w-]+)/]
 
-/** Reads the frames of one streamed answer, each of them a whole response with the parts that are new, or the one response there is. */
+/** Reads the frames of one streamed answer, or one whole response. Each frame is a response with the new parts. */
 export class AnswerReader implements FrameReader {
   readonly #provider: string
   readonly #upstream: Pick<Upstream, 'failed'>
@@ -59,7 +59,7 @@ export class AnswerReader implements FrameReader {
     if (this.#finish === 'MISSING_THOUGHT_SIGNATURE') throw unsigned(this.#provider)
     if (BROKEN.has(this.#finish) && !this.#rescue()) throw broken(this.#provider, this.#finish, this.#words)
     const reason = BROKEN.has(this.#finish) ? 'stop' : (FINISHES.get(this.#finish) ?? 'content_filter')
-    // Calls come whole, so those of a cut answer are good; those of a filtered one are not wanted.
+    // Each call comes whole, so the calls of a cut answer are valid. The calls of a filtered answer are dropped.
     const called = reason !== 'content_filter' && this.#calls.count > 0
     if (called) this.#calls.emit(emit)
     const usage = usageOf(this.#usage)
@@ -139,8 +139,8 @@ const broken = (provider: string, reason: string, words: string) =>
   modelFailure(
     provider,
     { kind: 'bad_request', retryable: true },
-    `the model wrote what cannot be read (${reason})${words === '' ? '' : `: ${words}`}`
+    `the model wrote an unreadable answer (${reason})${words === '' ? '' : `: ${words}`}`
   )
 
 const unsigned = (provider: string) =>
-  modelFailure(provider, { kind: 'bad_request' }, 'the upstream misses the signature of a thought it gave before')
+  modelFailure(provider, { kind: 'bad_request' }, 'the upstream requires the signature of an earlier thought, which is missing')

@@ -29,17 +29,17 @@ const VARIABLES = ['GEMINI_API_KEY', 'GOOGLE_API_KEY']
 
 function keyOf(name: string, entry: UpstreamEntry): Promise<string | undefined> {
   const defaultEnv = VARIABLES.find(variable => process.env[variable]?.trim()) ?? VARIABLES[0]!
-  // A server of one's own may ask for no key.
+  // A server with a base_url can work without a key.
   return readKey(entry, { provider: name, defaultEnv, required: entry.base_url === undefined })
 }
 
-/** What is wrong with the key of an entry. */
+/** The problems of the key of an entry. */
 export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
 
-/** An entry of `providers` as a provider that speaks Gemini's API. `signal` aborts when the plugin is closed. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
+/** Opens the provider of an entry for the Gemini API. `signal` aborts when the plugin closes. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
 export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
   const key = await keyOf(name, entry)
-  // Many write the address with the version at its end.
+  // Many configurations end the address with the version.
   const [, baseUrl = BASE_URL, version = '/v1beta'] = /^(.*?)(\/v1(?:alpha|beta)?)?\/?$/s.exec(entry.base_url ?? BASE_URL) ?? []
   const upstream = createUpstream({
     provider: name,
@@ -99,7 +99,7 @@ const BAD_KEY = /API_KEY_|API key (not valid|expired|not found)/i
 const TOO_LONG = /token count.*exceeds|payload size exceeds/i
 const COUNTS = /token count \((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)/i
 
-/** What an error says, whether it is the body of an answer (an object, or a list of one) or a frame of a stream. */
+/** Reads an error: the body of an answer (an object, or a list with one object), or a frame of a stream. */
 export function failureOf(_status: number, body: unknown): ReadError {
   const error = treeIn(Array.isArray(body) ? body[0] : body, 'error')
   const message = textIn(error, 'message')
@@ -115,7 +115,7 @@ export function failureOf(_status: number, body: unknown): ReadError {
 }
 
 function kindOf(error: Tree, message: string, details: readonly Tree[]): ModelFailureKind | undefined {
-  if (BAD_KEY.test(message) || details.some(one => BAD_KEY.test(textIn(one, 'reason') ?? ''))) return 'authentication'
+  if (BAD_KEY.test(message) || details.some(detail => BAD_KEY.test(textIn(detail, 'reason') ?? ''))) return 'authentication'
   return TOO_LONG.test(message) ? 'context_too_long' : KINDS.get(textIn(error, 'status') ?? '')
 }
 
@@ -128,21 +128,21 @@ const LONGEST_MS = 24 * 3600 * 1000
 
 /** `{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s"}` */
 function delayOf(details: readonly Tree[]): number | undefined {
-  const info = details.find(one => textIn(one, '@type')?.endsWith('google.rpc.RetryInfo'))
+  const info = details.find(detail => textIn(detail, '@type')?.endsWith('google.rpc.RetryInfo'))
   const seconds = /^(\d{1,12}(?:\.\d+)?)s$/.exec(textIn(info, 'retryDelay') ?? '')?.[1]
   return seconds === undefined ? undefined : Math.min(Math.ceil(Number(seconds) * 1000), LONGEST_MS)
 }
 
-/** A list may be no longer than this many pages, however it goes on. */
+/** Maximum pages of the model list. */
 const MOST_PAGES = 10
 
-/** A model of the list; `thinking`: it thinks and can tell what. */
+/** A model of the list. `thinking`: it can return its thoughts. */
 interface ListedModel {
   readonly info: ModelInfo
   readonly thinking: boolean
 }
 
-/** Reads the list of models, page by page: those that generate content. */
+/** Reads the list of models page by page, and keeps the models that generate content. */
 async function readModels(upstream: Pick<Upstream, 'json'>, path: string, ctx: CallContext): Promise<ListedModel[]> {
   const models: ListedModel[] = []
   let next = ''
@@ -164,6 +164,6 @@ function modelOf(model: unknown): ListedModel[] {
   return [{ info, thinking: model.thinking === true }]
 }
 
-/** A server that does not say what its models do is believed that they do this. */
+/** True if a model generates content. Without a list of methods, the answer is yes. */
 const generates = (methods: unknown): boolean =>
   !Array.isArray(methods) || methods.includes('generateContent') || methods.includes('streamGenerateContent')

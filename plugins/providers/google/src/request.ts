@@ -10,21 +10,21 @@ import type {
 } from '@svc/core/contracts'
 import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
 
-/** What is known of the model that is asked. */
+/** Traits of the requested model. */
 export interface ModelTraits {
   readonly temperature?: boolean
-  /** It thinks, and can tell what. */
+  /** True if the model can return its thoughts. */
   readonly thinking?: boolean
 }
 
 const OLDER = /gemini-[12](\.|-|$)|gemma|learnlm/i
 
-/** The request as `generateContent` takes it, streamed or whole. */
-export function bodyOf(request: ModelRequest, known: ModelTraits = {}): Tree {
+/** The body of `generateContent` and `streamGenerateContent`. */
+export function bodyOf(request: ModelRequest, traits: ModelTraits = {}): Tree {
   const { model } = request
   const described = withSchema(request)
   const systemInstruction = systemOf(described.messages)
-  const generationConfig = settingsOf(described, known)
+  const generationConfig = settingsOf(described, traits)
   return {
     contents: contentsOf(request.messages, !OLDER.test(model)),
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
@@ -33,7 +33,7 @@ export function bodyOf(request: ModelRequest, known: ModelTraits = {}): Tree {
   }
 }
 
-/** Models before Gemini 3 take no schema of the reply beside tools that may be called: a system message describes it. */
+/** Models before Gemini 3 accept no reply schema together with callable tools: a system message describes the schema. */
 function withSchema(request: ModelRequest): ModelRequest {
   const { responseSchema, tools = [], toolChoice, messages, model, ...rest } = request
   if (responseSchema === undefined || tools.length === 0 || toolChoice === 'none' || !OLDER.test(model)) return request
@@ -41,17 +41,17 @@ function withSchema(request: ModelRequest): ModelRequest {
   return { ...rest, model, tools, messages: [{ role: 'system', parts: [{ type: 'text', text }] }, ...messages] }
 }
 
-function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, known: ModelTraits): Tree {
+function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, traits: ModelTraits): Tree {
   return {
-    ...(temperature === undefined || known.temperature === false ? {} : { temperature }),
+    ...(temperature === undefined || traits.temperature === false ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
     ...(responseSchema === undefined ? {} : { responseMimeType: 'application/json', responseJsonSchema: responseSchema }),
-    ...(known.thinking === true ? { thinkingConfig: { includeThoughts: true } } : {}),
+    ...(traits.thinking === true ? { thinkingConfig: { includeThoughts: true } } : {}),
   }
 }
 
 function toolsOf({ tools = [], toolChoice = 'auto', responseSchema }: ModelRequest): Tree {
-  // Many models take no reply schema beside tools: without callable tools the list is left out.
+  // Many models accept no reply schema together with tools. The request omits tools that cannot be called.
   if (tools.length === 0 || (toolChoice === 'none' && responseSchema !== undefined)) return {}
   return { tools: wireTools(tools), toolConfig: { functionCallingConfig: choiceOf(toolChoice) } }
 }
@@ -71,32 +71,32 @@ const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
 const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>): Tree =>
   typeof choice === 'string' ? { mode: MODES[choice] } : { mode: 'ANY', allowedFunctionNames: [choice.tool] }
 
-/** The path of a model. What a caller wrote cannot lead elsewhere: each segment is escaped. */
+/** The path of a model. Each segment is escaped, so that an id from a caller cannot select another path. */
 export function modelPath(model: string): string {
   const name = model.includes('/') ? model : `models/${model}`
   return name
     .split('/')
-    .map(one => (/^\.*$/.test(one) ? '_' : encodeURIComponent(one)))
+    .map(segment => (/^\.*$/.test(segment) ? '_' : encodeURIComponent(segment)))
     .join('/')
 }
 
-/** A part of a content as the wire has it. */
+/** A part of a content of the API. */
 type WirePart = { readonly [key: string]: Json | undefined }
 interface Content {
   readonly role: 'user' | 'model'
   readonly parts: WirePart[]
 }
 
-/** Tells Gemini 3 to go on although a call has no signature: one that another provider made. Its documents name this word. */
+/** Signature for a call that another provider made. Google documents this value; Gemini 3 accepts it instead of a real signature. */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
-/** What the system messages say; absent where they say nothing. */
+/** The parts of all system messages; `undefined` if they are empty. */
 function systemOf(messages: readonly ModelMessage[]): { readonly parts: readonly WirePart[] } | undefined {
-  const parts = messages.filter(one => one.role === 'system').flatMap(one => one.parts.flatMap(simplePart))
+  const parts = messages.filter(message => message.role === 'system').flatMap(message => message.parts.flatMap(simplePart))
   return parts.length === 0 ? undefined : { parts }
 }
 
-/** Messages as the wire wants them. `modern`: a model of Gemini 3 or later, which wants signatures and takes images in results. */
+/** Converts messages to the API. `modern`: Gemini 3 or later, which requires signatures and accepts images in results. */
 function contentsOf(messages: readonly ModelMessage[], modern: boolean): Content[] {
   const contents: Content[] = []
   const ids = new Map<string, string>()
@@ -105,7 +105,7 @@ function contentsOf(messages: readonly ModelMessage[], modern: boolean): Content
     if (role === 'system') continue
     const made = role === 'assistant' ? modelParts(parts, modern, ids) : parts.flatMap(part => userPart(part, modern, ids))
     if (made.length === 0) continue
-    // Results of one round must come together, and no text of the user among them.
+    // All results of a step must be in one content, without text of the user.
     if (before === role) contents.at(-1)!.parts.push(...made)
     else contents.push({ role: role === 'assistant' ? 'model' : 'user', parts: made })
     before = role
@@ -135,7 +135,7 @@ function callPart(call: ToolCallPart, ids: Map<string, string>, thoughtSignature
   }
 }
 
-/** Thoughts are given back only where they are signed. The signature of a text stands after it, as a text without words. */
+/** Returns only thoughts with a signature. The signature of a text is in an empty text after it. */
 function thoughtPart(part: ReasoningPart): WirePart[] {
   const thoughtSignature = signatureOf(part)
   if (thoughtSignature === undefined) return []
@@ -171,10 +171,10 @@ function wordsOf(part: ContentPart): string[] {
   return [part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part)]
 }
 
-/** A resource; or a part of an unknown form of another server, which passes through. */
+/** A resource, or a part of an unknown type from another server, as JSON. */
 const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
 
-/** A turn that was cancelled may have left calls without results; the wire wants one for each call. */
+/** Adds a result to each call of a cancelled turn, because the API requires a result for each call. */
 function withResults(contents: Content[]): Content[] {
   for (let at = contents.length - 1; at >= 0; at--) {
     const next = contents[at + 1]
@@ -188,7 +188,7 @@ function withResults(contents: Content[]): Content[] {
   return contents
 }
 
-/** What pairs a call with its result: the id, else the name. */
+/** The key that pairs a call with its result: the id, else the name. */
 const keyIn = (part: Json | undefined): string[] => (isTree(part) ? [textIn(part, 'id') ?? textIn(part, 'name') ?? ''] : [])
 
 function taken(keys: string[], key: string): boolean {
@@ -199,6 +199,6 @@ function taken(keys: string[], key: string): boolean {
 
 function noResult(call: Json | undefined): WirePart {
   const id = textIn(call, 'id')
-  const response = { error: 'The call was given up: there is no result.' }
+  const response = { error: 'The call was cancelled and has no result.' }
   return { functionResponse: { ...(id === undefined ? {} : { id }), name: textIn(call, 'name') ?? '', response } }
 }

@@ -21,7 +21,7 @@ export default definePlugin({
         items: model,
         minItems: 1,
         default: MODELS,
-        description: 'Its models, with their limits in tokens; the first is the default.',
+        description: 'Models of this entry, with their limits in tokens. The first is the default.',
       },
     },
     additionalProperties: false,

@@ -4,7 +4,7 @@ import { unknownModel } from './errors.ts'
 import { type LocalModel, type LocalTurn, type Plan, planReply, readTurn } from './plan.ts'
 import { countInput, loadTokens, type Tokens } from './tokens.ts'
 
-/** The models it has unless the configuration says otherwise; the first is the default, the second is for trimming. */
+/** The models if the configuration names none. The first is the default. The second has a small context, to test trimming. */
 export const MODELS: readonly LocalModel[] = [
   { id: 'local-1', context: 1_048_576, output: 4096 },
   { id: 'local-small', context: 8192, output: 1024 },
@@ -15,7 +15,7 @@ export interface LocalConfig {
   readonly models: readonly LocalModel[]
 }
 
-/** A provider without a model: it restates the message, counts with a real tokenizer, and does what the message's directives say. */
+/** A provider without a real model: it restates the message, counts with a real tokenizer, and follows the directives of the message. */
 export function createLocalProvider({ models }: LocalConfig): Provider {
   const byId = new Map(models.map(model => [model.id, model]))
   let loading: Promise<Tokens> | undefined
@@ -47,8 +47,8 @@ type Stream = AsyncIterableIterator<ModelEvent, undefined, undefined>
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined }
 
 /**
- * Plays a plan as fast as it is read. An iterator by hand: an async generator costs three turns of the microtask queue for each piece, and this is
- * what a load run spends its time in.
+ * Plays a plan as fast as the caller reads it. A hand-written iterator: an async generator costs three microtasks for each piece, which dominates
+ * the time of a load test.
  */
 function play(begin: () => Promise<Plan>, signal: AbortSignal): Stream {
   let begun: Promise<Plan> | undefined
@@ -81,7 +81,7 @@ function asItself(this: Stream): Stream {
   return this
 }
 
-/** Plays a plan with a wait before the first piece and between two of them. */
+/** Plays a plan with a delay before the first piece and between two pieces. */
 async function* playSlowly(
   begin: () => Promise<Plan>,
   delayMs: number,
@@ -105,7 +105,7 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await setTimeout(ms, undefined, { signal })
   } catch (error) {
-    // The timer's own AbortError hides why.
+    // The AbortError of the timer hides the reason of the signal.
     signal.throwIfAborted()
     throw error
   }

@@ -1,18 +1,18 @@
 import type { JsonSchema, SvcError } from '@svc/core'
 import type { Json, ModelEvent, ModelFailureKind, ModelMessage, ModelRequest, ToolResultPart } from '@svc/core/contracts'
-import { asked, contextTooLong, isFailureKind } from './errors.ts'
+import { requestedFailure, contextTooLong, isFailureKind } from './errors.ts'
 import { countInput, type Tokens, wordsOf } from './tokens.ts'
 
-/** A tool the message asks for. */
-interface AskedTool {
+/** A tool that the message requests. */
+interface RequestedTool {
   readonly tool: string
   readonly arguments: { readonly [name: string]: Json | undefined }
 }
 
-/** What a message asks of this provider, and the text that is left. */
+/** The directives of a message, and its remaining text. */
 interface Directives {
   readonly text: string
-  readonly tools: readonly AskedTool[]
+  readonly tools: readonly RequestedTool[]
   readonly fail?: { readonly kind: ModelFailureKind; readonly after: number }
   /** Milliseconds before the first piece. */
   readonly delayMs: number
@@ -20,26 +20,26 @@ interface Directives {
   readonly paceMs: number
 }
 
-type Growing = { -readonly [K in keyof Directives]: Directives[K] } & { tools: AskedTool[] }
+type MutableDirectives = { -readonly [K in keyof Directives]: Directives[K] } & { tools: RequestedTool[] }
 
-/** Takes the directives out of a message: `/tool`, `/fail`, `/delay`, `/pace`, a line each. A line that is none of them is text. */
+/** Extracts the directives of a message: `/tool`, `/fail`, `/delay`, `/pace`, one on each line. Any other line is text. */
 function readDirectives(message: string): Directives {
-  const found: Growing = { text: message, tools: [], delayMs: 0, paceMs: 0 }
-  if (!message.includes('/')) return found
+  const directives: MutableDirectives = { text: message, tools: [], delayMs: 0, paceMs: 0 }
+  if (!message.includes('/')) return directives
   const lines = message.split('\n')
-  const text = lines.filter(line => !take(line.trim(), found))
-  if (text.length < lines.length) found.text = text.join('\n').trim()
-  return found
+  const text = lines.filter(line => !take(line.trim(), directives))
+  if (text.length < lines.length) directives.text = text.join('\n').trim()
+  return directives
 }
 
-function take(line: string, into: Growing): boolean {
+function take(line: string, into: MutableDirectives): boolean {
   if (!line.startsWith('/')) return false
   const [, word = '', rest = ''] = /^\/([a-z]+)\s+(.*)$/s.exec(line) ?? []
   return Object.hasOwn(READERS, word) && (READERS[word]?.(rest.trim(), into) ?? false)
 }
 
-/** Each answers whether the rest of the line made sense. */
-const READERS: Readonly<Record<string, (rest: string, into: Growing) => boolean>> = {
+/** Each reader returns true if the rest of the line is valid. */
+const READERS: Readonly<Record<string, (rest: string, into: MutableDirectives) => boolean>> = {
   tool(rest, into) {
     const [, tool, json = ''] = /^(\S+)\s*(.*)$/s.exec(rest) ?? []
     const args = readObject(json === '' ? '{}' : json)
@@ -57,7 +57,7 @@ const READERS: Readonly<Record<string, (rest: string, into: Growing) => boolean>
   pace: (rest, into) => milliseconds(rest, ms => (into.paceMs = ms)),
 }
 
-/** A day at most: timers cannot count further than 24 of them. */
+/** A delay of at most one day; timers overflow after 24 days. */
 const LONGEST_MS = 86_400_000
 
 function milliseconds(text: string, set: (ms: number) => void): boolean {
@@ -67,24 +67,26 @@ function milliseconds(text: string, set: (ms: number) => void): boolean {
   return true
 }
 
-function readObject(json: string): AskedTool['arguments'] | undefined {
+function readObject(json: string): RequestedTool['arguments'] | undefined {
   try {
     const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as AskedTool['arguments']) : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as RequestedTool['arguments'])
+      : undefined
   } catch {
     return undefined
   }
 }
 
-/** Where a conversation stands: what its last user said, and what came back since. */
+/** The last message of the user, and the tool results after it. */
 export interface LocalTurn extends Directives {
   /** 1 for the first message of a user. */
   readonly number: number
-  /** What the tools answered since that message. */
+  /** Results of tools after that message. */
   readonly results: readonly ToolResultPart[]
 }
 
-/** Reads the turn that the request is about. */
+/** Reads the current turn of a request. */
 export function readTurn(request: ModelRequest): LocalTurn {
   let number = 0
   let last: ModelMessage | undefined
@@ -108,20 +110,20 @@ const textOf = ({ parts }: ModelMessage): string => {
     .join('\n')
 }
 
-/** A model of this provider; both limits in tokens. */
+/** A model of this provider, with its limits in tokens. */
 export interface LocalModel {
   readonly id: string
   readonly context: number
   readonly output: number
 }
 
-/** Everything a call will yield, in order, and what it throws in the end, if anything. */
+/** All events of a call in order, and the error at its end, if any. */
 export interface Plan {
   readonly events: readonly ModelEvent[]
   readonly failure?: SvcError
 }
 
-/** Works out the whole answer before its first piece goes out. Throws MODEL_FAILED where the messages do not fit the model. */
+/** Computes the whole answer before its first piece is sent. Throws MODEL_FAILED if the messages exceed the context of the model. */
 export async function planReply(
   tokens: Tokens,
   model: LocalModel,
@@ -134,26 +136,33 @@ export async function planReply(
   const reply = replyTo(request, turn)
   if ('calls' in reply) return planCalls(tokens, reply.calls, turn, input, signal)
   const room = Math.min(request.maxTokens ?? model.output, model.output, Math.max(1, model.context - input))
-  const said = await say(tokens, reply.say, room, isWhole(request, turn), signal)
-  if (turn.fail) return fail(said.events, turn.fail.after, asked(turn.fail.kind, { limit: model.context, count: input }))
-  said.events.push(
-    { type: 'usage', usage: { input, output: said.output } },
-    { type: 'finish', reason: said.cut ? 'length' : 'stop' }
+  const spoken = await say(tokens, reply.say, room, isWhole(request, turn), signal)
+  if (turn.fail)
+    return fail(spoken.events, turn.fail.after, requestedFailure(turn.fail.kind, { limit: model.context, count: input }))
+  spoken.events.push(
+    { type: 'usage', usage: { input, output: spoken.output } },
+    { type: 'finish', reason: spoken.cut ? 'length' : 'stop' }
   )
-  return said
+  return spoken
 }
 
-interface Said {
+interface SpokenText {
   readonly events: ModelEvent[]
   readonly output: number
-  /** Whether there was more to say. */
+  /** True if the token limit cut the text. */
   readonly cut: boolean
 }
 
-/** Whether a text may go out as one piece: the reply is gathered, and no directive counts or paces the pieces. */
+/** True if a text can be sent as one piece: the reply is gathered, and no directive counts or delays pieces. */
 const isWhole = ({ gathered }: ModelRequest, { fail, paceMs }: LocalTurn) => gathered === true && !fail && paceMs === 0
 
-async function say(tokens: Tokens, texts: readonly string[], room: number, whole: boolean, signal: AbortSignal): Promise<Said> {
+async function say(
+  tokens: Tokens,
+  texts: readonly string[],
+  room: number,
+  whole: boolean,
+  signal: AbortSignal
+): Promise<SpokenText> {
   const events: ModelEvent[] = []
   let output = 0
   for (const text of texts) {
@@ -174,7 +183,7 @@ async function say(tokens: Tokens, texts: readonly string[], room: number, whole
 
 async function planCalls(
   tokens: Tokens,
-  calls: readonly AskedTool[],
+  calls: readonly RequestedTool[],
   turn: LocalTurn,
   input: number,
   signal: AbortSignal
@@ -190,10 +199,10 @@ const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): 
   failure,
 })
 
-/** What the model does next: it wants tools, or it says something (the texts, joined). */
-type Reply = { readonly calls: readonly AskedTool[] } | { readonly say: readonly string[] }
+/** The next step of the model: tool calls, or a text in parts. */
+type Reply = { readonly calls: readonly RequestedTool[] } | { readonly say: readonly string[] }
 
-/** Decides the reply. Pure: the same request, the same reply. */
+/** Decides the reply. The same request always gets the same reply. */
 function replyTo(request: ModelRequest, turn: LocalTurn): Reply {
   const offered = (name: string) => request.toolChoice !== 'none' && (request.tools ?? []).some(tool => tool.name === name)
   if (turn.results.length === 0) {
@@ -203,18 +212,20 @@ function replyTo(request: ModelRequest, turn: LocalTurn): Reply {
     if (forced !== undefined) return { calls: [{ tool: forced, arguments: {} }] }
   }
   if (request.responseSchema !== undefined) return { say: [JSON.stringify(sampleOf(request.responseSchema, turn.text))] }
-  return { say: [...told(turn, offered), ...restated(request, turn)] }
+  return { say: [...toolLines(turn, offered), ...restated(request, turn)] }
 }
 
-/** The tool that must be called though the message names none. */
+/** The tool that `toolChoice` forces, if the message requests no tool. */
 function forcedTool({ toolChoice, tools = [] }: ModelRequest): string | undefined {
   const wanted = toolChoice === 'required' ? tools[0]?.name : typeof toolChoice === 'object' ? toolChoice.tool : undefined
   return tools.some(tool => tool.name === wanted) ? wanted : undefined
 }
 
-/** A line for each tool: what it answered, or that there is none of that name. */
-function told(turn: LocalTurn, offered: (name: string) => boolean): string[] {
-  const answers = turn.results.map(one => `${one.tool} ${one.isError ? 'failed' : 'answered'}: ${wordsOf(one.content)}\n`)
+/** A line for each tool: its answer, or that the request did not offer it. */
+function toolLines(turn: LocalTurn, offered: (name: string) => boolean): string[] {
+  const answers = turn.results.map(
+    ({ tool, isError, content }) => `${tool} ${isError ? 'failed' : 'answered'}: ${wordsOf(content)}\n`
+  )
   const missing = turn.tools.filter(call => !offered(call.tool)).map(call => `I was not offered the tool ${call.tool}.\n`)
   return [...answers, ...missing]
 }
@@ -222,14 +233,14 @@ function told(turn: LocalTurn, offered: (name: string) => boolean): string[] {
 const PLAIN = 'You said: '
 const OTHERS = ['I heard: ', 'Your message was: ', 'You wrote: ', 'As I understand it: '] as const
 
-/** The message again, in the phrasing that message and temperature choose; from the second turn on with the turn's number. */
+/** Repeats the message. The text and the temperature select the phrasing. From the second turn on, the turn's number follows. */
 function restated(request: ModelRequest, { text, number }: LocalTurn): string[] {
   const opening = request.temperature ? OTHERS[hashOf(`${request.temperature} ${text.slice(0, 200)}`) % OTHERS.length]! : PLAIN
   const ending = number > 1 ? [` (turn ${number})`] : []
   return text === '' ? [`Done.`, ...ending] : [opening, text, ...ending]
 }
 
-/** FNV-1a. */
+/** FNV-1a hash. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
@@ -240,10 +251,10 @@ type Keywords = { readonly [keyword: string]: unknown }
 const isObject = (value: unknown): value is Keywords => typeof value === 'object' && value !== null && !Array.isArray(value)
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
 
-/** Deeper schemas are taken as `null`: a schema may refer to itself. */
+/** Schemas nested deeper give `null`, because a schema can refer to itself. */
 const DEEPEST = 16
 
-/** A value that fits the common keywords of a schema; texts say `text`. */
+/** A value that fits the common keywords of a schema. Strings contain `text`. */
 function sampleOf(root: JsonSchema, text: string): Json {
   return sample(root, { root, text, depth: 0 })
 }
@@ -284,7 +295,7 @@ const SAMPLES: Readonly<Record<string, (schema: Keywords, where: Where) => Json>
   boolean: () => true,
 }
 
-/** The least number above its bounds, or 0 where that is within them. */
+/** The lower bound of a number; without one, the largest value up to 0 within the upper bound. */
 function leastOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Keywords): number {
   const above = numberOf(exclusiveMinimum)
   const below = numberOf(exclusiveMaximum)
@@ -292,7 +303,7 @@ function leastOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Keywo
   return least ?? Math.min(0, numberOf(maximum) ?? 0, below === undefined ? 0 : below - 1)
 }
 
-/** All of a schema's parts as one, as far as they name properties and plain keywords. */
+/** Merges the `allOf` parts of a schema: their properties and plain keywords. */
 function merged({ allOf: _allOf, ...own }: Keywords, parts: readonly unknown[], root: JsonSchema): Keywords {
   const all = [
     own,
@@ -302,7 +313,7 @@ function merged({ allOf: _allOf, ...own }: Keywords, parts: readonly unknown[], 
   return { ...(Object.assign({}, ...all) as Keywords), ...(Object.keys(properties).length > 0 ? { properties } : {}) }
 }
 
-/** Follows a `$ref` within the schema: `#/$defs/step`. */
+/** Resolves a `$ref` within the schema, such as `#/$defs/step`. */
 function lookUp(root: JsonSchema, reference: string): unknown {
   const keys = reference.replace(/^#\/?/, '').split('/').filter(Boolean)
   return keys.reduce<unknown>((at, key) => (isObject(at) ? at[key.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined), root)

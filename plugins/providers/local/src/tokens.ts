@@ -2,21 +2,21 @@ import { createYielder } from '@svc/core'
 import type { ContentPart, MessagePart, ModelRequest, TextPart, ToolSpec } from '@svc/core/contracts'
 import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
 
-/** A step encodes so much text that the clock alone would be asked too late. */
+/** A step encodes much text, so the yielder also counts steps. */
 const STEPS_PER_TURN = 32
 
-/** A text as the pieces a model would say it in; piece i is worth `tokens[i]`. */
+/** A text in pieces, as a model streams it. Piece i has `tokens[i]` tokens. */
 interface Pieces {
   readonly parts: readonly TextPart[]
   readonly tokens: readonly number[]
   readonly total: number
 }
 
-/** Counts and splits texts by real tokens. Long texts are worked through in short spells, so that others are served in between. */
+/** Counts and splits texts by real tokens. It yields to the event loop while it works on long texts. */
 export interface Tokens {
-  /** The sum over `texts`. */
+  /** Counts the tokens of all `texts`. */
   count(texts: readonly string[], signal: AbortSignal): Promise<number>
-  /** The pieces of `text`; of a long text at least the first `limit` tokens' worth. */
+  /** Splits `text` into pieces. Of a long text it returns at least the first `limit` tokens. */
   pieces(text: string, limit: number, signal: AbortSignal): Promise<Pieces>
 }
 
@@ -24,26 +24,26 @@ type Encoding = Pick<typeof cl100k, 'encode' | 'countTokens' | 'decode'>
 
 const COUNTS_KEPT = 4_000_000
 const PIECES_KEPT = 500_000
-/** Longer texts are split anew each time. */
+/** Longer texts are not cached. */
 const LONGEST_KEPT = 8_000
 
-/** Loads the tokenizer: 120 ms and 40 MiB, so only when somebody chats. */
+/** Loads the tokenizer, which costs 120 ms and 40 MiB. The first chat calls this function. */
 export async function loadTokens(): Promise<Tokens> {
   const encoding = await import('gpt-tokenizer/encoding/cl100k_base')
-  // Its own cache would keep 100,000 odd words for ever.
+  // By default its cache keeps 100,000 words forever.
   encoding.setMergeCacheSize(1000)
   return createTokens(encoding)
 }
 
-// What looks like a token of the protocol is text to us.
+// Text that looks like a special token is ordinary text.
 const PLAIN = { disallowedSpecial: new Set<string>() }
 
 function createTokens(encoding: Encoding): Tokens {
   const counts = createLruCache<number>(COUNTS_KEPT)
-  const known = createLruCache<Pieces>(PIECES_KEPT)
+  const splits = createLruCache<Pieces>(PIECES_KEPT)
   return {
     async count(texts, signal) {
-      const breath = createYielder(signal, { steps: STEPS_PER_TURN })
+      const yielder = createYielder(signal, { steps: STEPS_PER_TURN })
       let total = 0
       for (const text of texts) {
         const before = counts.get(text)
@@ -54,7 +54,7 @@ function createTokens(encoding: Encoding): Tokens {
         let sum = 0
         for (const slice of slices(text)) {
           sum += encoding.countTokens(slice, PLAIN)
-          if (breath.isDue()) await breath.take()
+          if (yielder.isDue()) await yielder.take()
         }
         counts.set(text, sum)
         total += sum
@@ -62,37 +62,37 @@ function createTokens(encoding: Encoding): Tokens {
       return total
     },
     async pieces(text, limit, signal) {
-      const before = known.get(text)
+      const before = splits.get(text)
       if (before) return before
-      const breath = createYielder(signal, { steps: STEPS_PER_TURN })
+      const yielder = createYielder(signal, { steps: STEPS_PER_TURN })
       const made = { parts: [] as TextPart[], tokens: [] as number[], total: 0 }
       let whole = true
       for (const slice of slices(text)) {
-        // What is short is kept, so it is worth splitting whole.
+        // A short text is cached, so it is split completely.
         whole = made.total <= limit || text.length <= LONGEST_KEPT
         if (!whole) break
         split(encoding, slice, made)
-        if (breath.isDue()) await breath.take()
+        if (yielder.isDue()) await yielder.take()
       }
       if (whole) counts.set(text, made.total)
-      if (text.length <= LONGEST_KEPT) known.set(text, made)
+      if (text.length <= LONGEST_KEPT) splits.set(text, made)
       return made
     },
   }
 }
 
-interface Growing extends Pieces {
+interface MutablePieces extends Pieces {
   parts: TextPart[]
   tokens: number[]
   total: number
 }
 
-function split(encoding: Encoding, slice: string, into: Growing): void {
+function split(encoding: Encoding, slice: string, into: MutablePieces): void {
   const ids = encoding.encode(slice, PLAIN)
   const texts = textsOf(encoding, ids)
   into.total += ids.length
-  // Half a surrogate pair has no bytes of its own: such a slice stays in one piece.
-  const right = texts.map(one => one.text).join('') === slice
+  // Half a surrogate pair does not survive encoding. Such a slice stays in one piece.
+  const right = texts.map(piece => piece.text).join('') === slice
   for (const { text, tokens } of right ? texts : [{ text: slice, tokens: ids.length }]) {
     if (text === '') continue
     into.parts.push({ type: 'text', text })
@@ -100,19 +100,19 @@ function split(encoding: Encoding, slice: string, into: Growing): void {
   }
 }
 
-// What changes the sign before it stays with it.
-const CLINGS = /^[\p{M}\u200d]/u
+// Combining marks and joiners stay with the character before them.
+const COMBINING = /^[\p{M}\u200d]/u
 
 function textsOf(encoding: Encoding, ids: readonly number[]): { text: string; tokens: number }[] {
   const texts: { text: string; tokens: number }[] = []
   let open = 0
   for (const id of ids) {
     open++
-    // A token may be a part of a character: the decoder then answers with nothing and waits for the rest.
+    // A token can be a part of a character. The decoder then returns an empty text until the rest follows.
     const text = encoding.decode([id])
     const last = texts.at(-1)
     if (text === '') continue
-    if (last && text.charCodeAt(0) >= 0x300 && CLINGS.test(text)) {
+    if (last && text.charCodeAt(0) >= 0x300 && COMBINING.test(text)) {
       last.text += text
       last.tokens += open
     } else texts.push({ text, tokens: open })
@@ -121,22 +121,22 @@ function textsOf(encoding: Encoding, ids: readonly number[]): { text: string; to
   return texts
 }
 
-/** Remembers what was worked out for texts of late, bounded by the characters of the texts it holds. */
+/** A cache by text. The total length of its texts is limited. */
 interface LruCache<T> {
   get(text: string): T | undefined
   set(text: string, value: T): void
 }
 
 /**
- * Two generations instead of a list of last uses: a hit costs one look-up and changes nothing. When the young one is full it becomes the old one,
- * and entries without a hit since are dropped.
+ * Two generations instead of a list of uses: a hit in the young generation costs one look-up. When the young generation is full, it replaces the
+ * old one, and entries without a recent hit are dropped.
  */
 function createLruCache<T>(maxCharacters: number): LruCache<T> {
   let young = new Map<string, T>()
   let old = new Map<string, T>()
   let room = maxCharacters / 2
   const set = (text: string, value: T) => {
-    // The empty text has weight too, and each entry costs some characters' worth.
+    // Each entry has a fixed cost, also for an empty text.
     room -= text.length + 32
     if (room < 0) {
       old = young
@@ -157,12 +157,12 @@ function createLruCache<T>(maxCharacters: number): LruCache<T> {
   }
 }
 
-/** The tokenizer is quadratic in a run without blanks: no slice is longer than this. */
+/** Longest slice. The time of the tokenizer grows quadratically with a run without spaces. */
 const LONGEST = 256
-/** Where a blank is looked for, so that words stay whole. */
+/** The search for a space, which keeps words whole, stops at this length. */
 const SHORTEST = 128
 
-/** Cuts a text into slices the tokenizer can take: before a blank where there is one, never inside a surrogate pair. */
+/** Cuts a text into slices for the tokenizer: before a space if possible, never inside a surrogate pair. */
 function* slices(text: string): Generator<string, void> {
   let from = 0
   while (text.length - from > LONGEST) {
@@ -182,11 +182,11 @@ function cutBefore(text: string, from: number): number {
 const isHigh = (unit: number) => unit >= 0xd800 && unit <= 0xdbff
 const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff
 
-/** What a message costs besides its text: role and borders. */
+/** Tokens of a message besides its text: role and delimiters. */
 const A_MESSAGE = 4
 const AN_IMAGE = 85
 
-/** Counts the tokens of a request as input: its messages, the tools it offers, the schema it asks for. */
+/** Counts the input tokens of a request: messages, offered tools and reply schema. */
 export async function countInput(tokens: Tokens, request: ModelRequest, signal: AbortSignal): Promise<number> {
   const texts: string[] = []
   let fixed = 0
@@ -209,18 +209,18 @@ function textsIn(part: Exclude<MessagePart, { type: 'image' }>): string[] {
   return [part.text]
 }
 
-// Tools come with every request, and the list of a mode is the same for all its turns as long as nothing is cloned on the way.
-const counted = new WeakMap<readonly ToolSpec[], number>()
+// Every request carries the tools. All turns of a mode share one list, unless a caller clones it.
+const toolCounts = new WeakMap<readonly ToolSpec[], number>()
 
 async function countTools(tokens: Tokens, tools: readonly ToolSpec[], signal: AbortSignal): Promise<number> {
-  const known = counted.get(tools)
-  if (known !== undefined) return known
+  const cached = toolCounts.get(tools)
+  if (cached !== undefined) return cached
   const texts = tools.flatMap(tool => [tool.name, tool.description, JSON.stringify(tool.parameters)])
   const count = await tokens.count(texts, signal)
-  counted.set(tools, count)
+  toolCounts.set(tools, count)
   return count
 }
 
-/** What a tool answered, as text. */
+/** The content of a tool result as text. */
 export const wordsOf = (content: readonly ContentPart[]): string =>
   content.map(part => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n')

@@ -7,7 +7,7 @@ interface WireCall {
   readonly id?: string | null
   readonly function?: { readonly name?: string | null; readonly arguments?: unknown } | null
 }
-/** A piece of a message: `content` is text, or a list of pieces with the model's thinking among them. */
+/** A piece of a message. `content` is text, or a list of pieces that can include reasoning. */
 interface WireDelta {
   readonly content?: string | null | readonly WirePiece[]
   readonly refusal?: string | null
@@ -43,10 +43,10 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   function_call: 'tool_calls',
   content_filter: 'content_filter',
 }
-/** Reasons that are a failure of the server. */
+/** Finish reasons that mean a server failure. */
 const BROKEN = new Set(['error', 'insufficient_system_resource'])
 
-/** Reads the chunks of one answer, or the one answer there is. */
+/** Reads the chunks of one answer, or one whole answer. */
 export class ChunkReader implements FrameReader {
   readonly #provider: string
   readonly #failed: Upstream['failed']
@@ -123,14 +123,14 @@ export class ChunkReader implements FrameReader {
     })
   }
 
-  /** What a server says as the reason, and what it did: some say `stop` and ask for tools. Calls of an answer that was cut are not whole. */
+  /** The finish reason. Some servers report `stop` and call tools anyway. An answer that was cut has incomplete calls, which are dropped. */
   #finish(): FinishReason {
     if (this.#reason === undefined && !this.done) throw cutShort(this.#provider)
     if (BROKEN.has(this.#reason ?? ''))
-      throw this.#failed(200, { error: { message: 'the model broke off', code: 'server_error' } })
+      throw this.#failed(200, { error: { message: 'the model stopped with an error', code: 'server_error' } })
     if (this.#refused) return 'content_filter'
-    const said = Object.hasOwn(REASONS, this.#reason ?? '') ? REASONS[this.#reason ?? '']! : 'stop'
-    if (said === 'length' || said === 'content_filter') return said
+    const reported = Object.hasOwn(REASONS, this.#reason ?? '') ? REASONS[this.#reason ?? '']! : 'stop'
+    if (reported === 'length' || reported === 'content_filter') return reported
     return this.#calls.count > 0 ? 'tool_calls' : 'stop'
   }
 }
@@ -146,7 +146,7 @@ const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
 function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
   for (const { type, text, thinking } of pieces) {
     if (type === 'text' && typeof text === 'string' && text !== '') emit({ type: 'text', text })
-    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(one => one.text).join('')
+    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(piece => piece.text).join('')
     if (thought !== '') emit({ type: 'reasoning', text: thought })
   }
 }
@@ -154,10 +154,10 @@ function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
 type Detail = { readonly [name: string]: Json | undefined }
 
 const MOST_CHARACTERS = 1024 * 1024
-/** Fields that come in pieces. */
+/** Fields whose text comes in pieces. */
 const GROWING = ['text', 'summary', 'data'] as const
 
-/** Puts blocks of reasoning together that come in pieces, to be given back as they were. */
+/** Assembles blocks of reasoning from pieces. The next request returns them unchanged. */
 class ReasoningDetails {
   readonly #blocks: Detail[] = []
   #size = 0
@@ -166,7 +166,7 @@ class ReasoningDetails {
     for (const piece of pieces) if (isDetail(piece)) this.#take(piece)
   }
 
-  /** The blocks; `undefined` where there are none, or more than can be kept. */
+  /** The blocks; `undefined` if there are none, or if they exceed the size limit. */
   gathered(): Detail[] | undefined {
     return this.#blocks.length === 0 || this.#size > MOST_CHARACTERS ? undefined : this.#blocks
   }
@@ -196,7 +196,7 @@ function joined(last: Detail, piece: Detail): Detail {
 const textOf = (value: Json | undefined) => (typeof value === 'string' ? value : '')
 const isDetail = (value: Json): value is Detail => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Usage as servers write it: OpenAI's form, and DeepSeek's for what was cached. */
+/** Usage in OpenAI's form, with DeepSeek's field for cached tokens. */
 interface WireUsage {
   readonly prompt_tokens?: number | null
   readonly completion_tokens?: number | null

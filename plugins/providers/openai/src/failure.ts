@@ -9,7 +9,7 @@ interface WireError {
   readonly innererror?: { readonly code?: unknown }
 }
 
-/** What a code or a type of an error says beyond its status. */
+/** The failure by the code or type of an error. */
 const CODES: Readonly<Record<string, Failure>> = {
   context_length_exceeded: { kind: 'context_too_long' },
   string_above_max_length: { kind: 'context_too_long' },
@@ -19,7 +19,7 @@ const CODES: Readonly<Record<string, Failure>> = {
   ResponsibleAIPolicyViolation: { kind: 'content_refused' },
   invalid_prompt: { kind: 'content_refused' },
   moderation: { kind: 'content_refused' },
-  // waiting does not help
+  // A retry cannot succeed.
   insufficient_quota: { kind: 'rate_limited', retryable: false },
   rate_limit_exceeded: { kind: 'rate_limited' },
   invalid_api_key: { kind: 'authentication' },
@@ -27,7 +27,7 @@ const CODES: Readonly<Record<string, Failure>> = {
   server_error: { kind: 'overloaded' },
 }
 
-/** A status that stands inside the body: some servers send 200, and the error in the stream. */
+/** The failure by a status inside the body: some servers answer 200 and send the error in the stream. */
 const STATUSES: Readonly<Record<number, Failure>> = {
   400: { kind: 'bad_request' },
   401: { kind: 'authentication' },
@@ -38,15 +38,15 @@ const STATUSES: Readonly<Record<number, Failure>> = {
   504: { kind: 'timeout' },
 }
 
-/** The error body of a server that speaks chat completions. */
+/** Reads the error body of a chat completions server. */
 export const failureOf: ReadFailure = (status, body) => {
   const error = errorIn(body)
   const message = wordsOf(error?.message)
-  const said = [error?.innererror?.code, error?.code, error?.type].map(sayingOf).find(one => one !== undefined)
-  const inside = status < 400 && said === undefined ? STATUSES[Number(error?.code)] : undefined
-  // openrouter: the moderation of a model has refused
+  const byCode = [error?.innererror?.code, error?.code, error?.type].map(failureByCode).find(failure => failure !== undefined)
+  const inside = status < 400 && byCode === undefined ? STATUSES[Number(error?.code)] : undefined
+  // OpenRouter: the moderation of the model refused the request.
   const moderated = status === 403 && /moderation|flagged/i.test(message ?? '') ? CODES.moderation : undefined
-  return { ...inside, ...said, ...moderated, ...(message === undefined ? {} : { message }) }
+  return { ...inside, ...byCode, ...moderated, ...(message === undefined ? {} : { message }) }
 }
 
 function errorIn(body: unknown): WireError | undefined {
@@ -56,10 +56,10 @@ function errorIn(body: unknown): WireError | undefined {
   return typeof error === 'object' && error !== null ? error : undefined
 }
 
-const sayingOf = (code: unknown): Failure | undefined =>
+const failureByCode = (code: unknown): Failure | undefined =>
   typeof code === 'string' && Object.hasOwn(CODES, code) ? CODES[code] : undefined
 
-/** Mistral tells what is wrong with a request as a list of faults. */
+/** Mistral reports the problems of a request as a list. */
 function wordsOf(message: unknown): string | undefined {
   if (typeof message === 'string') return message
   return typeof message === 'object' && message !== null ? JSON.stringify(message) : undefined

@@ -7,12 +7,12 @@ import { PRESET_NAMES } from './presets.ts'
 const preset = {
   enum: PRESET_NAMES,
   description:
-    'Which server it is: address, key variable and what it does otherwise. Default: the name of the entry where that is one, else `openai`; `compatible` with a `base_url`.',
+    'Server type: sets the address, the key variable and the dialect. Default: the name of the entry if it is a preset; else `compatible` with a `base_url`, `openai` without.',
 }
 const api_version = {
   type: 'string',
   pattern: '^[\\w.-]+$',
-  description: 'For `azure`: the query `api-version`, where its server asks for one.',
+  description: 'For `azure`: value of the query `api-version`, if the server requires it.',
 }
 
 export default definePlugin({

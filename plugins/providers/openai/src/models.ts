@@ -1,7 +1,7 @@
 import type { ModelInfo } from '@svc/core/contracts'
 import type { Preset } from './presets.ts'
 
-/** A model as servers list it; what each of them tells besides its id. */
+/** A model in the list of a server. Each server reports some of these fields. */
 interface WireModel {
   readonly id?: unknown
   readonly type?: unknown
@@ -16,16 +16,16 @@ interface WireModel {
   readonly architecture?: { readonly input_modalities?: unknown; readonly output_modalities?: unknown } | null
 }
 
-/** Models of other trades, which servers list beside those that chat. */
+/** Ids of models that do not chat. */
 const NO_CHAT =
   /embed|whisper|transcribe|(^|[-/])tts|dall-e|gpt-image|sora|moderation|realtime|(^|[-/])audio|-audio|rerank|guard|^(babbage|davinci)|turbo-instruct|(^|-)ocr/i
 const OTHER_TYPES = new Set<unknown>(['embedding', 'embeddings', 'image', 'rerank', 'moderation', 'audio', 'transcribe', 'video'])
 
-/** The models of a server's list that chat, with the limits and features it tells; the preferred one first. */
+/** The chat models of a server's list with their limits and features; the preferred model first. */
 export function modelsOf(list: unknown, preset: Preset): ModelInfo[] {
   const data: unknown = Array.isArray(list) ? list : (list as { data?: unknown } | null)?.data
-  const all = (Array.isArray(data) ? (data as (WireModel | null)[]) : []).flatMap(one =>
-    one && chats(one) ? infoOf(one, preset) : []
+  const all = (Array.isArray(data) ? (data as (WireModel | null)[]) : []).flatMap(model =>
+    model && chats(model) ? infoOf(model, preset) : []
   )
   const first = preset.prefer?.map(id => all.find(model => model.id === id)).find(model => model !== undefined)
   return first ? [first, ...all.filter(model => model !== first)] : all

@@ -8,10 +8,10 @@ import { failureOf } from './failure.ts'
 import { modelsOf } from './models.ts'
 import { type Preset, type PresetName, PRESETS } from './presets.ts'
 
-/** What is wrong with an entry beyond its form: its key above all. */
+/** The problems of an entry that its schema cannot find, such as a missing key. */
 export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))
 
-/** Opens the provider of one entry: reads its key, connects to nothing. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
+/** Opens the provider of an entry: reads its key, opens no connection. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
 export async function openProvider(
   name: string,
   config: OpenAiConfig,
@@ -31,14 +31,14 @@ export async function openProvider(
     countTokens: async request => estimateTokens(request),
     chat: (request, ctx) => {
       const reader = new ChunkReader(name, preset, upstream)
-      const way = request.gathered ? 'whole' : 'stream'
-      return upstream[way](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx)
+      const method = request.gathered ? 'whole' : 'stream'
+      return upstream[method](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx)
     },
     async probe(ctx) {
       try {
         await upstream.json('GET', `${preset.probe}${query}`, undefined, ctx)
       } catch (error) {
-        // it has answered, it only has no such list
+        // The server answers; it only has no such list.
         if (!NO_LIST.has(statusOf(error))) throw error
       }
     },
@@ -58,23 +58,23 @@ export interface OpenAiConfig extends UpstreamEntry {
   readonly api_version?: string
 }
 
-/** The server of one entry: where it is, what it does otherwise, and how it knows us. */
+/** The server of an entry: its address, dialect and credentials. */
 interface Server {
   readonly preset: Preset
   readonly baseUrl: string
   readonly headers: Readonly<Record<string, string>>
   readonly secrets: readonly string[]
-  /** Follows each path: `?api-version=…`, or nothing. */
+  /** Query after each path: `?api-version=…`, or empty. */
   readonly query: string
 }
 
-/** Finds out which server an entry means, and reads its key. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
+/** Resolves the server of an entry and reads its key. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
 async function serverOf(name: string, config: OpenAiConfig): Promise<Server> {
   const preset: Preset = PRESETS[presetOf(name, config)]
   const baseUrl = config.base_url ?? preset.baseUrl
   if (baseUrl === undefined) throw noBaseUrl(name)
   if (config.api_version !== undefined && preset.apiVersion !== true) throw noVersion(name)
-  // A key goes to the server it was made for: to another only where the entry says so.
+  // The default key is for the server of the preset. Another server gets it only if the entry names the preset.
   const isOwn = config.base_url === undefined || config.preset !== undefined
   const key = await readKey(config, {
     provider: name,
@@ -104,11 +104,11 @@ const keyHeader = ({ keyHeader: header }: Preset, key: string): Record<string, s
 const noBaseUrl = (name: string) =>
   svcError('PROVIDER_CONFIG', `providers.${name} needs a base_url`, {
     where: `providers.${name}`,
-    hint: `write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
+    hint: `Write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
   })
 
 const noVersion = (name: string) =>
   svcError('PROVIDER_CONFIG', `providers.${name}.api_version is for the preset azure only`, {
     where: `providers.${name}.api_version`,
-    hint: 'leave it out, or set preset: azure',
+    hint: 'Remove api_version, or set preset: azure',
   })

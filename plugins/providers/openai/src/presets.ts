@@ -1,37 +1,37 @@
-/** What one server, or one kind of server, does otherwise than others that speak chat completions. */
+/** The differences of a server, or kind of server, from other chat completions servers. */
 export interface Preset {
-  /** Absent: an entry must name it. */
+  /** If absent, the entry must name it. */
   readonly baseUrl?: string
-  /** The variable that holds the key where an entry names none. */
+  /** The variable that holds the key if the entry names none. */
   readonly keyEnv?: string
-  /** Whether it answers without a key. */
+  /** True if the server requires a key. */
   readonly keyRequired: boolean
-  /** `bearer`: in Authorization; else the header that holds the key as it is. */
+  /** `bearer`: the Authorization header; else the header that holds only the key. */
   readonly keyHeader: 'bearer' | 'api-key'
-  /** How the limit of tokens is called. */
+  /** Name of the field for the token limit. */
   readonly limitField: 'max_tokens' | 'max_completion_tokens'
-  /** Whether it must be asked for usage by `stream_options`, and knows that. */
+  /** True if the server reports usage only on request, by `stream_options`. */
   readonly streamOptions: boolean
-  /** How it takes a schema for the reply; `prompt`: the request asks for JSON, and a system message describes the schema. */
+  /** The way to send a reply schema. `prompt`: the request asks for JSON, and a system message describes the schema. */
   readonly schema: 'json_schema' | 'prompt'
-  /** The word for "some tool must be called". */
+  /** Value of `tool_choice` that forces a tool call. */
   readonly mustCall: 'required' | 'any'
-  /** Where images of a tool's result go: with it, or in a message of the user after it. */
+  /** The message for images of a tool result: the tool message, or a user message after it. */
   readonly toolImages: 'tool' | 'user'
-  /** Exactly so many letters and digits must an id of a tool call have. */
+  /** Required length of tool call ids, which have letters and digits only. */
   readonly callIdLength?: number
-  /** The field in which an assistant's message must give its reasoning back. */
+  /** The field that returns the reasoning of an assistant message. */
   readonly reasoningField?: 'reasoning_content'
-  /** Sends blocks of reasoning that must be given back as they were. */
+  /** True if the server sends blocks of reasoning that requests must return unchanged. */
   readonly reasoningDetails?: boolean
-  /** Takes a query `api-version`. */
+  /** True if the server accepts the query `api-version`. */
   readonly apiVersion?: boolean
   readonly vision: boolean
   /** Models that take no temperature. */
   readonly noTemperature?: RegExp
-  /** The first of these that it lists is the default; then all others in its order. */
+  /** Preferred default models: the first that the server lists is the default. */
   readonly prefer?: readonly string[]
-  /** What is asked to see whether it answers; never billed. */
+  /** Path of the health check. The request is never billed. */
   readonly probe: string
 }
 
@@ -49,7 +49,7 @@ const COMMON = {
 const LOCAL = { ...COMMON, keyRequired: false } as const
 const REASONING_MODELS = /^(o\d|gpt-5(?!.*chat))/
 
-/** A server that is none of those below. */
+/** Any server that has no preset below. */
 const compatible: Preset = LOCAL
 
 export const PRESETS = {
@@ -86,17 +86,17 @@ export const PRESETS = {
     keyEnv: 'OPENROUTER_API_KEY',
     reasoningDetails: true,
     prefer: ['openrouter/auto'],
-    // its list is open to everybody: it would prove no key
+    // The model list is public, so it does not verify the key.
     probe: '/key',
   },
   mistral: {
     ...COMMON,
     baseUrl: 'https://api.mistral.ai/v1',
     keyEnv: 'MISTRAL_API_KEY',
-    // tells usage unasked, and refuses fields it does not know
+    // The server always reports usage, and refuses unknown fields.
     streamOptions: false,
     mustCall: 'any',
-    // a message of the user may not follow one of a tool
+    // A user message cannot follow a tool message.
     toolImages: 'tool',
     callIdLength: 9,
     prefer: ['mistral-small-latest'],

@@ -11,7 +11,7 @@ import type {
 import { perTools, type Tree } from '@svc/provider-http'
 import type { Preset } from './presets.ts'
 
-/** The body of one call of chat completions. */
+/** The body of a chat completions call. */
 export function bodyOf(request: ModelRequest, provider: string, preset: Preset): Tree {
   const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema, gathered } = request
   return {
@@ -49,7 +49,7 @@ const formatOf = (schema: Schema, preset: Preset): object =>
         json_schema: { name: 'reply', schema: typeof schema === 'object' ? schema : {}, strict: isStrict(schema) },
       }
 
-/** Whether a server that holds a schema strictly takes it: each object closed, each of its properties required. */
+/** True if a schema is valid in strict mode: each object is closed and requires all its properties. */
 function isStrict(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isStrict)
   if (typeof schema !== 'object' || schema === null) return true
@@ -65,7 +65,7 @@ function isStrict(schema: unknown): boolean {
   return Object.values(schema).every(isStrict)
 }
 
-/** Where the server takes no schema, a system message describes it. */
+/** Describes the schema in a system message if the server does not accept schemas. */
 function withSchema({ messages, responseSchema }: ModelRequest, preset: Preset): readonly ModelMessage[] {
   if (responseSchema === undefined || preset.schema !== 'prompt') return messages
   const text = `Answer with JSON, and nothing else, of this JSON Schema: ${JSON.stringify(responseSchema)}`
@@ -78,9 +78,9 @@ interface Image {
   readonly mimeType: string
 }
 
-/** Messages as chat completions has them. A message of tools becomes one for each result. */
+/** Converts messages to chat completions. A tool message becomes one message for each result. */
 function messagesOf(messages: readonly ModelMessage[], provider: string, preset: Preset): Wire[] {
-  // A server that wants its reasoning back wants it in each message of the assistant, once there is any.
+  // If any message has reasoning, such a server requires the field in each assistant message.
   const reasons =
     preset.reasoningField !== undefined && messages.some(message => message.parts.some(part => part.type === 'reasoning'))
   return messages.flatMap((message): readonly Wire[] => {
@@ -96,7 +96,7 @@ const imageOf = ({ data, mimeType }: Image): Wire => ({
   image_url: { url: `data:${mimeType};base64,${data}` },
 })
 
-/** Plain text where there is nothing else: not every server takes a list. */
+/** A string if the parts are only text, because some servers do not accept a list. */
 function contentOf(parts: readonly MessagePart[]): string | Wire[] {
   if (!parts.some(part => part.type === 'image')) return textsOf(parts)
   return parts.flatMap((part): readonly Wire[] => {
@@ -126,7 +126,7 @@ const detailsOf = (data: ModelMessage['providerData']): unknown =>
 const callOf = ({ id, tool, arguments: args, invalid }: ToolCallPart, preset: Preset): Wire => ({
   id: callId(id, preset),
   type: 'function',
-  // Servers read the arguments of the history as JSON, and fail where they are none.
+  // Servers parse the arguments of earlier calls and fail if they are not valid JSON.
   function: { name: tool, arguments: JSON.stringify(invalid === undefined ? args : { invalid_json: invalid }) },
 })
 
@@ -141,7 +141,7 @@ function resultOf(result: ToolResultPart, preset: Preset): Wire {
   const { id, isError, content } = result
   const words = content.flatMap(wordsOf).join('\n')
   const text = isError ? `Error: ${words}` : words
-  const images = preset.toolImages === 'tool' ? content.filter(one => one.type === 'image').map(imageOf) : []
+  const images = preset.toolImages === 'tool' ? content.filter(item => item.type === 'image').map(imageOf) : []
   return {
     role: 'tool',
     tool_call_id: callId(id, preset),
@@ -150,11 +150,11 @@ function resultOf(result: ToolResultPart, preset: Preset): Wire {
 }
 
 function imagesOf({ tool, content }: ToolResultPart): Wire[] {
-  const images = content.filter(one => one.type === 'image').map(imageOf)
+  const images = content.filter(item => item.type === 'image').map(imageOf)
   return images.length === 0 ? [] : [{ type: 'text', text: `Images that ${tool} answered:` }, ...images]
 }
 
-/** What a tool answered, in words; an image goes its own way. */
+/** A part of a tool result as text. `imagesOf` and `resultOf` send the images. */
 function wordsOf(part: ContentPart): string | readonly [] {
   if (part.type === 'text') return part.text
   if (part.type === 'image') return []
@@ -167,7 +167,7 @@ function wordsOf(part: ContentPart): string | readonly [] {
 const LONGEST = 40
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
-/** The id of a tool call as the server takes it: its own as it is, another's always turned into the same. */
+/** A tool call id that the server accepts. A valid id stays unchanged; any other id always gives the same short id. */
 function callId(id: string, { callIdLength }: Preset): string {
   if (callIdLength === undefined) return id.length <= LONGEST ? id : shortened(id, LONGEST)
   return id.length === callIdLength && /^[A-Za-z0-9]+$/.test(id) ? id : shortened(id, callIdLength)

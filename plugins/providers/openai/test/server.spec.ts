@@ -130,7 +130,7 @@ describe('the presets of provider-openai', () => {
       delete process.env[variable!]
       try {
         const told = formatError(await failing(startPlugin({ main: { type: 'openai', preset } })))
-        expect(told).to.include(`set ${variable} to the key`)
+        expect(told).to.include(`Set ${variable} to the key`)
       } finally {
         if (before !== undefined) process.env[variable!] = before
       }
@@ -156,7 +156,7 @@ describe('the configuration of provider-openai', () => {
     ['an address with a password', { base_url: 'https://a:b@c.example' }, /api_key_env/],
     ['no address where there must be one', { preset: 'azure' }, /openai\.azure\.com/],
     ['a version for a server that has none', { preset: 'groq', api_version: '1' }, /azure/],
-    ['a key that is not there', { preset: 'openai', api_key_env: 'SVC_TEST_ABSENT' }, /set SVC_TEST_ABSENT/],
+    ['a key that is not there', { preset: 'openai', api_key_env: 'SVC_TEST_ABSENT' }, /Set SVC_TEST_ABSENT/],
   ] as const)
     it(`refuses ${what}, with the hint`, async () => {
       expect(await refusal(entry)).to.match(words)

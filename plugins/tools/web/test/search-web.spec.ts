@@ -103,7 +103,7 @@ describe('search_web', () => {
     for (const [search, words] of [
       [{ type: 'brave', api_key_env: 'SVC_TEST_NO_SUCH_KEY' }, /SVC_TEST_NO_SUCH_KEY is not set/],
       [{ type: 'brave', api_key_file: '/no/such/file' }, /api_key_file cannot be read/],
-      [{ type: 'brave', api_key_file: '/dev/null' }, /api_key_file is no ordinary file/],
+      [{ type: 'brave', api_key_file: '/dev/null' }, /api_key_file is not a regular file/],
       [{ type: 'searxng' }, /search\.url is missing/],
       [{ type: 'json', url: 'ftp://a.example' }, /search\.url is missing/],
       [{ type: 'google' }, /type/],

@@ -7,7 +7,7 @@ import { VERTICAL, type VerticalFile } from './vertical-schema.ts'
 /** The contributions of a vertical file: the vertical, its teams and its workflows. Throws VERTICAL_INVALID with all problems. */
 export async function itemsOf(plugin: string, text: string): Promise<readonly RuntimeItem[]> {
   const read = await readText(text)
-  const problems = read.faults.length > 0 ? read.faults : await problemsOf(read)
+  const problems = read.problems.length > 0 ? read.problems : await problemsOf(read)
   if (problems.length > 0)
     throw verticalInvalid(
       plugin,
@@ -17,27 +17,27 @@ export async function itemsOf(plugin: string, text: string): Promise<readonly Ru
   const data: Vertical = { ...vertical, teams: Object.keys(teams), workflows: Object.keys(workflows) }
   return [
     { slot: Verticals, name, data, methods: [] },
-    ...Object.entries(teams).map(([one, team]) => ({
+    ...Object.entries(teams).map(([teamName, team]) => ({
       slot: TeamDefinitions,
-      name: one,
-      data: { ...team, name: one },
+      name: teamName,
+      data: { ...team, name: teamName },
       methods: [],
     })),
-    ...Object.entries(workflows).map(([one, flow]) => ({
+    ...Object.entries(workflows).map(([flowName, flow]) => ({
       slot: WorkflowDefinitions,
-      name: one,
-      data: { ...flow, name: one },
+      name: flowName,
+      data: { ...flow, name: flowName },
       methods: [],
     })),
   ]
 }
 
 async function problemsOf({ value, line }: Read): Promise<readonly Problem[]> {
-  const faults = faultsOf(value)
-  return Promise.all(faults.map(async ({ keys, ...told }) => ({ line: await line(keys), path: pathOf(keys), ...told })))
+  const problems = schemaProblems(value)
+  return Promise.all(problems.map(async ({ keys, ...problem }) => ({ line: await line(keys), path: pathOf(keys), ...problem })))
 }
 
-function faultsOf(value: unknown): readonly SchemaProblem[] {
+function schemaProblems(value: unknown): readonly SchemaProblem[] {
   const form = VERTICAL.check(value)
   if (form.length > 0)
     return form.map(({ keys, message, nearest }) => ({
@@ -47,7 +47,7 @@ function faultsOf(value: unknown): readonly SchemaProblem[] {
     }))
   const file = value as VerticalFile
   const leads = Object.entries(file.teams).flatMap(([name, { members }]) => twoLeads(name, Object.values(members)))
-  return [...file.patterns.flatMap((pattern, at) => strangePattern(pattern, file, at)), ...leads]
+  return [...file.patterns.flatMap((pattern, at) => patternProblems(pattern, file, at)), ...leads]
 }
 
 interface SchemaProblem {
@@ -59,17 +59,17 @@ interface SchemaProblem {
 const pathOf = ([first = '', ...keys]: readonly string[]) =>
   [first, ...keys.map(key => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`))].join('')
 
-function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): SchemaProblem[] {
+function patternProblems({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): SchemaProblem[] {
   const keys = ['patterns', String(at)]
   return [
     ...(team === undefined && workflow === undefined ? [{ keys, message: 'must name a team, a workflow or both' }] : []),
-    ...missing([...keys, 'team'], team, file.teams),
-    ...missing([...keys, 'workflow'], workflow, file.workflows),
+    ...undefinedName([...keys, 'team'], team, file.teams),
+    ...undefinedName([...keys, 'workflow'], workflow, file.workflows),
   ]
 }
 
-const missing = (keys: readonly string[], name: string | undefined, there: object): SchemaProblem[] =>
-  name === undefined || Object.hasOwn(there, name) ? [] : [{ keys, message: `"${name}" is not defined in this file` }]
+const undefinedName = (keys: readonly string[], name: string | undefined, definitions: object): SchemaProblem[] =>
+  name === undefined || Object.hasOwn(definitions, name) ? [] : [{ keys, message: `"${name}" is not defined in this file` }]
 
 const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[]): SchemaProblem[] =>
   members.filter(({ lead }) => lead === true).length > 1
@@ -80,7 +80,7 @@ const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[])
 interface Read {
   readonly value: unknown
   /** Syntax errors. */
-  readonly faults: readonly Problem[]
+  readonly problems: readonly Problem[]
   /** The line of a key or item, or of the nearest parent. */
   readonly line: (keys: readonly string[]) => number | Promise<number>
 }
@@ -93,9 +93,9 @@ async function readText(text: string): Promise<Read> {
 function asJson(text: string): Read | undefined {
   if (!text.startsWith('{')) return undefined
   try {
-    return { value: JSON.parse(text) as unknown, faults: [], line: async keys => (await readYaml(text)).line(keys) }
+    return { value: JSON.parse(text) as unknown, problems: [], line: async keys => (await readYaml(text)).line(keys) }
   } catch {
-    // the YAML parser reports errors with their line
+    // The YAML parser reports errors with their line
     return undefined
   }
 }
@@ -105,11 +105,11 @@ async function readYaml(text: string): Promise<Read> {
   const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml')
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter })
-  // later errors mostly follow from the first
-  const faults = document.errors.slice(0, 1).map(one => ({
-    line: one.linePos?.[0].line ?? 1,
+  // Later errors mostly follow from the first
+  const problems = document.errors.slice(0, 1).map(error => ({
+    line: error.linePos?.[0].line ?? 1,
     path: '',
-    message: one.message.split(' at line')[0]!,
+    message: error.message.split(' at line')[0]!,
   }))
   const keyOf = (keys: readonly string[]) => {
     const parent = document.getIn(keys.slice(0, -1).map(indexed), true)
@@ -118,16 +118,16 @@ async function readYaml(text: string): Promise<Read> {
       : undefined
     return (pair as Pair<Node> | undefined)?.key
   }
-  return { ...valueOf(document, faults), line: keys => lineOf(document, counter, keyOf, keys) }
+  return { ...valueOf(document, problems), line: keys => lineOf(document, counter, keyOf, keys) }
 }
 
 /** The parser rejects unknown and exploding aliases with its own message. */
-function valueOf(document: Document, faults: readonly Problem[]): Pick<Read, 'value' | 'faults'> {
-  if (faults.length > 0) return { value: undefined, faults }
+function valueOf(document: Document, problems: readonly Problem[]): Pick<Read, 'value' | 'problems'> {
+  if (problems.length > 0) return { value: undefined, problems }
   try {
-    return { value: document.toJS() as unknown, faults }
+    return { value: document.toJS() as unknown, problems }
   } catch (error) {
-    return { value: undefined, faults: [{ line: 1, path: '', message: (error as Error).message }] }
+    return { value: undefined, problems: [{ line: 1, path: '', message: (error as Error).message }] }
   }
 }
 

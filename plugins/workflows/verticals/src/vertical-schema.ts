@@ -20,9 +20,9 @@ const closed = (properties: Readonly<Record<string, JsonSchema>>, required: read
   required,
   additionalProperties: false,
 })
-const said: JsonSchema = { type: 'string', pattern: '\\S', patternHint: 'must be non-blank text' }
+const nonBlank: JsonSchema = { type: 'string', pattern: '\\S', patternHint: 'must be non-blank text' }
 const name: JsonSchema = { type: 'string', pattern: NAME, patternHint: SMALL_LETTERS }
-const texts = (most: number): JsonSchema => ({ type: 'array', items: said, minItems: 1, maxItems: most })
+const texts = (most: number): JsonSchema => ({ type: 'array', items: nonBlank, minItems: 1, maxItems: most })
 const byName = (of: JsonSchema, more: object = {}): JsonSchema => ({
   type: 'object',
   propertyNames: name,
@@ -43,12 +43,12 @@ const pattern = closed(
 
 const member = closed(
   {
-    role: said,
-    goal: said,
+    role: nonBlank,
+    goal: nonBlank,
     lead: { type: 'boolean' },
-    profile: said,
-    mode: said,
-    tools: { type: 'array', items: said },
+    profile: nonBlank,
+    mode: nonBlank,
+    tools: { type: 'array', items: nonBlank },
     budget,
   },
   ['role', 'goal']
@@ -56,7 +56,7 @@ const member = closed(
 
 const team = closed(
   {
-    description: said,
+    description: nonBlank,
     formation: { enum: FORMATIONS },
     members: byName(member),
     budget,
@@ -69,19 +69,19 @@ const team = closed(
 /** Only the outer keys. The workflow engine checks the nodes, because it knows their types. */
 const workflow = closed(
   {
-    description: said,
-    version: said,
+    description: nonBlank,
+    version: nonBlank,
     inputs: { type: 'object' },
     parameters: { type: 'object' },
     outputs: { type: 'object' },
     secrets: texts(100),
     concurrency: { type: 'integer', minimum: 1 },
-    timeout: said,
+    timeout: nonBlank,
     budget,
-    start: said,
+    start: nonBlank,
     nodes: {
       type: 'object',
-      additionalProperties: { type: 'object', properties: { type: said }, required: ['type'] },
+      additionalProperties: { type: 'object', properties: { type: nonBlank }, required: ['type'] },
     },
     result: {},
   },
@@ -91,12 +91,12 @@ const workflow = closed(
 /** Maximum number of patterns. */
 const PATTERNS = 200
 
-// uses only keywords that the fast schema check supports, so that a valid file starts without the slow one
+// Uses only keywords that the fast schema check supports, so that a valid file starts without the slow one
 export const VERTICAL = schema<VerticalFile>(
   closed(
     {
       name,
-      description: said,
+      description: nonBlank,
       patterns: { type: 'array', items: pattern, default: [], maxItems: PATTERNS },
       teams: byName(team, { default: {} }),
       workflows: byName(workflow, { default: {} }),
