@@ -42,11 +42,11 @@ export const withLostHint = (error: SvcError, lost: readonly string[]): SvcError
   Object.assign(error, { hint: `${error.hint} (or it belongs to ${lost.join(', ')}, which failed to load)` })
 
 export const slotUnknown = (plugin: string, slot: string, known: readonly string[], where: string) =>
-  svcError('SLOT_UNKNOWN', `declares contributions to "${slot}", a slot that no loaded plugin uses`, {
+  svcError('SLOT_UNKNOWN', `contributes to the slot "${slot}", but no loaded plugin reads this slot`, {
     plugin,
     where,
     details: { slot, known },
-    hint: `${didYouMean(slot, known) ?? `Known slots: ${known.join(', ')}`}. For a slot of another plugin, add that plugin to "plugins", or require the slot`,
+    hint: `${didYouMean(slot, known) ?? `Known slots: ${known.join(', ')}`}. If another plugin reads the slot, add that plugin to "plugins". If this plugin reads it, add the slot to its "requires"`,
   })
 
 export const commandsMissing = (plugin: string, where: string) =>

@@ -5,7 +5,7 @@ import { svcError, type SvcError } from '@svc/core'
 export const storeConflict = (op: number, expected: number, actual: number): SvcError =>
   svcError('STORE_CONFLICT', `operation ${op} expected version ${expected}, but the version is ${actual}`, {
     details: { op, expected, actual },
-    hint: 'Read it again, decide anew, and write with the present version',
+    hint: 'Read the record again, apply your change to it, and write with its current version',
   })
 
 export const storeFenced = (lease: string, fence: number): SvcError =>

@@ -11,6 +11,6 @@ export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })
 
 export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know the token`, {
-    hint: 'configure a store that lasts: @svc/plugin-store-sqlite',
+  svcError('STORE_FORGETS', `the store "${kind}" is not shared between processes, so the server would not know the token`, {
+    hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
   })

@@ -166,6 +166,10 @@ export function toPublicError(error: unknown): PublicError {
 }
 
 export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" does not keep data for other processes, so this command sees no other runs`, {
-    hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
-  })
+  svcError(
+    'STORE_FORGETS',
+    `the store "${kind}" is not shared between processes, so this command cannot see the runs of the server`,
+    {
+      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
+    }
+  )

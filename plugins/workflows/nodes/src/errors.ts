@@ -69,7 +69,7 @@ export const statusUnexpected = (url: string, status: number, body: string, retr
       ...(body === '' ? {} : { body: clip(body, 1_000) }),
       ...(retryAfter === undefined ? {} : { retry_after: clip(retryAfter) }),
     },
-    hint: 'List the accepted statuses in "statuses"',
+    hint: 'Check the URL and the request. If the workflow can handle this status, add it to "statuses" of the node',
   })
 
 const NOT_FINAL: ReadonlySet<number> = new Set([408, 425, 429])
