@@ -184,7 +184,7 @@ describe('svc tools call', () => {
     const own = await place.svc(['tools', 'call', 'bad_sleep'])
     expect([own.code, own.err]).to.deep.equal([
       1,
-      'TIMEOUT\n  bad_sleep took longer than 300 ms\n  give it longer with --timeout <seconds>\n',
+      'TIMEOUT\n  bad_sleep took longer than 300 ms\n  Set a longer time limit: --timeout <seconds>\n',
     ])
     const given = await place.svc(['tools', 'call', 'bad_wait', '--timeout', '0.2', '--json'])
     expect([given.code, JSON.parse(given.out).error_code, given.err]).to.deep.equal([1, 'TIMEOUT', 'waiting\naborted\n'])

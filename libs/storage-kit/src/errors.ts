@@ -17,7 +17,7 @@ export const storeFenced = (lease: string, fence: number): SvcError =>
 export const leaseBusy = (lease: string, waitMs: number): SvcError =>
   svcError('LEASE_BUSY', `another holder has the lease "${lease}" and did not release it within ${waitMs} ms`, {
     details: { lease, waitMs },
-    hint: 'Try again later, or wait longer',
+    hint: 'Try again later, or set a longer wait',
   })
 
 export const storeNewer = (what: string, stored: number, known: number): SvcError =>

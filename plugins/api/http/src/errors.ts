@@ -92,14 +92,18 @@ export const scopeMissing = (scope: string) =>
   svcError('FORBIDDEN', `the credential lacks the scope ${scope}`, { details: { scope, reason: 'the scope is missing' } })
 
 export const hostForbidden = (host: string) =>
-  svcError('FORBIDDEN', 'this Host is not served here; server.allowed_hosts names those that are', {
+  svcError('FORBIDDEN', 'the server does not accept this Host; server.allowed_hosts lists the accepted ones', {
     details: { field: 'host', value: host.slice(0, 200) },
   })
 
 export const originForbidden = (origin: string) =>
-  svcError('FORBIDDEN', 'pages of this Origin may not use the server; server.cors.origins names those that may', {
-    details: { field: 'origin', value: origin.slice(0, 200) },
-  })
+  svcError(
+    'FORBIDDEN',
+    'the server does not accept requests from pages of this Origin; server.cors.origins lists the accepted ones',
+    {
+      details: { field: 'origin', value: origin.slice(0, 200) },
+    }
+  )
 
 export const tooMany = (limit: number, window: number, retryAfter: number) =>
   svcError('RATE_LIMITED', `more than ${limit} in ${window} s; try again in ${retryAfter} s`, {
@@ -110,7 +114,7 @@ const RETRY_SECONDS = 1
 
 /** A limit of what is open at a time has no window: room is there as soon as something ends. */
 export const crowded = (what: 'requests' | 'streams', limit: number) =>
-  svcError('RATE_LIMITED', `${limit} ${what} are open already; end one, or wait for it`, {
+  svcError('RATE_LIMITED', `${limit} ${what} are open, the maximum; close one, or wait until one ends`, {
     details: { limit, window: 0, retry_after: RETRY_SECONDS },
   })
 
@@ -185,19 +189,19 @@ export const keyInvalid = (file: string, reason: string) =>
 
 export const keyProtected = (file: string) =>
   svcError('KEY_PROTECTED', `the key in ${file} is protected by a password`, {
-    hint: `give it without one, readable by this user only: openssl pkey -in ${file} -out key.pem`,
+    hint: `Write the key without a password into a file that only this user can read: openssl pkey -in ${file} -out key.pem`,
   })
 
 export const keyMismatch = (cert: string, key: string) =>
   svcError('KEY_MISMATCH', `the key in ${key} does not belong to the certificate in ${cert}`, {
-    hint: "give the key that the certificate was asked for with; in a chain the server's own certificate comes first",
+    hint: "Use the key that belongs to the server's certificate. In a certificate chain, put the certificate of the server first",
   })
 
 export const portTaken = (host: string, port: number, cause: unknown) =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by another program`, {
     cause,
     details: { host, port },
-    hint: 'stop that program, or choose another port: svc serve --port 9000, SVC_SERVER__PORT=9000, or server.port in svc.config',
+    hint: 'Stop that program, or choose another port: svc serve --port 9000, SVC_SERVER__PORT=9000, or server.port in svc.config',
   })
 
 export const listenFailed = (host: string, port: number, cause: unknown) =>

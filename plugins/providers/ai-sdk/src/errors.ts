@@ -6,7 +6,7 @@ import { VERSIONS } from './sdk.ts'
 export const packageMissing = (name: string): SvcError =>
   svcError('PROVIDER_PACKAGE', `there is no package "${name}" in this folder or in the svc home`, {
     details: { package: name },
-    hint: `install it in the project: npm install ${name}`,
+    hint: `Install it in the project: npm install ${name}`,
   })
 
 /** A package that cannot be imported. The message contains no paths. */
@@ -86,8 +86,8 @@ export const factoryFailed = (name: string, message: string): SvcError =>
 
 /** Keys stand in the environment or in a file, nowhere else. */
 export const secretOption = (path: string): SvcError =>
-  svcError('PROVIDER_CONFIG', `${path} looks like a secret, and keys do not stand in the configuration`, {
-    hint: 'name the variable in api_key_env or the file in api_key_file; other secrets the package reads from its own environment variables',
+  svcError('PROVIDER_CONFIG', `${path} looks like a secret, and svc accepts no secrets in the configuration`, {
+    hint: 'Set api_key_env to the name of an environment variable, or api_key_file to a file. For other secrets, set the environment variables that the package reads',
   })
 
 export const badTarget = (provider: string): SvcError =>

@@ -108,9 +108,13 @@ export const serverDown = (
   { pid, url }: { readonly pid: number; readonly url: string },
   problems: readonly SvcError[]
 ): SvcError =>
-  svcError('SERVER_DOWN', `the store is restored, but ${url} (process ${pid}) could not resume: ${messagesOf(problems)}`, {
-    hint: 'Fix the reported problems and start it again: svc serve',
-  })
+  svcError(
+    'SERVER_DOWN',
+    `the store is restored, but the server at ${url} (process ${pid}) could not resume: ${messagesOf(problems)}`,
+    {
+      hint: 'Fix the reported problems, and start the server again: svc serve',
+    }
+  )
 
 const messagesOf = (problems: readonly SvcError[]) => problems.map(problem => problem.message).join('; ')
 

@@ -83,7 +83,7 @@ export const branchMissing = (node: string, branch: string | undefined, known: r
     `the node "${node}" returned ${branch === undefined ? 'no branch' : `the unknown branch "${branch}"`}`,
     {
       details: { branch: branch ?? null, known },
-      hint: `Add the branch to "branches" of the node, or set its "next"`,
+      hint: `Add the branch to "branches" of the node, or set "next" of the node`,
     }
   )
 

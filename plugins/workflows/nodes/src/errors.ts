@@ -15,7 +15,7 @@ export const invalid = (field: string, reason: string, more: Readonly<Record<str
 /** The process exited while the node ran, and the node must not run twice. */
 export const interrupted = (node: string, why: string) =>
   svcError('NODE_INTERRUPTED', `the process exited while it ran the node "${node}", and ${why}`, {
-    hint: 'Check whether the work was done, and retry the run. Set "repeatable: true" on a node that can run twice',
+    hint: 'Check whether the node finished its work, and retry the run. If the node can safely run twice, set "repeatable: true"',
   })
 
 export const noCallsLeft = (node: string) =>

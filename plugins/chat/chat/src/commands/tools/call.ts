@@ -50,7 +50,7 @@ async function run(name: string, tool: Tool, args: ToolArguments, limitMs: numbe
 const tookTooLong = (tool: string, ms: number) =>
   svcError('TIMEOUT', `${tool} took longer than ${ms} ms`, {
     details: { tool },
-    hint: 'give it longer with --timeout <seconds>',
+    hint: 'Set a longer time limit: --timeout <seconds>',
   })
 const isLate = (error: unknown): error is SvcError => codeOf(error) === 'TIMEOUT'
 
