@@ -40,7 +40,7 @@ describe('the guides for plugins', () => {
   documentTests(plugins, { passes: 10 })
 
   it('show a configuration, a package, a tool and its test', () => {
-    expect(plugins.names).to.include.members(['svc.config.yaml', 'weather/package.json', 'clock.ts', 'clock.spec.ts'])
+    expect(plugins.names).to.include.members(['svc.config.yaml', 'weather/package.json', 'reverse.ts', 'reverse.spec.ts'])
   })
 
   it('has a svc.config.yaml with which svc loads hello', () => loads(plugins, 'svc.config.yaml', 'hello', { routes: ['hello'] }))

@@ -17,7 +17,7 @@ export function serverUnreachable(url: string, cause: unknown): SvcError {
 export const serverRedirects = (url: string, status: number, place: string | undefined): SvcError =>
   svcError(
     'SERVER_REDIRECTS',
-    `${url} answers with a redirect (${status}) to ${place ?? 'no address'}, and svc does not follow redirects`,
+    `${url} answers with a redirect (${status}) to ${place ?? 'an unknown address'}, and svc does not follow redirects`,
     {
       details: { url, status, ...(place === undefined ? {} : { to: place }) },
       hint: place === undefined ? 'Check the address' : `If you trust that server, use --url ${place}`,
@@ -117,8 +117,8 @@ export const answerTooLarge = (url: string, limit: number): SvcError =>
   })
 
 export const pipeMissing = (spoken: string): SvcError =>
-  svcError('PIPE_MISSING', `no loaded plugin serves ${spoken} over standard input and output`, {
-    hint: 'Remove the plugin that replaces "@svc/plugin-mcp-server" from "plugins", or serve on a port: svc mcp serve --port 8081',
+  svcError('PIPE_MISSING', `no loaded plugin can serve ${spoken} over standard input and output`, {
+    hint: 'Remove from "plugins" the plugin that replaces "@svc/plugin-mcp-server". Or serve on a port: svc mcp serve --port 8081',
   })
 
 /** Codes of errors in the command line itself. */
@@ -139,7 +139,7 @@ export const pluginForeign = (path: string, reason: string) =>
     `svc does not load the plugin in ${path}, because another user can write one of its files: ${reason}`,
     {
       where: path,
-      hint: 'If it is yours, make yourself its owner and remove the write permission of others (chown, chmod go-w)',
+      hint: 'If the plugin is yours, become the owner of the file, and remove the write permission of others (chown, chmod go-w)',
     }
   )
 

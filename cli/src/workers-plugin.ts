@@ -82,7 +82,7 @@ const memoryNotShared = (kind: string, workers: number): SvcError =>
   )
 
 const peerSilent = (topic: string): SvcError =>
-  svcError('PEER_SILENT', `this worker answers no topic "${topic}"`, {
+  svcError('PEER_SILENT', `this worker has no handler for the topic "${topic}"`, {
     details: { topic },
-    hint: 'Run svc reload: this worker has another set of plugins than the worker that asked',
+    hint: 'Run `svc reload`: the worker that sent the request has a different set of plugins',
   })

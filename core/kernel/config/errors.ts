@@ -21,14 +21,18 @@ export const configUnreadable = (message: string, where: string) =>
 export const configForeign = (reason: string, where: string) =>
   svcError('CONFIG_FOREIGN', `svc does not read this configuration, because ${reason}`, {
     where,
-    hint: 'If the file is yours, become its owner and remove the write permission of others (chown, chmod go-w). To use it as it is, name it with --config',
+    hint: 'If the file is yours, become its owner and remove the write permission of others (chown, chmod go-w). To use the file unchanged, pass it with --config',
   })
 
 export const configNotTrusted = (where: string) =>
-  svcError('CONFIG_NOT_TRUSTED', 'this configuration is code that you have not allowed to run, or it has changed since', {
-    where,
-    hint: 'Read it, then run `svc config check` in a terminal and allow it, name the file with --config, or set SVC_TRUST_CONFIG=1',
-  })
+  svcError(
+    'CONFIG_NOT_TRUSTED',
+    'this configuration is code that you have not allowed to run, or that has changed since you allowed it',
+    {
+      where,
+      hint: 'Read the file. Then allow it: run `svc config check` in a terminal, pass the file with --config, or set SVC_TRUST_CONFIG=1',
+    }
+  )
 
 export const configAmbiguous = (files: readonly string[]) =>
   svcError('CONFIG_AMBIGUOUS', `${files.join(' and ')} are in one folder, but svc reads only one configuration file per folder`, {
@@ -42,11 +46,11 @@ export const withLostHint = (error: SvcError, lost: readonly string[]): SvcError
   Object.assign(error, { hint: `${error.hint} (or it belongs to ${lost.join(', ')}, which failed to load)` })
 
 export const slotUnknown = (plugin: string, slot: string, known: readonly string[], where: string) =>
-  svcError('SLOT_UNKNOWN', `declares contributions to "${slot}", a slot that no loaded plugin uses`, {
+  svcError('SLOT_UNKNOWN', `contributes to the slot "${slot}", but no loaded plugin reads this slot`, {
     plugin,
     where,
     details: { slot, known },
-    hint: `${didYouMean(slot, known) ?? `Known slots: ${known.join(', ')}`}. For a slot of another plugin, add that plugin to "plugins", or require the slot`,
+    hint: `${didYouMean(slot, known) ?? `Known slots: ${known.join(', ')}`}. If another plugin reads the slot, add that plugin to "plugins". If this plugin reads it, add the slot to its "requires"`,
   })
 
 export const commandsMissing = (plugin: string, where: string) =>

@@ -120,7 +120,7 @@ describe('a strict host names who cheats:', () => {
   it('who changes an argument, in a method, in a tap, and in what it got back', async () => {
     const far = await caught({ call: async value => (value as { list: number[] }).list.push(2) })
     expect(far).to.include({ code: 'ARGUMENT_CHANGED', plugin: 'test:far', where: 'far.call' })
-    expect(far.message).to.match(/^far\.call changes what it was given: Cannot add property 1/)
+    expect(far.message).to.match(/^far\.call must not change its arguments, which are frozen: Cannot add property 1/)
     expect(far.hint).to.include('a waterfall returns a new value')
     const plugin = definePlugin({ setup: scope => void scope.tap(Far.hooks.change, value => Object.assign(value, { a: 1 })) })
     const owner = definePlugin({

@@ -51,13 +51,13 @@ export function createContributions(plugin: string): Contributions {
   return {
     put({ path, name, isTap = false, data }, add) {
       remove(path)
-      if (name.length > MAX_NAME_LENGTH) throw addedTooMuch(plugin, `${MAX_NAME_LENGTH} characters of a name`)
+      if (name.length > MAX_NAME_LENGTH) throw addedTooMuch(plugin, `${MAX_NAME_LENGTH} characters in a name`)
       const bytes = serialize([path, name, data]).length
       const taps = () => [...held.values()].filter(one => one.name === name).length
-      if (held.size >= MOST) throw addedTooMuch(plugin, `${MOST} things`)
-      if (bytesOf(held.values()) + bytes > MOST_BYTES) throw addedTooMuch(plugin, `${MOST_BYTES / MIB} MiB`)
-      if (isTap && taps() >= MOST_TAPS) throw addedTooMuch(plugin, `${MOST_TAPS} taps of one hook`)
-      if (names.add(name).size > MOST_NAMES) throw addedTooMuch(plugin, `${MOST_NAMES} names in all`)
+      if (held.size >= MOST) throw addedTooMuch(plugin, `${MOST} contributions`)
+      if (bytesOf(held.values()) + bytes > MOST_BYTES) throw addedTooMuch(plugin, `${MOST_BYTES / MIB} MiB of contributions`)
+      if (isTap && taps() >= MOST_TAPS) throw addedTooMuch(plugin, `${MOST_TAPS} taps on one hook`)
+      if (names.add(name).size > MOST_NAMES) throw addedTooMuch(plugin, `${MOST_NAMES} different names`)
       held.set(path, { name, bytes, remove: add() })
     },
     remove,

@@ -23,10 +23,10 @@ export const hookNotPermitted = (plugin: string, hook: string) =>
   })
 
 export const addedTooMuch = (plugin: string, most: string) =>
-  svcError('ADDED_TOO_MUCH', `adds more than ${most}, the maximum of an isolated plugin`, {
+  svcError('ADDED_TOO_MUCH', `exceeds a limit of isolated plugins: at most ${most}`, {
     plugin,
     details: { most },
-    hint: 'Remove unneeded contributions first',
+    hint: 'Add fewer or smaller contributions, or shorten the name',
   })
 
 export const declaresInvalid = (plugin: string, what: string) =>

@@ -71,11 +71,15 @@ export interface CallLimits {
 }
 
 export const askedTooMuch = (plugin: string, { calls, bytes }: CallLimits) =>
-  svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} pending calls, or pending calls of more than ${bytes} bytes`, {
-    plugin,
-    details: { calls, bytes },
-    hint: 'Wait for results before further calls',
-  })
+  svcError(
+    'ASKED_TOO_MUCH',
+    `${plugin} has more than ${calls} pending calls, or their arguments exceed ${bytes} bytes in total`,
+    {
+      plugin,
+      details: { calls, bytes },
+      hint: 'Wait for results before further calls',
+    }
+  )
 
 export const unreadTooMuch = (plugin: string, bytes: number) =>
   svcError('UNREAD_TOO_MUCH', `more than ${bytes} bytes of streams of ${plugin} are unread`, {

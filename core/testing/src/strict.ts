@@ -139,7 +139,11 @@ const FROZEN = /read only property|not extensible|Cannot delete property|Cannot 
 function changed(error: unknown, place: string, by: string): SvcError | undefined {
   if (!(error instanceof TypeError && FROZEN.test(error.message))) return undefined
   const hint = 'copy it before you change it; a waterfall returns a new value'
-  return svcError('ARGUMENT_CHANGED', `${place} changes what it was given: ${error.message}`, { plugin: by, where: place, hint })
+  return svcError('ARGUMENT_CHANGED', `${place} must not change its arguments, which are frozen: ${error.message}`, {
+    plugin: by,
+    where: place,
+    hint,
+  })
 }
 
 const notOfKind = ({ place, by }: Side, kind: string) =>

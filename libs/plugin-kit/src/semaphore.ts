@@ -135,4 +135,4 @@ const workLate = (ms: number): SvcError =>
   })
 
 export const workClosed = (): SvcError =>
-  svcError('WORK_CLOSED', 'the worker pool was closed', { hint: 'Start no work while the server closes' })
+  svcError('WORK_CLOSED', 'the worker pool was closed', { hint: 'Do not start work after the server starts to close' })

@@ -5,7 +5,7 @@ import { svcError, type SvcError } from '@svc/core'
 export const storeConflict = (op: number, expected: number, actual: number): SvcError =>
   svcError('STORE_CONFLICT', `operation ${op} expected version ${expected}, but the version is ${actual}`, {
     details: { op, expected, actual },
-    hint: 'Read it again, decide anew, and write with the present version',
+    hint: 'Read the record again, apply your change to it, and write with its current version',
   })
 
 export const storeFenced = (lease: string, fence: number): SvcError =>
@@ -17,7 +17,7 @@ export const storeFenced = (lease: string, fence: number): SvcError =>
 export const leaseBusy = (lease: string, waitMs: number): SvcError =>
   svcError('LEASE_BUSY', `another holder has the lease "${lease}" and did not release it within ${waitMs} ms`, {
     details: { lease, waitMs },
-    hint: 'Try again later, or wait longer',
+    hint: 'Try again later, or set a longer wait',
   })
 
 export const storeNewer = (what: string, stored: number, known: number): SvcError =>

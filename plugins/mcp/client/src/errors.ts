@@ -35,8 +35,8 @@ export const serverMoved = (server: string) =>
   svcError('MCP_MOVED', `another worker owns the MCP server "${server}" now`, { details: { server, retryable: true } })
 
 export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" is not shared with other processes, so servers would not see the change`, {
-    hint: 'Configure a persistent store, for example @svc/plugin-store-sqlite',
+  svcError('STORE_FORGETS', `the store "${kind}" is not shared between processes, so the server would not see the change`, {
+    hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
   })
 
 export const notInFile = (name: string, file: string, hint: string) =>

@@ -100,10 +100,10 @@ withSandbox('an isolated plugin that misbehaves', () => {
 
   it('taps a hook again and again, or adds without end: it is refused, and what was there stays', async () => {
     const cases: [string, string][] = [
-      ['taps', 'adds more than 4 taps of one hook'],
-      ['long name', 'adds more than 300 characters of a name'],
-      ['large tools', 'adds more than 16 MiB'],
-      ['tools', 'adds more than 1000 things'],
+      ['taps', 'at most 4 taps on one hook'],
+      ['long name', 'at most 300 characters in a name'],
+      ['large tools', 'at most 16 MiB of contributions'],
+      ['tools', 'at most 1000 contributions'],
     ]
     for (const [what, words] of cases) {
       await box.one.attack(what)

@@ -39,7 +39,7 @@ export const threadLost = (why: string): SvcError =>
   svcError('SANDBOX_FAILED', `the thread that ran the code ended: ${why}`, { details: { reason: 'the sandbox stopped' } })
 
 export const sandboxClosed = (): SvcError =>
-  svcError('SANDBOX_CLOSED', 'the sandbox was closed', { hint: 'Start no work while the server closes' })
+  svcError('SANDBOX_CLOSED', 'the sandbox was closed', { hint: 'Do not run code after the server starts to close' })
 
 export const limitInvalid = (field: string, why: string): SvcError =>
   svcError('INVALID_VALUE', `${field} ${why}`, { details: { field, reason: why } })

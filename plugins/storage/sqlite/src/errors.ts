@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { codeOf, shownPath, type SvcError, svcError } from '@svc/core'
 import { storeConflict, storeFenced, storeInvalid, storeNewer, storeUnavailable, storeUnknown } from '@svc/storage-kit'
-import { gone, isFileError, lastingOf, type Moment, Refusal, wordsFor } from './file-errors.ts'
+import { gone, isDamage, isFileError, lastingOf, type Moment, Refusal, wordsFor } from './file-errors.ts'
 import type { Refused } from './wire.ts'
 
 type Args = readonly (string | number)[]
@@ -86,10 +86,10 @@ export const backupFailed = (path: string, reason: string, cause?: unknown): Svc
   })
 
 export const storeUnreadable = (path: string, reason: string, cause: unknown): SvcError =>
-  svcError('BACKUP_FAILED', `cannot read the store: ${reason}`, {
+  svcError('BACKUP_FAILED', `cannot make the backup: svc cannot read the store: ${reason}`, {
     where: shownPath(path),
     cause,
-    hint: 'Restore an older backup: svc store restore <file>',
+    hint: isDamage(cause) ? 'Restore an older backup: svc store restore <file>' : 'Fix the reported problem and try again',
   })
 
 export const backupMissing = (path: string): SvcError =>
@@ -108,9 +108,13 @@ export const serverDown = (
   { pid, url }: { readonly pid: number; readonly url: string },
   problems: readonly SvcError[]
 ): SvcError =>
-  svcError('SERVER_DOWN', `the store is restored, but ${url} (process ${pid}) could not resume: ${messagesOf(problems)}`, {
-    hint: 'Fix the reported problems and start it again: svc serve',
-  })
+  svcError(
+    'SERVER_DOWN',
+    `the store is restored, but the server at ${url} (process ${pid}) could not resume: ${messagesOf(problems)}`,
+    {
+      hint: 'Fix the reported problems, and start the server again: svc serve',
+    }
+  )
 
 const messagesOf = (problems: readonly SvcError[]) => problems.map(problem => problem.message).join('; ')
 

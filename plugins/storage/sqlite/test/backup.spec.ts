@@ -106,7 +106,12 @@ describe('a backup of the store in SQLite', () => {
     const bytes = readFileSync(at.path)
     writeFileSync(at.path, bytes.fill(0xab, 4096))
     writeFileSync(at.file, 'the last good one')
-    await fails(backup(at.path, at.file, true), 'BACKUP_FAILED', /damaged/)
+    const damaged = await fails(
+      backup(at.path, at.file, true),
+      'BACKUP_FAILED',
+      /^cannot make the backup: svc cannot read the store: .*damaged/
+    )
+    expect(damaged.hint).to.contain('Restore an older backup')
     expect(readFileSync(at.file, 'utf8')).to.equal('the last good one')
     expect(readdirSync(at.folder.path).filter(name => name.includes('partial'))).to.deep.equal([])
   })

@@ -11,7 +11,7 @@ export const base64Invalid = (why: string) =>
   })
 
 export const base64Binary = (bytes: number, head: string) =>
-  svcError('BASE64_BINARY', `the base64 contains ${bytes} bytes that are not UTF-8 text (they start with ${head})`, {
+  svcError('BASE64_BINARY', `the decoded data (${bytes} bytes, starting with hex ${head}) is not UTF-8 text`, {
     details: { bytes },
     hint: 'Decode only base64 of text with this tool',
   })

@@ -73,7 +73,7 @@ const SAMPLES: Readonly<Record<string, ToolSamples>> = {
       { args: { base64: 'YR==' }, message: /leftover bits/ },
       { args: { base64: '+-==' }, message: /two alphabets/ },
       { args: { base64: '=YQ=' }, message: /contains "="/ },
-      { args: { base64: '/9j/4A==' }, message: /4 bytes that are not UTF-8/ },
+      { args: { base64: '/9j/4A==' }, message: /4 bytes, starting with hex ffd8ffe0/ },
     ],
   },
   calculate: {

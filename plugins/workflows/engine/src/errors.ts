@@ -83,7 +83,7 @@ export const branchMissing = (node: string, branch: string | undefined, known: r
     `the node "${node}" returned ${branch === undefined ? 'no branch' : `the unknown branch "${branch}"`}`,
     {
       details: { branch: branch ?? null, known },
-      hint: `Add the branch to "branches" of the node, or set its "next"`,
+      hint: `Add the branch to "branches" of the node, or set "next" of the node`,
     }
   )
 
@@ -166,6 +166,10 @@ export function toPublicError(error: unknown): PublicError {
 }
 
 export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" does not keep data for other processes, so this command sees no other runs`, {
-    hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
-  })
+  svcError(
+    'STORE_FORGETS',
+    `the store "${kind}" is not shared between processes, so this command cannot see the runs of the server`,
+    {
+      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
+    }
+  )

@@ -15,7 +15,7 @@ export const invalid = (field: string, reason: string, more: Readonly<Record<str
 /** The process exited while the node ran, and the node must not run twice. */
 export const interrupted = (node: string, why: string) =>
   svcError('NODE_INTERRUPTED', `the process exited while it ran the node "${node}", and ${why}`, {
-    hint: 'Check whether the work was done, and retry the run. Set "repeatable: true" on a node that can run twice',
+    hint: 'Check whether the node finished its work, and retry the run. If the node can safely run twice, set "repeatable: true"',
   })
 
 export const noCallsLeft = (node: string) =>
@@ -69,7 +69,7 @@ export const statusUnexpected = (url: string, status: number, body: string, retr
       ...(body === '' ? {} : { body: clip(body, 1_000) }),
       ...(retryAfter === undefined ? {} : { retry_after: clip(retryAfter) }),
     },
-    hint: 'List the accepted statuses in "statuses"',
+    hint: 'Check the URL and the request. If the workflow can handle this status, add it to "statuses" of the node',
   })
 
 const NOT_FINAL: ReadonlySet<number> = new Set([408, 425, 429])

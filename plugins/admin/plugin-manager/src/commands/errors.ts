@@ -36,9 +36,9 @@ function endingWith(plugin: string, installed: readonly string[]): string | unde
 }
 
 export const notBuilt = (plugin: string, file: string): SvcError =>
-  svcError('PLUGIN_IMPORT_FAILED', `has no ${file}, which its package.json names as its module`, {
+  svcError('PLUGIN_IMPORT_FAILED', `its package.json names the module ${file}, which does not exist`, {
     plugin,
-    hint: 'Build it (npm run build), then install it again; `svc plugins lint` reports more',
+    hint: 'Build the plugin (npm run build), and install it again. `svc plugins lint` shows further problems',
   })
 
 /** The same error as at a start. */

@@ -29,7 +29,7 @@ export const notAPlugin = (plugin: string, why: string): SvcError =>
 export const dependencyStray = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_DEPENDENCY_STRAY', plainWords(what), {
     ...(plugin === undefined ? {} : { plugin }),
-    hint: 'Do not install it. In your own package, depend on packages of the registry by name',
+    hint: 'Do not install this plugin. If it is your plugin, replace the dependency with a registry package and a version range',
   })
 
 export const nameOurs = (plugin: string): SvcError =>
@@ -88,8 +88,8 @@ export const setBusy = (what: string, pid: number | undefined, since: string | u
   )
 
 export const setUnbuilt = (): SvcError =>
-  svcError('PLUGIN_SET_UNBUILT', 'the new set is not built', {
-    hint: 'Call build() before commit(), once, with an entry for each candidate',
+  svcError('PLUGIN_SET_UNBUILT', 'the new set of plugins is not built', {
+    hint: 'Call build() exactly once, with one entry for each candidate, before you call commit()',
   })
 
 export const lockInvalid = (why: string): SvcError =>
