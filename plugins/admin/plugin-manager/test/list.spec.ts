@@ -56,7 +56,9 @@ describe('svc plugins, for plugins that a user has added', function () {
   it('info, doctor and the log of a start: which variables that one declares are not set, by name, and what to do', async () => {
     const unset = `${VARIABLE}, NOBODY_HAS_* are not set here: If the plugin needs it, export it and restart the server (svc serve)`
     expect((await workspace.svc(['plugins', 'info', TIDES])).out).to.contain(`unset     ${unset}`)
-    const { findings } = JSON.parse((await workspace.svc(['plugins', 'doctor', '--json'])).out) as { findings: { name: string }[] }
+    const { findings } = JSON.parse((await workspace.svc(['plugins', 'doctor', '--json'])).out) as {
+      findings: { name: string }[]
+    }
     expect(findings.filter(one => one.name === 'variables')).to.have.length(1)
     const server = await workspace.serve([], { env: { NOBODY_HAS_IT: 'yes' } })
     const { out } = await server.end()

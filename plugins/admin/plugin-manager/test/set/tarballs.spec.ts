@@ -159,7 +159,9 @@ describe('a package that shall be installed', () => {
     const folder = join(workspace.folder, 'weather')
     const options = { npm: join(workspace.folder, 'no-npm') }
     expect(await failure(planChange(workspace.home, { install: [{ spec: folder }] }, options))).to.equal('NPM_MISSING')
-    expect(await failure(planChange(workspace.home, { install: [{ spec: folder }] }, { limitMs: 1 }))).to.equal('NPM_FAILED timeout')
+    expect(await failure(planChange(workspace.home, { install: [{ spec: folder }] }, { limitMs: 1 }))).to.equal(
+      'NPM_FAILED timeout'
+    )
     const file = join(workspace.folder, 'cut.tgz')
     await writeFile(file, archive([PACKAGE]))
     await truncate(file, 30)
