@@ -95,7 +95,7 @@ describe('TLS', () => {
       'fails where the key has a password': ['KEY_PROTECTED', 'openssl pkey', one => ({ ...one, key: one.locked })],
       'fails where the key is of another certificate': [
         'KEY_MISMATCH',
-        'asked for with',
+        'put the certificate of the server first',
         one => ({ ...one, key: makeCertificate().key }),
       ],
     }
