@@ -1,4 +1,4 @@
-import { asSvcError, codeOf, type ErrorParts, formatError, messageOf, type SvcError, svcError } from '@svc/core'
+import { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, type SvcError, svcError } from '@svc/core'
 import type { ErrorRecord } from '@svc/core/contracts'
 import { visibleLines } from './text.ts'
 
@@ -45,7 +45,7 @@ export const INTERRUPTED = 130
  * An error in the command line: nothing was done. Ends the command with 2 and its own error code, as oclif's `this.error(error,
  * { exit: 2 })` does.
  */
-export const usageError = (code: string, message: string, parts?: ErrorParts): SvcError =>
+export const usageError = (code: string, message: string, parts?: SvcErrorOptions): SvcError =>
   Object.assign(svcError(code, message, parts), { oclif: { exit: USAGE } })
 
 /** The exit code that an error carries for oclif. */
@@ -63,7 +63,7 @@ export const parseMessage = (error: unknown): string =>
 /** Converts an error record of the API into an error, with a hint if its details allow one. */
 export function errorFromRecord(
   { error, error_code: code, details }: Omit<ErrorRecord, 'success'>,
-  { hint = hintOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'hint' | 'cause'> = {}
+  { hint = hintOf(code, details), ...parts }: Pick<SvcErrorOptions, 'where' | 'hint' | 'cause'> = {}
 ): SvcError {
   return svcError(code, error, { ...parts, details: { ...details }, ...(hint === undefined ? {} : { hint }) })
 }

@@ -4,7 +4,7 @@ import { findPackageJSON } from 'node:module'
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { CODE, importedBy } from '../config/imported.ts'
-import { type ErrorParts, type SvcError, svcError } from '../src/errors.ts'
+import { type SvcErrorOptions, type SvcError, svcError } from '../src/errors.ts'
 
 /**
  * Finds the place of a syntax error in the stack (`index.js:3`), relative to the plugin's folder or to the package of the
@@ -38,7 +38,7 @@ export async function withSyntaxErrorPlace(error: unknown, module: string, folde
   const { code, message, where, ...parts } = Object(error) as SvcError
   if (code !== 'PLUGIN_IMPORT_FAILED' || where !== undefined || parts.details.cause !== 'SyntaxError') return error
   const place = await placeInSource(module, folder).catch(() => undefined)
-  return place === undefined ? error : svcError(code, message, { ...parts, where: place } as ErrorParts)
+  return place === undefined ? error : svcError(code, message, { ...parts, where: place } as SvcErrorOptions)
 }
 
 /**

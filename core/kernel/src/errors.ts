@@ -2,7 +2,7 @@ import { didYouMean } from '../config/nearest.ts'
 import type { AnySlot } from './token.ts'
 
 /** Properties of every svc error besides its message. Code identifies an error by `code`, never by class. */
-export interface ErrorParts {
+export interface SvcErrorOptions {
   /** Facts for programs: plain data, no secrets. */
   details?: Record<string, unknown>
   /** The plugin that the error belongs to. */
@@ -23,7 +23,7 @@ export class SvcError extends Error {
   readonly where: string | undefined
   readonly hint: string | undefined
 
-  constructor(code: string, message: string, parts: ErrorParts = {}) {
+  constructor(code: string, message: string, parts: SvcErrorOptions = {}) {
     super(message, parts.cause === undefined ? undefined : { cause: parts.cause })
     this.code = code
     this.details = parts.details ?? {}
@@ -37,7 +37,7 @@ export class SvcError extends Error {
  * Creates an error with a code: `throw svcError('PROVIDER_ERROR', 'the upstream responded with 503', { details: { retryable:
  * true } })`.
  */
-export function svcError(code: string, message: string, parts?: ErrorParts): SvcError {
+export function svcError(code: string, message: string, parts?: SvcErrorOptions): SvcError {
   return new SvcError(code, message, parts)
 }
 
@@ -53,7 +53,7 @@ export function messageOf(error: unknown): string {
 }
 
 /** Converts any thrown value to an `SvcError`. A foreign error becomes the cause of an error with `code`. */
-export function asSvcError(error: unknown, code: string, parts: ErrorParts = {}): SvcError {
+export function asSvcError(error: unknown, code: string, parts: SvcErrorOptions = {}): SvcError {
   if (isSvcShaped(error)) return error
   return new SvcError(code, messageOf(error), { ...parts, cause: error })
 }

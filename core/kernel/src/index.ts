@@ -38,7 +38,7 @@ export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from
 export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export type { JsonSchema } from '../config/validator.ts'
 export { maskArguments } from '../config/secrets.ts'
-export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
+export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'

@@ -4,7 +4,7 @@ import type { AuthScheme } from '@svc/core/contracts'
 import { keyMisplaced, keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
 
 /** The name of the environment variable with the key, and the environment. */
-interface ApiKeyParts {
+interface ApiKeyOptions {
   readonly variable: string
   readonly env: Readonly<Record<string, string | undefined>>
   /** Gets a warning if the key is easy to guess. */
@@ -25,7 +25,7 @@ const REPETITION = /(.{1,16}?)\1{2,}/g
 const FIT = /^[\x21-\x7e]+$/
 
 /** Creates the scheme for the API key. It compares digests, which have equal length, in constant time. */
-export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
+export function createApiKey({ variable, env, log }: ApiKeyOptions): AuthScheme {
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
   const isKey = (text: string) => key !== '' && text !== '' && text.length <= LONGEST && timingSafeEqual(digestOf(text), digest)

@@ -4,7 +4,7 @@ import { tokenRefused } from './errors.ts'
 import { digestOf, isToken, tokenIn } from './token.ts'
 import { FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
 
-interface BearerParts {
+interface BearerOptions {
   readonly tokens: Tokens
   readonly log: Log
   /** The context for work outside a request. */
@@ -25,7 +25,7 @@ const MOST_KNOWN = 10_000
 const NOTE_MS = 60_000
 
 /** Creates the scheme for tokens of svc. It reads an unknown token from the store, so that a new token works at once, and caches it for half a second. */
-export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme {
+export function createBearer({ tokens, log, lasting }: BearerOptions): AuthScheme {
   const known = new Map<string, CachedToken>()
   let opened: Promise<void> | undefined
   let forgotten = 0

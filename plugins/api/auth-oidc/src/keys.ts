@@ -19,7 +19,7 @@ export const KEY_TIMES: KeyTimes = { fresh: 600_000, stale: 3_600_000, cooldown:
 /** Maximum time that a caller waits for the cooldown and the fetch. */
 const WAIT_MS = 15_000
 
-interface KeysParts {
+interface KeysOptions {
   readonly source: KeySource
   readonly times: KeyTimes
   readonly log: Log
@@ -35,7 +35,7 @@ export interface Keys {
   after(known: LocalJWKSet, signal: AbortSignal): Promise<LocalJWKSet>
 }
 
-export function createKeys({ source, times, log, signal: ending }: KeysParts): Keys {
+export function createKeys({ source, times, log, signal: ending }: KeysOptions): Keys {
   let cached: { readonly set: LocalJWKSet; readonly at: number } | undefined
   let failed: { readonly error: unknown; readonly at: number } | undefined
   let flight: Promise<LocalJWKSet> | undefined

@@ -10,7 +10,7 @@ const TEXT_TYPE = 'text/plain; charset=utf-8'
 /** Length above which an answer gets a stall timeout, because it does not fit into the buffer of a socket. */
 const LARGE = 65_536
 
-interface AnswerParts {
+interface AnswerDependencies {
   readonly life: Life
   readonly limits: StreamLimits
   /** Headers of every answer. */
@@ -19,7 +19,7 @@ interface AnswerParts {
 }
 
 /** The last middleware: calls the route or mount and sends its answer. */
-export function createAnswer({ life, limits, common, log }: AnswerParts): Middleware {
+export function createAnswer({ life, limits, common, log }: AnswerDependencies): Middleware {
   const replies = createRouteReplies(log)
   const send = (ctx: Context, reply: RouteReply) => sendReply(ctx, reply, common, limits.stallMs)
 
@@ -199,7 +199,7 @@ interface StreamLimits {
   /** Milliseconds after which the server disconnects a client that reads nothing. */
   readonly stallMs: number
 }
-interface StreamParts extends StreamLimits {
+interface StreamOptions extends StreamLimits {
   readonly life: Life
 }
 
@@ -212,7 +212,7 @@ const CHUNK = 65_536
  * Sends the items of a stream as they arrive. Headers go with the first item, so an earlier error still becomes an ordinary error record.
  * Ends when the stream ends or the client disconnects; then it calls `return` of the iterator.
  */
-async function sendStream(ctx: Context, items: AsyncIterable<string>, type: string, parts: StreamParts): Promise<void> {
+async function sendStream(ctx: Context, items: AsyncIterable<string>, type: string, parts: StreamOptions): Promise<void> {
   const iterator = items[Symbol.asyncIterator]()
   const { state } = ctx
   let over = false
@@ -252,7 +252,7 @@ async function send(
   iterator: AsyncIterator<string>,
   first: IteratorResult<string>,
   type: string,
-  parts: StreamParts
+  parts: StreamOptions
 ): Promise<boolean> {
   const { life } = parts
   if (life.draining) ctx.set('Connection', 'close')

@@ -31,7 +31,7 @@ export interface Authentication {
 /** Unix time in milliseconds at which a credential expires; absent if unknown. */
 type CredentialExpiry = Pick<Holder, 'expires'>
 
-interface AuthenticationParts {
+interface AuthenticationOptions {
   readonly enabled: boolean
   /** Milliseconds that all schemes together have for a request. */
   readonly timeoutMs: number
@@ -45,7 +45,7 @@ const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
 const UNKNOWN = 'the credential is not known'
 
-export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationParts): Authentication {
+export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationOptions): Authentication {
   const schemesFor = createScopeSchemes(schemes, enabled, scheme => headers.isSound(scheme))
   const ask = createAsk(headers, timeoutMs)
   const hasCredential = (state: RequestState) => hasStandardHeader(state) || headers.read(state.credentials).length > 0
@@ -143,7 +143,7 @@ async function checkBoth(who: ScopeSchemes, state: RequestState, ask: Ask): Prom
   }
 }
 
-interface RevalidationParts {
+interface RevalidationOptions {
   readonly schemes: SlotView<AuthScheme>
   readonly authentication: Pick<Authentication, 'again' | 'asks'>
   readonly log: Log
@@ -160,7 +160,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * Closes an endless stream when the credential that opened it becomes invalid. The server checks the credential again when a scheme reports a change and when the
  * credential expires. If the credential is no longer valid or cannot be checked, the server closes the stream.
  */
-export function createCredentialRevalidation({ schemes, authentication, log, lasting }: RevalidationParts): Middleware {
+export function createCredentialRevalidation({ schemes, authentication, log, lasting }: RevalidationOptions): Middleware {
   const open = new Map<Context, NodeJS.Timeout | undefined>()
   const watched = new Set<string>()
   /** Streams whose credential is being checked; true: check again, because a change was reported since. */

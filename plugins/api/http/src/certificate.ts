@@ -54,7 +54,7 @@ function privateKey(pem: Buffer, file: string): KeyObject {
   )
 }
 
-interface WatchParts {
+interface WatchDependencies {
   readonly ssl: SslConfig
   readonly first: Certificate
   /** Installs the new certificate. */
@@ -68,7 +68,7 @@ const SETTLE_MS = 100
 const LOOK_MS = 60_000
 
 /** Reloads the certificate when its files change. An invalid certificate is logged once, and the old one stays in use. */
-export function watchCertificate({ ssl, first, take, log }: WatchParts): Disposable {
+export function watchCertificate({ ssl, first, take, log }: WatchDependencies): Disposable {
   let current = first
   let lastProblem = ''
   let settling: NodeJS.Timeout | undefined

@@ -87,7 +87,7 @@ const ENTER_MS = 5_000
 
 type SharedLimits = Pick<Peers, 'acquire' | 'release'>
 
-interface SemaphoreParts {
+interface WorkerSemaphoreOptions {
   /** The prefix of the permit names that workers share. */
   readonly prefix: string
   readonly limit: number
@@ -108,14 +108,14 @@ interface Stock {
 
 /** A semaphore across all workers: each caller has `limit` permits. */
 export class WorkerSemaphore {
-  readonly #parts: SemaphoreParts
+  readonly #parts: WorkerSemaphoreOptions
   readonly #stocks = new Map<string, Stock>()
   /** Number of permits that this worker keeps for a caller after they become free. */
   readonly #part: number
   /** Callers for whom this worker keeps more permits until `LINGER_MS` is over. */
   readonly #lingering = new Set<string>()
 
-  constructor(parts: SemaphoreParts) {
+  constructor(parts: WorkerSemaphoreOptions) {
     this.#parts = parts
     this.#part = Math.floor(parts.limit / KEPT_PART)
   }

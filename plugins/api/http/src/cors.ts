@@ -16,7 +16,7 @@ export interface Cors {
   readonly headers: Readonly<Record<string, string>>
 }
 
-interface CorsParts {
+interface CorsOptions {
   readonly config: CorsConfig
   readonly addresses: Addresses
   /** The server checks each Host, so it can trust pages of its own origin. */
@@ -26,7 +26,7 @@ interface CorsParts {
 }
 
 /** Throws CORS_INVALID. */
-export function createCors({ config, addresses, isHostChecked, isAuthenticated }: CorsParts): Cors {
+export function createCors({ config, addresses, isHostChecked, isAuthenticated }: CorsOptions): Cors {
   const allows = createOrigins(config, isAuthenticated)
   const all = config.origins?.includes('*') === true
   refuseLentCredentials(config)

@@ -31,7 +31,7 @@ export interface Guesses {
   readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }
 
-interface GuessesParts {
+interface GuessesOptions {
   readonly store: Pick<Store, 'count'> | undefined
   readonly peers: Pick<Peers, 'broadcast'> | undefined
   readonly headers: Pick<CredentialHeaders, 'read'>
@@ -39,7 +39,7 @@ interface GuessesParts {
   readonly lasting: CallContext
 }
 
-export function createGuesses({ store, peers, headers, seen, lasting }: GuessesParts): Guesses {
+export function createGuesses({ store, peers, headers, seen, lasting }: GuessesOptions): Guesses {
   const refused = createWindowCounter(MINUTE, GUESSERS)
   const blocked = createBlocked()
   const checking = createChecking()
@@ -212,14 +212,14 @@ interface SeenGood {
   forget(digest: string): void
 }
 
-interface SeenGoodParts {
+interface SeenGoodOptions {
   readonly store: Store | undefined
   readonly log: Pick<Log, 'warn' | 'debug'>
   /** The context for work outside a request. */
   readonly lasting: CallContext
 }
 
-export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood {
+export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGood {
   const known = new Map<string, { at: number; notedAt: number }>()
   let secret = randomBytes(32).toString('base64')
   let shared: Store | undefined

@@ -30,7 +30,7 @@ export interface Listener {
   running(work: Promise<void>): Promise<void>
 }
 
-interface ListenerParts {
+interface ListenerOptions {
   readonly server: NodeServer
   readonly config: ServerConfig
   readonly life: Life
@@ -44,7 +44,7 @@ const TIDY_MS = 3_000
 /** Time for a stream to send its last event when the server stops. */
 const PARTING_MS = 1_000
 
-export function createListener({ server, config, life, log, listeners }: ListenerParts): Listener {
+export function createListener({ server, config, life, log, listeners }: ListenerOptions): Listener {
   const { host } = config
   const scheme = config.ssl.enabled ? 'https' : 'http'
   const works = createWorks()
@@ -159,7 +159,7 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-interface Ending extends Pick<ListenerParts, 'server' | 'life' | 'log'> {
+interface Ending extends Pick<ListenerOptions, 'server' | 'life' | 'log'> {
   readonly connections: Connections
 }
 

@@ -17,7 +17,7 @@ export interface Routing {
 }
 
 /** The routes and mounts to search. */
-interface RoutingParts {
+interface RoutingOptions {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
   /** Whether a plugin runs in its own process. */
@@ -36,7 +36,7 @@ interface Routers {
  * Creates two routers of @koa/router: one for routes of plugins in this process, one for routes of isolated plugins. The second is asked only if neither the first
  * router nor a mount matches the path. The routers are created again when a slot changes.
  */
-export function createRouting(parts: RoutingParts): Routing {
+export function createRouting(parts: RoutingOptions): Routing {
   const { routes, mounts, isIsolated } = parts
   const known = new WeakMap<Route, Bound>()
   let routers: Routers | undefined
@@ -68,7 +68,7 @@ export function createRouting(parts: RoutingParts): Routing {
   }
 }
 
-function createRouters({ routes, isIsolated, log }: RoutingParts, known: WeakMap<Route, Bound>, version: number): Routers {
+function createRouters({ routes, isIsolated, log }: RoutingOptions, known: WeakMap<Route, Bound>, version: number): Routers {
   const bound = routes.entries().flatMap(([name, route]): Bound[] => {
     const plugin = routes.owner(name)
     try {

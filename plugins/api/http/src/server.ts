@@ -52,7 +52,7 @@ import { createRouting } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
 
 /** The services, slots and configuration that the server uses. */
-interface ServerParts {
+interface ServerDependencies {
   readonly host: Host
   readonly config: ServerConfig
   readonly routes: SlotView<Route>
@@ -77,7 +77,7 @@ export interface Server extends Pick<Listener, 'drain'>, Pick<ConcurrencyLimit, 
 }
 
 /** Creates the HTTP server; `open` opens its socket. Throws if the certificate, the trusted proxies or the CORS settings are invalid. */
-export async function createServer(parts: ServerParts): Promise<Server> {
+export async function createServer(parts: ServerDependencies): Promise<Server> {
   const { config, log } = parts
   const life: Life = { draining: false, ending: false, streams: new Set() }
   const journal = createJournal(log, parts.hooks, parts.lasting)
@@ -118,7 +118,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
 }
 
 /** Parts of the application that the server also uses outside a request. */
-interface AppParts extends ServerParts, ReturnType<typeof createAccess> {
+interface AppOptions extends ServerDependencies, ReturnType<typeof createAccess> {
   readonly life: Life
   readonly journal: Journal
   readonly refusal: Refusal
@@ -130,7 +130,7 @@ interface AppParts extends ServerParts, ReturnType<typeof createAccess> {
 }
 
 /** The Koa application: its middleware in the order in which every request meets it. */
-function createApp(parts: AppParts): Koa<RequestState> {
+function createApp(parts: AppOptions): Koa<RequestState> {
   const { config, log, life } = parts
   const routing = createRouting(parts)
   const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
@@ -166,7 +166,7 @@ function createApp(parts: AppParts): Koa<RequestState> {
 }
 
 /** Creates the access checks: Host, Origin and credentials. */
-function createAccess(parts: ServerParts) {
+function createAccess(parts: ServerDependencies) {
   const { config, schemes, log } = parts
   const { enabled, timeout_ms: timeoutMs } = config.auth
   const hostGuard = createHostGuard(config)

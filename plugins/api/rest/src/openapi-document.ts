@@ -5,7 +5,7 @@ import type { AuthScheme, ErrorCode, Route, RouteResponse, SecurityScheme } from
 type Tree = Record<string, unknown>
 
 /** The input of the OpenAPI document. */
-interface DocumentParts {
+interface DocumentOptions {
   readonly version: string
   readonly routes: readonly (readonly [string, Route])[]
   readonly codes: readonly ErrorCode[]
@@ -15,7 +15,7 @@ interface DocumentParts {
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** Builds the OpenAPI document from the schemas that validate requests. The order does not depend on the load order of plugins. */
-export function openApiDocument({ version, routes, codes, schemes }: DocumentParts): Tree {
+export function openApiDocument({ version, routes, codes, schemes }: DocumentOptions): Tree {
   const sorted = routes.toSorted(([, a], [, b]) =>
     a.path === b.path ? METHODS.indexOf(a.method) - METHODS.indexOf(b.method) : a.path < b.path ? -1 : 1
   )

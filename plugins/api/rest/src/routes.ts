@@ -14,7 +14,7 @@ import { createRunStreams } from './frames.ts'
 import { OBJECT, ok } from './schemas.ts'
 
 /** The services of the routes. Without the service `Workflows` or `Recommend`, its routes are missing. */
-type RouteParts = Parameters<typeof createChatRoutes>[0] &
+type RouteOptions = Parameters<typeof createChatRoutes>[0] &
   Parameters<typeof createConversationRoutes>[0] &
   Parameters<typeof createConfigRoutes>[0] &
   Parameters<typeof createDiscoveryRoutes>[0] &
@@ -30,7 +30,7 @@ type RouteParts = Parameters<typeof createChatRoutes>[0] &
 export const LEAVING = -100
 
 /** Creates all routes of the API, by name. `leave` ends the streams of runs. */
-export function createRoutes(parts: RouteParts): { readonly routes: Record<string, Route>; readonly leave: () => void } {
+export function createRoutes(parts: RouteOptions): { readonly routes: Record<string, Route>; readonly leave: () => void } {
   const { workflows, recommend } = parts
   const probes = createProbes(parts.checks, parts.log)
   const streams = workflows && createRunStreams(workflows)
@@ -49,7 +49,7 @@ export function createRoutes(parts: RouteParts): { readonly routes: Record<strin
   return { routes, leave: () => streams?.leave() }
 }
 
-interface OpenApiParts {
+interface OpenApiOptions {
   readonly host: Host
   readonly http: Http
   readonly routes: SlotView<Route>
@@ -57,7 +57,7 @@ interface OpenApiParts {
 }
 
 /** Creates `GET /openapi.json`. The document is built again when routes or authentication schemes change. */
-function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Record<string, Route> {
+function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiOptions): Record<string, Route> {
   let made: { readonly version: string; readonly text: string } | undefined
   const versionNow = () => `${routes.version} ${schemes.version}`
   const make = async (ctx: CallContext) => {

@@ -13,7 +13,7 @@ import type {
   WorkerMetrics,
 } from '@svc/core/contracts'
 
-export interface CacheParts {
+export interface CacheOptions {
   readonly lru: LruCache
   readonly counts: Pick<CacheCounts, 'asked'>
   /** Whether principals share their answers. */
@@ -34,7 +34,7 @@ interface Keyed {
   readonly key: string | undefined
 }
 
-export function createCache({ lru, counts, shared }: CacheParts): Cache {
+export function createCache({ lru, counts, shared }: CacheOptions): Cache {
   // the same request object arrives before and after the call; the key of a long history is computed once
   const keys = new WeakMap<ModelRequest, Keyed>()
   const keyFor = ({ selected: { provider }, request }: ModelCall, { principal }: CallContext) => {

@@ -60,7 +60,7 @@ export const POLICY_CONFIG = schema<PolicyConfig>({
   },
 })
 
-export interface PolicyParts {
+export interface PolicyDependencies {
   readonly config: Readonly<PolicyConfig>
   readonly breakers: Breakers
   readonly candidates: Candidates
@@ -81,7 +81,7 @@ export interface Policy {
   readonly failed: (call: ModelFailed) => Promise<FailureAnswer | undefined>
 }
 
-export function createPolicy({ config, breakers, candidates, outcomes, counts, random }: PolicyParts): Policy {
+export function createPolicy({ config, breakers, candidates, outcomes, counts, random }: PolicyDependencies): Policy {
   /** Milliseconds to wait before a retry; `undefined` for no retry. */
   const retryIn = ({ selected, failure, attempt }: ModelFailed, hasNext: boolean): number | undefined => {
     if (!failure.retryable || attempt >= config.attempts) return undefined
@@ -132,7 +132,7 @@ const refusal = ({ provider, model }: ModelRef, waitMs: number): ModelAnswer => 
   message: `the model ${model} of provider "${provider}" has failed too often; its breaker is open`,
 })
 
-export interface CandidatesParts {
+export interface CandidatesOptions {
   readonly breakers: Breakers
   readonly turns: Turns
   readonly providers: Pick<SlotView<Provider>, 'has'>
@@ -149,7 +149,7 @@ export interface Candidates {
 }
 
 /** Chooses among models that have a provider and no open breaker. */
-export function createCandidates({ breakers, turns, providers, random }: CandidatesParts): Candidates {
+export function createCandidates({ breakers, turns, providers, random }: CandidatesOptions): Candidates {
   const isAvailable = (ref: ModelRef) => providers.has(ref.provider) && breakers.waitMs(ref) === 0
   return {
     drawn(call) {

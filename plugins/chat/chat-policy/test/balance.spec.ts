@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import type { ModelRef, TurnEnd } from '@svc/core/contracts'
-import { A, B, C, type CallParts, DOWN, policyBench } from './support/bench.ts'
+import { A, B, C, type CallDependencies, DOWN, policyBench } from './support/bench.ts'
 
 const late = { ...DOWN, retryAfterMs: 1e6 }
 
 /** Who begins each of so many turns, when the die falls on each side as often. */
-function shares(parts: CallParts, turns = 100) {
+function shares(parts: CallDependencies, turns = 100) {
   const bench = policyBench()
   const counts: Record<string, number> = {}
   for (let at = 0; at < turns; at++) {

@@ -4,7 +4,7 @@ import { createClock } from './model-call.ts'
 import { toPublicError } from './errors.ts'
 import {
   beginTurn,
-  type ChatParts,
+  type ChatDependencies,
   type ChatServices,
   endEvent,
   isFit,
@@ -19,7 +19,7 @@ import { ModelStep } from './model-step.ts'
 import { createToolLists, mayUseTools, runTools } from './tools.ts'
 
 /** Runs turns. `reply` collects the same events that `stream` yields. */
-export function createChat(parts: ChatParts): Chat {
+export function createChat(parts: ChatDependencies): Chat {
   const services: ChatServices = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
     stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),

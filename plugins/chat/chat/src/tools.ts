@@ -44,8 +44,8 @@ export async function* runTools(
 
 type Ask = (
   call: ToolCallPart,
-  ...about: Parameters<NonNullable<ToolUseParts['ask']>>
-) => ReturnType<NonNullable<ToolUseParts['ask']>>
+  ...about: Parameters<NonNullable<ToolUseOptions['ask']>>
+) => ReturnType<NonNullable<ToolUseOptions['ask']>>
 
 function runAll(
   services: ChatServices,
@@ -135,7 +135,7 @@ interface ToolOutcome {
   readonly result: ToolResult
 }
 
-interface ToolUseParts {
+interface ToolUseOptions {
   readonly tool: Tool | undefined
   readonly part: ToolCallPart
   readonly conversationId: string
@@ -151,7 +151,7 @@ interface ToolUseParts {
 }
 
 /** Runs one tool call. Throws only if the turn is aborted. Other errors become the result that the model reads. */
-async function useTool(parts: ToolUseParts, ctx: CallContext): Promise<ToolOutcome> {
+async function useTool(parts: ToolUseOptions, ctx: CallContext): Promise<ToolOutcome> {
   const { part, limits } = parts
   const { args, run } = await permitted(parts, ctx)
   const begun = performance.now()
@@ -177,7 +177,7 @@ interface Permitted {
   readonly run: () => Promise<ToolResult> | ToolResult
 }
 
-async function permitted(parts: ToolUseParts, ctx: CallContext): Promise<Permitted> {
+async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permitted> {
   const { tool, part } = parts
   const { arguments: args } = part
   const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
@@ -199,7 +199,7 @@ async function permitted(parts: ToolUseParts, ctx: CallContext): Promise<Permitt
 }
 
 /** A failing tap denies the call. */
-async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, ctx: CallContext): Promise<ToolVerdict | undefined> {
+async function verdictOn({ category, effects }: Tool, parts: ToolUseOptions, ctx: CallContext): Promise<ToolVerdict | undefined> {
   const { part, conversationId, mode } = parts
   const about = { conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments, category, effects }
   try {
@@ -217,14 +217,19 @@ function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined):
   return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
 }
 
-async function deniedBy({ ask }: ToolUseParts, args: Arguments, question: string): Promise<string | undefined> {
+async function deniedBy({ ask }: ToolUseOptions, args: Arguments, question: string): Promise<string | undefined> {
   if (!ask) return `the call needs the approval of a person (${question}), and this turn has no interactive reader.`
   const answer = await ask(args, question)
   if (!answer) return 'the user did not answer in time.'
   return answer.allow ? undefined : (answer.reason ?? 'the user denied the call.')
 }
 
-function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['limits'], ctx: CallContext): Promise<ToolResult> {
+function call(
+  tool: Tool,
+  args: Arguments,
+  { timeoutMs, until }: ToolUseOptions['limits'],
+  ctx: CallContext
+): Promise<ToolResult> {
   const limit = Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
   return withTimeout(limit, signal => tool.call(args, { ...ctx, signal }), ctx)
 }

@@ -44,7 +44,7 @@ import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
 
 /** The services and settings that chat requires. */
-export interface ChatParts {
+export interface ChatDependencies {
   readonly config: ChatConfig
   readonly hooks: HookCallers<ChatHooks>
   readonly conversations: Conversations
@@ -61,7 +61,7 @@ export interface ChatParts {
 }
 
 /** The services of a turn: those of chat, and the objects that all turns share. */
-export interface ChatServices extends ChatParts {
+export interface ChatServices extends ChatDependencies {
   readonly clock: Clock
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
   readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList

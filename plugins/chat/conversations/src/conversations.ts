@@ -4,7 +4,7 @@ import { conversationUnknown, cursorInvalid } from './errors.ts'
 import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf, readRecord, type Turns } from './turns.ts'
 import type { Drops, Makers } from './other-workers.ts'
 
-interface ConversationsParts {
+interface ConversationsOptions {
   readonly store: Store
   readonly turns: Turns
   readonly drops: Pick<Drops, 'elsewhere'>
@@ -13,7 +13,7 @@ interface ConversationsParts {
 }
 
 /** Keeps conversations in the store. Opens its space. */
-export async function createConversations(parts: ConversationsParts): Promise<Conversations & Disposable> {
+export async function createConversations(parts: ConversationsOptions): Promise<Conversations & Disposable> {
   const { store, turns, drops, makers } = parts
   await store.open(SPACE, parts.lasting)
   return {

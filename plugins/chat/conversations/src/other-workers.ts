@@ -27,7 +27,7 @@ interface Waiting {
   readonly made: PromiseWithResolvers<void>
 }
 
-interface MakersParts {
+interface MakersOptions {
   readonly turns: Pick<Turns, 'made'>
   readonly peers: Peers | undefined
   /** Names this worker. */
@@ -43,14 +43,14 @@ const messageAs = <T>(message: Json) => message as unknown as T
  * costs nothing by that, an unknown id a round of questions, which it shares with all that come meanwhile.
  */
 export class Makers {
-  readonly #parts: MakersParts
+  readonly #parts: MakersOptions
   readonly #waiting = new Map<string, Waiting>()
   readonly #awaited = new Set<string>()
   #questions: Question[] = []
   #next: Promise<void> | undefined
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(parts: MakersParts) {
+  constructor(parts: MakersOptions) {
     this.#parts = parts
   }
 

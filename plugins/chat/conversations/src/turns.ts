@@ -98,7 +98,7 @@ interface TurnLimits {
   readonly leaseMs: number
 }
 
-interface TurnsParts {
+interface TurnsOptions {
   readonly store: Store
   /** Names this process among those that share the store. */
   readonly holder: string
@@ -132,13 +132,13 @@ const maySee = (owner: string, { principal }: CallContext) =>
 
 /** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
 export class Turns {
-  readonly #parts: TurnsParts
+  readonly #parts: TurnsOptions
   readonly #held = new Map<string, TicketedTurn>()
   readonly #young = new Map<string, Young>()
   #tickets = 0
   #renewal: NodeJS.Timeout | undefined
 
-  constructor(parts: TurnsParts) {
+  constructor(parts: TurnsOptions) {
     this.#parts = parts
   }
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ANN, by, person, told, TURN, two, unknown } from './support/two.ts'
+import { ANN, by, person, outcomeOf, TURN, two, unknown } from './support/two.ts'
 
 const wish = (conversationId: string, waitMs = 60_000) => ({ conversationId, waitMs, history: 10 })
 const ASK = 'conversations.ask'
@@ -26,7 +26,7 @@ describe('a turn on a conversation that another worker is making', () => {
   it('waits no longer than it may', async () => {
     await using both = await two()
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
-    for (const waitMs of [0, 5]) expect(await told(both.other.begin(wish(id, waitMs), ANN))).to.match(/^CONVERSATION_BUSY /)
+    for (const waitMs of [0, 5]) expect(await outcomeOf(both.other.begin(wish(id, waitMs), ANN))).to.match(/^CONVERSATION_BUSY /)
     await both.makes.end(ticket, ANN)
   })
 
@@ -34,7 +34,7 @@ describe('a turn on a conversation that another worker is making', () => {
     await using both = await two()
     for (const over of ['end', 'delete']) {
       const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
-      const waiting = told(both.other.begin(wish(id), ANN))
+      const waiting = outcomeOf(both.other.begin(wish(id), ANN))
       both.news.length = 0
       await both.said(MAKING)
       if (over === 'delete') await both.makes.delete(id, ANN)
@@ -47,7 +47,7 @@ describe('a turn on a conversation that another worker is making', () => {
   it('finds none when that worker ends', async () => {
     await using both = await two()
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
-    const waiting = told(both.other.begin(wish(id), ANN))
+    const waiting = outcomeOf(both.other.begin(wish(id), ANN))
     const { holder } = (await both.said(MAKING)).message as { holder: string }
     await both.gone('another/1/')
     await both.gone(holder)
@@ -60,7 +60,7 @@ describe('a turn on a conversation that another worker is making', () => {
     const { ticket, conversationId: young } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
     for (const id of [young, madeUp()]) {
       both.news.length = 0
-      expect(await told(both.other.begin(wish(id), by(person('eve', 'chat'))))).to.equal(unknown(id))
+      expect(await outcomeOf(both.other.begin(wish(id), by(person('eve', 'chat'))))).to.equal(unknown(id))
       expect(both.topics()).to.deep.equal([ASK])
     }
     await both.makes.end(ticket, ANN)
@@ -69,10 +69,10 @@ describe('a turn on a conversation that another worker is making', () => {
   it('asks nobody for what can be none, and once for a thousand unknown ids', async () => {
     await using both = await two()
     for (const id of ['', 'conv_none', `${madeUp()}0`, '__proto__'])
-      expect(await told(both.other.begin(wish(id), ANN))).to.equal(unknown(id))
+      expect(await outcomeOf(both.other.begin(wish(id), ANN))).to.equal(unknown(id))
     expect(both.topics()).to.deep.equal([])
     const ids = Array.from({ length: 1000 }, madeUp)
-    expect(await Promise.all(ids.map(id => told(both.other.begin(wish(id), ANN))))).to.deep.equal(ids.map(unknown))
+    expect(await Promise.all(ids.map(id => outcomeOf(both.other.begin(wish(id), ANN))))).to.deep.equal(ids.map(unknown))
     expect(both.topics().length).to.be.within(1, 2)
   })
 

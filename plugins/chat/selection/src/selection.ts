@@ -22,7 +22,7 @@ import { notAllowed, modelNotFound, modelsLate, providerNotFound } from './error
 import type { Profiles } from './profiles.ts'
 import { follow } from '@svc/storage-kit/follow'
 
-export interface SelectionParts {
+export interface SelectionOptions {
   readonly profiles: Profiles
   readonly session: Session
   readonly sources: ModelSources
@@ -34,7 +34,7 @@ export interface SelectionParts {
 const FALLBACK_MODE = 'build'
 
 /** Decides who answers, from request, override, profile and default. */
-export function createSelection(parts: SelectionParts): Selection {
+export function createSelection(parts: SelectionOptions): Selection {
   const { profiles, session, sources, modes, begin } = parts
   const profileNow = (): Profile => {
     const name = session.now.profile ?? begin.profile ?? profiles.default
@@ -320,7 +320,7 @@ export interface Session {
 }
 
 /** What a session stands on. */
-interface SessionParts {
+interface SessionDependencies {
   readonly store: Store
   /** A server's id. */
   readonly key: string
@@ -333,7 +333,7 @@ interface SessionParts {
 export const CHANGED = 'selection'
 
 /** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
-export async function openSession({ store, key, peers, log }: SessionParts, lasting: CallContext): Promise<Session> {
+export async function openSession({ store, key, peers, log }: SessionDependencies, lasting: CallContext): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0

@@ -206,7 +206,7 @@ const MAX_ERROR_TEXT = 100_000
 const NO_REASON = 'The tool failed without an error message.'
 
 /** Calls a tool and converts every error to a result. Throws only the reason of an aborted signal. */
-export async function callForResult(...[calls, published, args, ctx, options]: CallParts): Promise<CallEnd> {
+export async function callForResult(...[calls, published, args, ctx, options]: CallDependencies): Promise<CallEnd> {
   try {
     return await calls.call(published, args, ctx, options)
   } catch (error) {
@@ -215,7 +215,7 @@ export async function callForResult(...[calls, published, args, ctx, options]: C
   }
 }
 
-type CallParts = [calls: Calls, ...Parameters<Calls['call']>]
+type CallDependencies = [calls: Calls, ...Parameters<Calls['call']>]
 
 type CallOutcome = { readonly end: CallEnd } | { readonly thrown: unknown }
 

@@ -285,7 +285,7 @@ const leaseOf = (lease: string, [fence, expiresAt]: Answer): Lease => ({ lease, 
 type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'>
 
 /** Shared parts of a store. */
-interface DataParts {
+interface DataOptions {
   readonly catalog: Catalog
   readonly reader: Reader
   readonly link: Link
@@ -295,7 +295,7 @@ interface DataParts {
 }
 
 /** Reads through the reader, writes through the writer's thread. */
-function createData({ catalog, reader, link, tails, enter }: DataParts): Data {
+function createData({ catalog, reader, link, tails, enter }: DataOptions): Data {
   return {
     async get(collection, key, ctx) {
       enter(ctx)

@@ -6,7 +6,7 @@ import { runChild, type RunResult } from '@svc/worker-pool/processes'
 import { notAllowed, timedOut, zeroByte } from './errors.ts'
 import { bytesOf, type ShellConfig } from './settings.ts'
 
-export interface ShellParts {
+export interface ShellOptions {
   readonly sandbox: ProcessSandbox
   readonly roots: Roots
   readonly config: ShellConfig
@@ -28,7 +28,7 @@ const AROUND_MS = 15_000
 const output = { type: 'string', description: 'output; if it is too long, its start and end with a note in between' }
 
 /** Creates `run_command`, which runs an allowed program in the process sandbox, without a shell. */
-export function createRunCommand(parts: ShellParts): Tool {
+export function createRunCommand(parts: ShellOptions): Tool {
   const { roots, config } = parts
   return toolOf<Arguments>({
     description: `Runs a program and returns its output. There is no shell: no pipes, patterns or variables; pass each word of the command separately. Programs: ${config.commands.join(', ')}. ${wordsOf(config)} ${roots.words}`,
@@ -82,7 +82,11 @@ const effectsOf = ({ write, network }: ShellConfig): Effect[] => [
 const wordsOf = ({ write, network }: ShellConfig): string =>
   `It runs in a sandbox: it can write ${write ? 'in the folder of the tools and in /tmp' : 'only in /tmp, which is temporary'}, and has ${network ? 'the network' : 'no network'}.`
 
-async function runCommand({ sandbox, roots, config }: ShellParts, { command, cwd, input, timeout }: Arguments, ctx: CallContext) {
+async function runCommand(
+  { sandbox, roots, config }: ShellOptions,
+  { command, cwd, input, timeout }: Arguments,
+  ctx: CallContext
+) {
   const [program, ...args] = command as [string, ...string[]]
   if (!config.commands.includes(program)) throw notAllowed(program, config.commands)
   if (command.some(word => word.includes('\0'))) throw zeroByte()

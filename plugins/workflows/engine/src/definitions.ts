@@ -5,7 +5,7 @@ import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
 import { DEFINITIONS, type StoredDefinition } from './space.ts'
 
-export interface DefinitionsParts {
+export interface DefinitionsOptions {
   readonly library: Library
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
@@ -17,14 +17,14 @@ const KEPT = 1_000
 
 /** Stores the definitions of runs, each once, by digest. */
 export class Definitions {
-  readonly #parts: DefinitionsParts
+  readonly #parts: DefinitionsOptions
   /** Digests of stored definitions, with the time of the last write. */
   readonly #stored = new Map<string, number>()
   /** Cached workflow names in definitions. Cleared when the node types change. */
   #named = new WeakMap<WorkflowDefinition, readonly string[]>()
   #version = -1
 
-  constructor(parts: DefinitionsParts) {
+  constructor(parts: DefinitionsOptions) {
     this.#parts = parts
   }
 

@@ -16,7 +16,7 @@ export interface ExecutionLimits {
   readonly maxRunBytes: number
 }
 
-interface ExecutionParts {
+interface ExecutionOptions {
   readonly id: string
   readonly workflow: string
   /** The prefix of idempotency keys. */
@@ -52,7 +52,7 @@ export interface Inner {
 
 /** State that the steps of a run share while this process executes it. */
 export class Execution {
-  readonly #parts: ExecutionParts
+  readonly #parts: ExecutionOptions
   readonly waits: Waits
   readonly calls = new Calls()
   readonly #spent = new Map<string, { calls: number; tokens: number }>()
@@ -64,7 +64,7 @@ export class Execution {
   #isStopped = false
   readonly #isNew: boolean
 
-  constructor(parts: ExecutionParts) {
+  constructor(parts: ExecutionOptions) {
     this.#parts = parts
     this.waits = new Waits(parts.onTime)
     this.#isNew = parts.history.length === 0

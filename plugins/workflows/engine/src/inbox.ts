@@ -12,7 +12,7 @@ export interface Letter {
   readonly news: ChangeNotice
 }
 
-export interface InboxParts {
+export interface InboxOptions {
   readonly store: Store
   readonly execution: Execution
   readonly letters: () => Promise<readonly Letter[]>
@@ -29,11 +29,11 @@ const AGAIN_MS = 1_000
 
 /** The inbox of a run. A notice moves from the inbox to the log in one batch, so it is neither lost nor taken twice. */
 export class Inbox {
-  readonly #parts: InboxParts
+  readonly #parts: InboxOptions
   /** Notices that were taken, and are possibly not deleted yet. */
   readonly #taken = new Set<string>()
 
-  constructor(parts: InboxParts) {
+  constructor(parts: InboxOptions) {
     this.#parts = parts
   }
 
@@ -90,7 +90,7 @@ export class Inbox {
     }
   }
 
-  async #late(step: string, error: unknown, letters: InboxParts['letters']): Promise<void> {
+  async #late(step: string, error: unknown, letters: InboxOptions['letters']): Promise<void> {
     if (codeOf(error) === 'STORE_CONFLICT') {
       const found = await letters().catch(() => [])
       if (!this.#parts.execution.isStopped) this.take(found)

@@ -3,7 +3,7 @@ import type { QueuedRun, RunClaim, RunQueue, Store, StoreOp } from '@svc/core/co
 import { REFUSED } from './errors.ts'
 import { RUNS } from './space.ts'
 
-export interface InitialCommitParts {
+export interface InitialCommitOptions {
   readonly store: Store
   readonly queue: RunQueue
   /** The operations that create the run. */
@@ -22,13 +22,13 @@ export interface CommitResult {
 
 /** The first write of a run. A run that starts here begins before it is stored, and its first entries go into the same commit. */
 export class InitialCommit {
-  readonly #parts: InitialCommitParts
+  readonly #parts: InitialCommitOptions
   readonly #opened = Promise.withResolvers<CommitResult>()
   #isFresh = true
   #isOver = false
   #due: () => unknown = () => this.open([])
 
-  constructor(parts: InitialCommitParts) {
+  constructor(parts: InitialCommitOptions) {
     this.#parts = parts
   }
 

@@ -4,7 +4,7 @@ import { type Entry, type History, note } from './history.ts'
 import type { InitialCommit } from './initial-commit.ts'
 import { LOG } from './space.ts'
 
-export interface JournalParts {
+export interface JournalOptions {
   readonly store: Store
   readonly id: string
   /** Returns the fencing token that proves ownership of the run. */
@@ -27,7 +27,7 @@ const [AWAY_MS, RETRY_MS] = [20_000, 250]
  * apply at once in this process (`history`), and for all processes after `stored` resolves.
  */
 export class Journal {
-  readonly #parts: JournalParts
+  readonly #parts: JournalOptions
   #length: number
   #entries: Entry[] = []
   #ops: StoreOp[] = []
@@ -39,7 +39,7 @@ export class Journal {
   #isOver = false
   #fence: Fence | undefined
 
-  constructor(parts: JournalParts) {
+  constructor(parts: JournalOptions) {
     this.#parts = parts
     this.#length = parts.history.length
     parts.initialCommit?.by(() => this.stored().catch(() => {}))

@@ -47,7 +47,7 @@ export interface LoadedWorkflow {
   readonly problems: readonly WorkflowProblem[]
 }
 
-export interface LibraryParts {
+export interface LibraryOptions {
   readonly slot: SlotView<WorkflowDefinition>
   readonly roots: Roots
   readonly checker: Checker
@@ -60,7 +60,7 @@ const KEPT = 500
 
 /** All workflows: those of plugins, and the current files below the roots. */
 export class Library {
-  readonly #parts: LibraryParts
+  readonly #parts: LibraryOptions
   /** Results of checks, valid until a name changes that definitions can use. */
   readonly #looked = new Map<string, LoadedWorkflow>()
   /** The same by object identity, which costs nothing to look up. */
@@ -73,7 +73,7 @@ export class Library {
   #reading: Promise<unknown> = Promise.resolve()
   #turn = 0
 
-  constructor(parts: LibraryParts) {
+  constructor(parts: LibraryOptions) {
     this.#parts = parts
   }
 

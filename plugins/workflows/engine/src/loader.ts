@@ -27,7 +27,7 @@ export interface Loaded {
   readonly checkResult: (result: Json) => Promise<Json>
 }
 
-export interface LoaderParts {
+export interface LoaderOptions {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
   readonly secrets: Readonly<Record<string, SecretSource>>
@@ -49,11 +49,11 @@ const KEPT = 200
 
 /** Loads runs from the store. */
 export class Loader {
-  readonly #parts: LoaderParts
+  readonly #parts: LoaderOptions
   readonly #ready = new Map<string, Ready>()
   #version = -1
 
-  constructor(parts: LoaderParts) {
+  constructor(parts: LoaderOptions) {
     this.#parts = parts
   }
 

@@ -4,7 +4,7 @@ import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
 import { groupOf } from './run-starter.ts'
 
-export interface MaintenanceParts {
+export interface MaintenanceOptions {
   readonly store: Store
   readonly queue: RunQueue
   readonly retentionMs: number
@@ -23,10 +23,10 @@ const LEASE = 'workflows.maintenance'
 
 /** Deletes expired data and queues forgotten runs again. Only one worker does it at a time. */
 export class Maintenance {
-  readonly #parts: MaintenanceParts
+  readonly #parts: MaintenanceOptions
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: MaintenanceParts) {
+  constructor(parts: MaintenanceOptions) {
     this.#parts = parts
   }
 

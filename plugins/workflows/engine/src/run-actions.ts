@@ -11,7 +11,7 @@ import type { RunReader } from './run-reader.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
 import type { Worker } from './worker.ts'
 
-export interface RunActionsParts {
+export interface RunActionsOptions {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
@@ -30,10 +30,10 @@ const LARGEST = 1_048_576
 
 /** Sends notices to runs. A notice goes to the inbox of the run, and the worker that executes the run takes it from there. */
 export class RunActions {
-  readonly #parts: RunActionsParts
+  readonly #parts: RunActionsOptions
   #turn = 0
 
-  constructor(parts: RunActionsParts) {
+  constructor(parts: RunActionsOptions) {
     this.#parts = parts
   }
 

@@ -13,7 +13,7 @@ import type { Loaded } from './loader.ts'
 import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
 import { doStep } from './step.ts'
 
-export interface RunExecutorParts {
+export interface RunExecutorOptions {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
   /** Returns the fencing token that proves ownership of the run. */
@@ -41,7 +41,7 @@ const LONGEST_MS = 2 ** 31 - 1
 
 /** Executes a run in this process. */
 export class RunExecutor {
-  readonly #parts: RunExecutorParts
+  readonly #parts: RunExecutorOptions
   readonly #execution: Execution
   readonly #journal: Journal
   readonly #inbox: Inbox
@@ -53,7 +53,7 @@ export class RunExecutor {
   #asleep = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: RunExecutorParts) {
+  constructor(parts: RunExecutorOptions) {
     this.#parts = parts
     const { store, types, loaded, limits } = parts
     const { id, record, history, redaction, hasUndo } = loaded

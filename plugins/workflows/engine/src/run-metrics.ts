@@ -10,7 +10,7 @@ export interface RunMetrics {
   families(waiting: number | undefined): MetricFamily[]
 }
 
-export interface RunMetricsParts {
+export interface RunMetricsOptions {
   /** Whether a plugin or a file defines this workflow. Callers can invent other names. */
   readonly isNamed: (workflow: string) => boolean
   /** Number of runs that this worker executes. */
@@ -31,7 +31,7 @@ interface Steps {
   readonly buckets: number[]
 }
 
-export function createRunMetrics({ isNamed, active }: RunMetricsParts): RunMetrics {
+export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMetrics {
   const runs = new Map<string, { readonly workflow: string; readonly status: RunStatus; count: number }>()
   const names = new Set<string>()
   const steps = new Map<string, Steps>()

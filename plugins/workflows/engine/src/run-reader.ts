@@ -5,7 +5,7 @@ import type { Loader } from './loader.ts'
 import { type RunRecord, RUNS } from './space.ts'
 import { eventOf, runOf, stepsOf } from './views.ts'
 
-export interface RunReaderParts {
+export interface RunReaderOptions {
   readonly store: Store
   readonly loader: Loader
   readonly readers: RunListeners
@@ -25,9 +25,9 @@ const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') |
 
 /** Reads runs for callers that can see them. */
 export class RunReader {
-  readonly #parts: RunReaderParts
+  readonly #parts: RunReaderOptions
 
-  constructor(parts: RunReaderParts) {
+  constructor(parts: RunReaderOptions) {
     this.#parts = parts
   }
 

@@ -24,7 +24,7 @@ import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
 import type { Worker } from './worker.ts'
 
-export interface RunStarterParts {
+export interface RunStarterOptions {
   readonly store: Store
   readonly queue: RunQueue
   readonly library: Library
@@ -55,9 +55,9 @@ const KEY_MS = TOUCH_MS
 
 /** Starts and retries runs. */
 export class RunStarter {
-  readonly #parts: RunStarterParts
+  readonly #parts: RunStarterOptions
 
-  constructor(parts: RunStarterParts) {
+  constructor(parts: RunStarterOptions) {
     this.#parts = parts
   }
 

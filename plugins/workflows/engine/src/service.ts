@@ -27,7 +27,7 @@ import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { Worker } from './worker.ts'
 
-export interface ServiceParts {
+export interface ServiceDependencies {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
@@ -57,7 +57,7 @@ export interface WorkflowService {
 
 const SECOND = 1_000
 
-export async function createWorkflows(parts: ServiceParts): Promise<WorkflowService> {
+export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
   const { store, queue, peers, isServer, types, config, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const readers = new RunListeners()

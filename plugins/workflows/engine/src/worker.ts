@@ -1,19 +1,19 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
-import { type RunExecutorParts, type RunOutcome, RunExecutor } from './run-executor.ts'
+import { type RunExecutorOptions, type RunOutcome, RunExecutor } from './run-executor.ts'
 import { type Entry, type History, metricsOf } from './history.ts'
 import { engineBroke, toPublicError } from './errors.ts'
 import { InitialCommit } from './initial-commit.ts'
 import type { Loader } from './loader.ts'
 import { LOG, type RunRecord, RUNS } from './space.ts'
 
-interface WorkerParts {
+interface WorkerDependencies {
   readonly store: Store
   readonly queue: RunQueue
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
-  readonly limits: RunExecutorParts['limits']
+  readonly limits: RunExecutorOptions['limits']
   /** Maximum number of concurrent runs. */
   readonly atOnce: number
   /** Called with the stored entries of a run. */
@@ -39,7 +39,7 @@ const LONGEST_MS = 2 ** 31 - 1
 
 /** Executes runs: those that start here, and those from the queue. */
 export class Worker {
-  readonly #parts: WorkerParts
+  readonly #parts: WorkerDependencies
   readonly #active = new Map<string, Active>()
   readonly #taking = new AbortController()
   readonly #takers = new Set<Promise<void>>()
@@ -48,7 +48,7 @@ export class Worker {
   #isLeaving = false
   #problem: string | undefined
 
-  constructor(parts: WorkerParts) {
+  constructor(parts: WorkerDependencies) {
     this.#parts = parts
   }
 
@@ -287,14 +287,18 @@ const newActive = (held: RunClaim | InitialCommit, made: NewRun | undefined): Ac
   isLeft: false,
 })
 
-interface FailingParts {
+interface FailingOptions {
   readonly store: Store
   readonly loader: Loader
   readonly lasting: CallContext
 }
 
 /** Ends a run that cannot be loaded. Throws if the store rejects the write. */
-async function failRun({ store, loader, lasting }: FailingParts, { id, fence }: RunClaim, reason: unknown): Promise<RunOutcome> {
+async function failRun(
+  { store, loader, lasting }: FailingOptions,
+  { id, fence }: RunClaim,
+  reason: unknown
+): Promise<RunOutcome> {
   const record = await loader.record(id, lasting)
   if (record?.status !== 'running') return { how: 'over' }
   const [at, error, history] = [Date.now(), toPublicError(reason), await loader.history(id, lasting)]

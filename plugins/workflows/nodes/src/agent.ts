@@ -5,7 +5,7 @@ import { interrupted, missingService } from './errors.ts'
 import { isReading } from './tool.ts'
 
 /** Services of the agent node. */
-export interface AgentParts {
+export interface AgentOptions {
   readonly chat: Chat | undefined
   readonly tools: SlotView<Tool>
 }
@@ -70,7 +70,7 @@ const OUTPUT = objectOf(
 const LONGEST_MS = 86_400_000
 
 /** Creates the node type `agent`, which asks a model. */
-export const createAgent = ({ chat, tools }: AgentParts): WorkflowNode => ({
+export const createAgent = ({ chat, tools }: AgentOptions): WorkflowNode => ({
   description: 'Asks a model, which can use tools. Returns its text, or data of the schema `output`.',
   settings: SETTINGS,
   output: OUTPUT,

@@ -56,7 +56,7 @@ class IdleGate {
   }
 }
 
-export interface QueueParts {
+export interface QueueOptions {
   readonly store: Store
   /** The prefix of the lease holders of this process. */
   readonly holder: string
@@ -82,7 +82,7 @@ export class StoreQueue implements RunQueue {
   readonly #bell = new Wakeup()
   readonly #lull = new IdleGate()
 
-  constructor({ store, holder, lasting }: QueueParts) {
+  constructor({ store, holder, lasting }: QueueOptions) {
     this.#lasting = lasting
     this.#store = store
     this.#holder = holder

@@ -17,7 +17,7 @@ import type {
 import { taskInvalid, unknownWord } from './errors.ts'
 import { byPatterns, type Candidate, Finder, type Listed, type Task, taskOf } from './finder.ts'
 
-export interface RecommendParts extends CatalogParts, Effects {
+export interface RecommendOptions extends CatalogOptions, Effects {
   readonly verticals: SlotView<Vertical>
   /** Whether teams with side effects need an approval. */
   readonly approval: boolean
@@ -27,7 +27,7 @@ export interface RecommendParts extends CatalogParts, Effects {
 const LONGEST = 200
 
 /** Creates the service. */
-export function createRecommend(parts: RecommendParts): Recommend {
+export function createRecommend(parts: RecommendOptions): Recommend {
   const finder = new Finder()
   return {
     async recommend({ taskType, complexity, mode = 'build', vertical }, ctx) {
@@ -58,7 +58,7 @@ interface Question {
   readonly action: RecommendedAction
 }
 
-async function entryOf(parts: RecommendParts, question: Question, ctx: CallContext): Promise<Recommendation | undefined> {
+async function entryOf(parts: RecommendOptions, question: Question, ctx: CallContext): Promise<Recommendation | undefined> {
   const { name, action } = question
   const candidates = candidatesOf(question)
   const [team, workflow] = [candidates.find(one => one.kind === 'team'), candidates.find(one => one.kind === 'workflow')]
@@ -82,7 +82,7 @@ function candidatesOf({ vertical, task, catalog, found }: Question): readonly Ca
     .toSorted((a, b) => b.confidence - a.confidence)
 }
 
-async function teamOf(parts: RecommendParts, { name, confidence, reason }: Candidate, ctx: CallContext) {
+async function teamOf(parts: RecommendOptions, { name, confidence, reason }: Candidate, ctx: CallContext) {
   const { info, definition } = await parts.teams!.show(name, ctx)
   const [suggestedBudget, roles] = [budgetOf(definition), rolesOf(definition)]
   const team: RecommendedTeam = {
@@ -155,7 +155,7 @@ function effectsOf({ tools, mode = USUAL }: TeamMember, effects: Effects): reado
     : tools.flatMap(name => effects.tools.get(name)?.effects ?? []).filter(one => allowed.includes(one))
 }
 
-interface CatalogParts {
+interface CatalogOptions {
   readonly teams: Teams | undefined
   readonly workflows: Workflows | undefined
 }
@@ -167,7 +167,7 @@ interface Catalog {
   readonly listed: readonly Listed[]
 }
 
-async function catalogOf({ teams, workflows }: CatalogParts, ctx: CallContext): Promise<Catalog> {
+async function catalogOf({ teams, workflows }: CatalogOptions, ctx: CallContext): Promise<Catalog> {
   const [someTeams = [], someWorkflows = []] = await Promise.all([teams?.list(ctx), workflows?.list(ctx)])
   const [good, running] = [someTeams.filter(isSound), someWorkflows.filter(isSound)]
   const listed = [...good.map(one => listedOf('team', one)), ...running.map(one => listedOf('workflow', one))]

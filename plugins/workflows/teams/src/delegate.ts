@@ -5,7 +5,7 @@ import { delegatedAlready, runFailed } from './errors.ts'
 import type { TeamResult } from './team-node.ts'
 import type { Delegation } from './teams.ts'
 
-export interface DelegateParts {
+export interface DelegateOptions {
   readonly delegate: Delegation
   readonly workflows: Workflows
   readonly waitMs: number
@@ -17,7 +17,7 @@ const MARGIN_MS = 5_000
 const SHOWN = 30
 
 /** The tool `delegate`, with which a model gives work to a team. Its description lists the teams. */
-export function createDelegate({ delegate, workflows, waitMs }: DelegateParts, known: readonly TeamDefinition[]): Tool {
+export function createDelegate({ delegate, workflows, waitMs }: DelegateOptions, known: readonly TeamDefinition[]): Tool {
   return toolOf<{ readonly team: string; readonly task: string }>({
     description: `Gives a task to a team of models, and returns its result. ${teamList(known)}`,
     category: 'teams',

@@ -19,7 +19,7 @@ interface Broken {
   readonly problems: readonly WorkflowProblem[]
 }
 
-export interface LibraryParts {
+export interface LibraryOptions {
   readonly slot: SlotView<TeamDefinition>
   readonly files: TeamFiles
   readonly known: AvailableNames
@@ -34,12 +34,12 @@ interface Added {
 
 /** All teams. Teams in files are added to the slot at each look, so that readers of the slot see all teams. */
 export class Library {
-  readonly #parts: LibraryParts
+  readonly #parts: LibraryOptions
   readonly #added = new Map<string, Added>()
   #broken: readonly Broken[] = []
   #looking: Promise<void> = Promise.resolve()
 
-  constructor(parts: LibraryParts) {
+  constructor(parts: LibraryOptions) {
     this.#parts = parts
   }
 

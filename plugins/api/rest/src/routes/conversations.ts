@@ -32,13 +32,13 @@ const pageQuery = object(
   []
 )
 
-interface ConversationParts {
+interface ConversationOptions {
   readonly chat: Chat
   readonly conversations: Conversations
 }
 
 /** Routes for conversations. They share the store with `/chat`. */
-export function createConversationRoutes(parts: ConversationParts): Record<string, Route> {
+export function createConversationRoutes(parts: ConversationOptions): Record<string, Route> {
   return {
     conversation_turn: turnRoute(parts),
     conversation_list: listRoute(parts),
@@ -47,7 +47,7 @@ export function createConversationRoutes(parts: ConversationParts): Record<strin
   }
 }
 
-const turnRoute = ({ chat, conversations }: ConversationParts): Route => ({
+const turnRoute = ({ chat, conversations }: ConversationOptions): Route => ({
   method: 'POST',
   path: PATH,
   summary: 'Start a conversation or continue it',
@@ -73,7 +73,7 @@ const turnRoute = ({ chat, conversations }: ConversationParts): Route => ({
   },
 })
 
-const listRoute = ({ conversations }: ConversationParts): Route => ({
+const listRoute = ({ conversations }: ConversationOptions): Route => ({
   method: 'GET',
   path: PATH,
   summary: 'List conversations, newest first',
@@ -89,7 +89,7 @@ const listRoute = ({ conversations }: ConversationParts): Route => ({
   },
 })
 
-const readRoute = ({ conversations }: ConversationParts): Route => ({
+const readRoute = ({ conversations }: ConversationOptions): Route => ({
   method: 'GET',
   path: `${PATH}/:id`,
   summary: 'Read a conversation',
@@ -98,7 +98,7 @@ const readRoute = ({ conversations }: ConversationParts): Route => ({
   handle: async ({ params }, ctx) => ({ body: conversationWire(await conversations.get(params.id!, ctx)) }),
 })
 
-const deleteRoute = ({ conversations }: ConversationParts): Route => ({
+const deleteRoute = ({ conversations }: ConversationOptions): Route => ({
   method: 'DELETE',
   path: `${PATH}/:id`,
   summary: 'Delete a conversation',

@@ -49,13 +49,13 @@ const events = {
   },
 }
 
-interface RunParts {
+interface RunDependencies {
   readonly workflows: Workflows
   readonly streams: RunStreams
 }
 
 /** Routes for runs: status, steps, events, and actions on a run. */
-export function createRunRoutes(parts: RunParts): Record<string, Route> {
+export function createRunRoutes(parts: RunDependencies): Record<string, Route> {
   return {
     workflow_runs: listRoute(parts),
     workflow_status: statusRoute(parts),
@@ -68,7 +68,7 @@ export function createRunRoutes(parts: RunParts): Record<string, Route> {
   }
 }
 
-const listRoute = ({ workflows }: RunParts): Route => ({
+const listRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'GET',
   path: `${PATH}/runs`,
   summary: 'List runs, newest first',
@@ -89,7 +89,7 @@ const listRoute = ({ workflows }: RunParts): Route => ({
   },
 })
 
-const statusRoute = ({ workflows }: RunParts): Route => ({
+const statusRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'GET',
   path: `${PATH}/:id/status`,
   summary: 'Read the status of a run',
@@ -98,7 +98,7 @@ const statusRoute = ({ workflows }: RunParts): Route => ({
   handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.get(params.id!, ctx)) }),
 })
 
-const stepsRoute = ({ workflows }: RunParts): Route => ({
+const stepsRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'GET',
   path: `${PATH}/:id/steps`,
   summary: 'List the steps of a run with their input and output',
@@ -110,7 +110,7 @@ const stepsRoute = ({ workflows }: RunParts): Route => ({
   },
 })
 
-const eventsRoute = ({ streams }: RunParts): Route => ({
+const eventsRoute = ({ streams }: RunDependencies): Route => ({
   method: 'GET',
   path: `${PATH}/:id/events`,
   summary: 'Stream the events of a run',
@@ -124,7 +124,7 @@ const eventsRoute = ({ streams }: RunParts): Route => ({
   },
 })
 
-const signalRoute = ({ workflows }: RunParts): Route => ({
+const signalRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'POST',
   path: `${PATH}/:id/events`,
   summary: 'Send an event to a run; nodes that wait for it continue',
@@ -138,7 +138,7 @@ const signalRoute = ({ workflows }: RunParts): Route => ({
   },
 })
 
-const answerRoute = ({ workflows }: RunParts): Route => ({
+const answerRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'POST',
   path: `${PATH}/:id/answer`,
   summary: 'Answer a question of a run',
@@ -151,7 +151,7 @@ const answerRoute = ({ workflows }: RunParts): Route => ({
   },
 })
 
-const cancelRoute = ({ workflows }: RunParts): Route => ({
+const cancelRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'POST',
   path: `${PATH}/:id/cancel`,
   summary: 'Cancel a run: abort its running nodes and run its compensation steps',
@@ -160,7 +160,7 @@ const cancelRoute = ({ workflows }: RunParts): Route => ({
   handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.cancel(params.id!, ctx)) }),
 })
 
-const retryRoute = ({ workflows }: RunParts): Route => ({
+const retryRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'POST',
   path: `${PATH}/:id/retry`,
   summary: 'Start a run that continues where this run failed or was cancelled',

@@ -25,14 +25,14 @@ const status = object({ ...metrics, checks }, Object.keys(metrics))
 
 const NO_CACHE = { enabled: false, size: 0, hit_rate: 0 }
 
-interface StatusParts {
+interface StatusDependencies {
   readonly host: Host
   readonly http: Http
   readonly probes: Probes
 }
 
 /** The route with the metrics of the server. */
-export function createStatusRoutes({ host, http, probes }: StatusParts): Record<string, Route> {
+export function createStatusRoutes({ host, http, probes }: StatusDependencies): Record<string, Route> {
   return {
     status: {
       method: 'GET',

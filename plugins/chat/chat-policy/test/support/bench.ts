@@ -39,17 +39,17 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
     breakers,
     turns,
     /** A model is about to be asked. */
-    call: (parts: CallParts = {}) => policy.called(callOf(parts)),
+    call: (parts: CallDependencies = {}) => policy.called(callOf(parts)),
     /** A call has failed: what follows, as chat would ask and then tell. */
-    async fail(failure: ModelFailure, parts: CallParts = {}) {
+    async fail(failure: ModelFailure, parts: CallDependencies = {}) {
       const call = callOf(parts)
       const answer = await policy.failed({ ...call, failure, message: 'it failed' })
       outcomes.done(doneOf(call, { failure }))
       return answer
     },
     /** A call has ended as chat tells it. */
-    end: (end: Partial<ModelDone>, parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), end)),
-    answer: (parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 })),
+    end: (end: Partial<ModelDone>, parts: CallDependencies = {}) => outcomes.done(doneOf(callOf(parts), end)),
+    answer: (parts: CallDependencies = {}) => outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 })),
     state: (ref: ModelRef) => breakers.states().find(([one]) => one.provider === ref.provider && one.model === ref.model)?.[1],
     health: () => createCheck(breakers).probe(systemContext(new AbortController().signal, 'test')),
     /** What the metrics tell, as `name{labels} value`. */
@@ -63,7 +63,7 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
 const DEFAULTS = {} as PolicyConfig
 POLICY_CONFIG.check(DEFAULTS)
 
-export interface CallParts {
+export interface CallDependencies {
   /** Who is asked; default A. */
   readonly at?: ModelRef
   readonly turn?: string
@@ -82,7 +82,7 @@ function callOf({
   tried = [],
   attempt = 1,
   round = 1,
-}: CallParts): ModelCall {
+}: CallDependencies): ModelCall {
   const selected: Selected = {
     ...at,
     source: { provider: source, model: source },

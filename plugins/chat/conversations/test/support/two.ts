@@ -55,6 +55,6 @@ export async function two() {
 }
 
 export const TURN: StoredMessage[] = [{ role: 'user', parts: [{ type: 'text', text: 'hello' }] }]
-export const told = (work: Promise<unknown>) =>
+export const outcomeOf = (work: Promise<unknown>) =>
   work.then(() => 'done').catch((error: Error & { code: string }) => `${error.code} ${error.message}`)
 export const unknown = (id: string) => `CONVERSATION_UNKNOWN there is no conversation "${id}"`

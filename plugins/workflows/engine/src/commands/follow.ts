@@ -127,7 +127,7 @@ export function waitText(id: string, { step, until, event, ask }: Wait): string 
   return event === undefined ? `${step} waits${end}` : `${step} waits${end} for the event "${event}"`
 }
 
-interface AskingParts {
+interface AskingOptions {
   readonly screen: Screen
   readonly answer: (step: string, value: Json) => Promise<void>
   /** Called when the user ends the input. */
@@ -137,11 +137,11 @@ interface AskingParts {
 
 /** Asks the questions of a run one after the other while the run continues. */
 class Asking {
-  readonly #parts: AskingParts
+  readonly #parts: AskingOptions
   readonly #open = new Map<string, AbortController>()
   #last = Promise.resolve()
 
-  constructor(parts: AskingParts) {
+  constructor(parts: AskingOptions) {
     this.#parts = parts
   }
 
