@@ -49,7 +49,7 @@ describe('help', () => {
   it('of svc tokens create says what its flags mean, and their defaults', async () => {
     await using workspace = await makeWorkspace()
     const { out } = await workspace.svc(['tokens', 'create', '--help'])
-    expect(out.replaceAll(/\s+/g, ' ')).to.contain('[default: 30d]').and.contain('(default: all but admin)')
+    expect(out.replaceAll(/\s+/g, ' ')).to.contain('[default: 30d]').and.contain('(default: all except admin)')
   })
 
   it('works with a broken configuration', async () => {

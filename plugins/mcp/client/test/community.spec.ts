@@ -78,7 +78,7 @@ describe('tool servers as npm has them', () => {
       const { lastError } = await clientHost.info('pathless')
       expect(lastError?.message).to.include('sandbox').and.not.include(folder)
       await using host = await openCommandHost([{ name: 'pathless', ...hostile(), sandbox: true, sandbox_config }], [SANDBOX])
-      expect((await host.run('test', 'pathless')).out).to.match(/✗ start .*nowhere": it is not there; create it/)
+      expect((await host.run('test', 'pathless')).out).to.match(/✗ start .*nowhere".*it does not exist/)
     })
 
     it('are said to have needed too much memory where they did, and come back', async function () {

@@ -31,7 +31,7 @@ describe('fetch_page, by the tool kit', () => {
       { args: { url: 'http://2130706434/' }, message: /may not be reached/ },
       { args: { url: 'file:///etc/passwd' }, message: /scheme file/ },
       { args: { url: 'http://user:secret@127.0.0.1/' }, message: /user name or password/ },
-      { args: { url: 'no url' }, message: /is none/ },
+      { args: { url: 'no url' }, message: /not valid/ },
       { args: { url: 'http://127.0.0.1:1/' }, message: /cannot be reached/ },
       { args: { url: '' } },
       { args: { url: at('/'), start: -1 } },

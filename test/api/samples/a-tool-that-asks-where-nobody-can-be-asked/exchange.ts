@@ -1,7 +1,7 @@
 import { beside, chat, exchange, matching, ok, stream } from '../../exchange.ts'
 
 const message = '/tool launch {}'
-const error = matching(/^Not allowed: .*this turn has no reader/)
+const error = matching(/^Not allowed: .*this turn has no interactive reader/)
 
 export default exchange({
   rule: 'denies a tool call that asks in words where nobody can be asked: a plain chat, whatever it says, and a stream that is not interactive',
