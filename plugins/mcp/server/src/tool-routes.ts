@@ -7,7 +7,7 @@ import type { Published } from './published.ts'
 
 type ToolRouteOptions = Pick<Published, 'catalogue' | 'withheld' | 'calls'>
 
-/** A tool in the response of `GET /tools`. `parameters` is its unchanged JSON Schema. */
+/** A tool in the response of `GET /tools`. `parameters` is its JSON Schema, always with `type`, `properties` and `required`. */
 interface ToolSchemaRecord {
   readonly name: string
   readonly description: string
@@ -111,7 +111,7 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteOption
 const schemaRecord = ({ name, tool }: PublishedTool): ToolSchemaRecord => ({
   name,
   description: tool.description,
-  parameters: tool.parameters,
+  parameters: { type: 'object', properties: {}, required: [], ...(tool.parameters as object) },
 })
 
 /** Caches the serialized list for each version of the catalogue. */
