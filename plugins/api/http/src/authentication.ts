@@ -1,5 +1,5 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
-import type { AuthScheme, Route } from '@svc/core/contracts'
+import type { AuthScheme } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
 import { isEndless } from './concurrency-limit.ts'

@@ -37,7 +37,12 @@ const gifts = (given: Readonly<Record<string, AuthScheme>> = schemes) => [
   ...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)),
 ]
 const serveWith = (server: ConfigTree = {}, given?: Readonly<Record<string, AuthScheme>>) =>
-  serve({ who, free, rule, talk: talk('GET'), say: talk('POST') }, { auth: { enabled: true }, ...server }, undefined, gifts(given))
+  serve(
+    { who, free, rule, talk: talk('GET'), say: talk('POST') },
+    { auth: { enabled: true }, ...server },
+    undefined,
+    gifts(given)
+  )
 const key = (value: string) => ({ 'x-api-key': value })
 const token = (value: string) => ({ authorization: `Bearer ${value}` })
 

@@ -181,7 +181,14 @@ interface Share {
  * request nor the override names a provider or a model.
  */
 function isToDraw({ selected: { source, fallback }, round, attempt, tried }: ModelCall): boolean {
-  return isFree(source.provider) && isFree(source.model) && round === 1 && attempt === 1 && tried.length === 0 && fallback.some(isWeighted)
+  return (
+    isFree(source.provider) &&
+    isFree(source.model) &&
+    round === 1 &&
+    attempt === 1 &&
+    tried.length === 0 &&
+    fallback.some(isWeighted)
+  )
 }
 
 /**

@@ -39,7 +39,10 @@ export default exchange({
           .filter(other => other !== scope)
           .map(other => ({
             request: as(other, request),
-            expect: other === 'admin' && reads(request, scope) ? { status: not(403) } : refused(403, 'FORBIDDEN', exact({ scope, reason: 'the scope is missing' })),
+            expect:
+              other === 'admin' && reads(request, scope)
+                ? { status: not(403) }
+                : refused(403, 'FORBIDDEN', exact({ scope, reason: 'the scope is missing' })),
           })),
         { request: as(scope, request), expect: { status: not(403) } },
         { request: as('*', request), expect: { status: not(403) } },
