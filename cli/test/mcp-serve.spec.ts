@@ -65,6 +65,20 @@ describe('svc serve --mcp', () => {
     expect((await end()).code).to.equal(0)
   })
 
+  it('does not start with --tools alone, unless the configuration switches the tool server on', async () => {
+    await using workspace = await makeWorkspace()
+    const refused = await workspace.svc(['serve', '--port', '0', '--tools', 'calculate'])
+    expect(refused.code).to.equal(1)
+    expect(refused.err)
+      .to.match(/^COMMAND_LINE_INVALID/m)
+      .and.contain('Add --mcp')
+    expect((await workspace.svc(['config', 'check', '--tools', 'calculate'])).code).to.equal(1)
+    await workspace.write('svc.config.yaml', 'mcp: { server: { enabled: true } }\n')
+    const { url, end } = await workspace.serve(['--tools', 'calculate'])
+    expect(await listed(url)).to.deep.equal(['calculate'])
+    expect((await end()).code).to.equal(0)
+  })
+
   it('does not start with a tool that there is not, and says what is near', async () => {
     await using workspace = await makeWorkspace()
     const { code, err } = await workspace.svc(['serve', '--port', '0', '--mcp', '--tools', 'read_file,curent_time'])
