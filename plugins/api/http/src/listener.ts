@@ -4,7 +4,7 @@ import type { Server as TlsServer } from 'node:https'
 import { BlockList, createServer, isIP, isIPv6, type Socket } from 'node:net'
 import { type CallContext, codeOf, type Log, type SlotView, withTimeout } from '@svc/core'
 import type { Http, ListenAddress, Listener as PortListener } from '@svc/core/contracts'
-import { type Certificate, readCertificate, watchCertificate } from './certificate.ts'
+import { type Certificate, type CertificateKeeper, createKeeper, firstCertificate, watchCertificate } from './certificate.ts'
 import type { ServerConfig } from './config.ts'
 import type { Life } from './context.ts'
 import { listenFailed, portTaken, proxyInvalid, stopping } from './errors.ts'
@@ -224,10 +224,21 @@ interface ServerSocket extends Disposable {
   readonly server: PlainServer | TlsServer
 }
 
-/** Creates Node's server with the configured limits. Throws the errors of `readCertificate`. Disposing it stops watching the certificate files. */
-export async function createSocket(config: ServerConfig, log: Log): Promise<ServerSocket> {
-  const { ssl } = config
-  return ssl.enabled ? secure(config, await readCertificate(ssl), log) : plain(config)
+type SocketOptions = Pick<ListenerOptions, 'config' | 'log' | 'listeners'> & {
+  /** The context for work outside a request. */
+  readonly lasting: CallContext
+}
+
+/**
+ * Creates Node's server with the configured limits. Throws the errors of `readCertificate`, unless another worker has kept a valid certificate. Disposing it stops
+ * watching the certificate files.
+ */
+export async function createSocket(options: SocketOptions): Promise<ServerSocket> {
+  const { config, log, listeners, lasting } = options
+  if (!config.ssl.enabled) return plain(config)
+  const [listener] = listeners.entries().map(([, one]) => one)
+  const keeper = createKeeper(config.ssl, listener, lasting)
+  return secure(config, await firstCertificate(config.ssl, keeper, log), keeper, log)
 }
 
 const plain = (config: ServerConfig): ServerSocket => ({
@@ -235,7 +246,7 @@ const plain = (config: ServerConfig): ServerSocket => ({
   [Symbol.dispose]() {},
 })
 
-function secure(config: ServerConfig, first: Certificate, log: Log): ServerSocket {
+function secure(config: ServerConfig, first: Certificate, { keep }: CertificateKeeper, log: Log): ServerSocket {
   const { ssl } = config
   const tls = (certificate: Certificate) => ({ ...certificate, minVersion: 'TLSv1.2' as const })
   const server = process.getBuiltinModule('node:https').createServer({
@@ -245,7 +256,11 @@ function secure(config: ServerConfig, first: Certificate, log: Log): ServerSocke
     handshakeTimeout: ssl.handshake_timeout_ms,
   })
   server.on('tlsClientError', err => log.debug({ err }, 'a TLS handshake failed'))
-  const watching = watchCertificate({ ssl, first, log, take: next => server.setSecureContext(tls(next)) })
+  const take = (next: Certificate) => {
+    server.setSecureContext(tls(next))
+    keep(next).catch((err: unknown) => log.warn({ err }, 'the supervisor did not keep the new certificate'))
+  }
+  const watching = watchCertificate({ ssl, first, log, take })
   return { server, [Symbol.dispose]: () => watching[Symbol.dispose]() }
 }
 
