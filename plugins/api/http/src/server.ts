@@ -116,8 +116,8 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
     async open(callContext) {
       await isolated.learn(callContext)
       await access.authentication.prepare(callContext)
-      await allowance.prepare(callContext)
-      await listener.listen(callContext)
+      const isLimited = await allowance.prepare(callContext)
+      await listener.listen({ isLimited }, callContext)
     },
     async drain(how) {
       await listener.drain(how)
@@ -221,8 +221,8 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
 
 /** The documented limits, counted by the provider of `Limits`. */
 interface AllowanceCheck {
-  /** Asks once, before the server opens, whether limits are enabled. */
-  prepare(callContext: CallContext): Promise<void>
+  /** Asks once, before the server opens, whether limits are enabled. Returns the answer. */
+  prepare(callContext: CallContext): Promise<boolean>
   /** Throws RATE_LIMITED, UNAVAILABLE. */
   readonly middleware: Middleware
 }
@@ -232,6 +232,7 @@ function createAllowance(limits: Limits | undefined): AllowanceCheck {
   return {
     async prepare(callContext) {
       active = (await limits?.isActive(callContext)) ? limits : undefined
+      return active !== undefined
     },
     middleware(ctx, next) {
       if (!active || ctx.state.route?.route.uncounted) return next()
