@@ -6,6 +6,7 @@ import type {
   Profile,
   Selected,
   Selection,
+  SelectionChange,
   SelectionWish,
   ChoiceSource,
   ModelAlias,
@@ -33,14 +34,27 @@ export interface SelectionOptions {
 
 const FALLBACK_MODE = 'build'
 
+type SelectionState = Pick<SelectionOptions, 'profiles' | 'begin'> & { readonly session: Pick<Session, 'now'> }
+
+function currentProfile({ profiles, session, begin }: SelectionState): Profile {
+  const name = session.now.profile ?? begin.profile ?? profiles.default
+  return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
+}
+
+const currentMode = (state: SelectionState): string =>
+  state.session.now.mode ?? state.begin.mode ?? currentProfile(state).mode ?? FALLBACK_MODE
+
+/** Profile and mode for taps of `Selection.hooks.changed`. */
+export const changeOf = (state: SelectionState): SelectionChange => ({
+  profile: currentProfile(state).name,
+  mode: currentMode(state),
+})
+
 /** Decides who answers, from request, override, profile and default. */
 export function createSelection(parts: SelectionOptions): Selection {
-  const { profiles, session, sources, modes, begin } = parts
-  const profileNow = (): Profile => {
-    const name = session.now.profile ?? begin.profile ?? profiles.default
-    return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
-  }
-  const modeNow = () => session.now.mode ?? begin.mode ?? profileNow().mode ?? FALLBACK_MODE
+  const { profiles, session, sources, modes } = parts
+  const profileNow = () => currentProfile(parts)
+  const modeNow = () => currentMode(parts)
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   function profileOf(name: string): Profile {
@@ -66,6 +80,8 @@ export function createSelection(parts: SelectionOptions): Selection {
   }
 
   return {
+    mode: async () => modeNow(),
+
     effective,
 
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
@@ -326,6 +342,8 @@ interface SessionDependencies {
   readonly key: string
   /** The other workers, which must have taken a change before it is answered. */
   readonly peers: Peers | undefined
+  /** Called in this worker after each change of the state. */
+  readonly changed: (session: Pick<Session, 'now'>) => Promise<void>
   readonly log: Log
 }
 
@@ -333,7 +351,10 @@ interface SessionDependencies {
 export const CHANGED = 'selection'
 
 /** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
-export async function openSession({ store, key, peers, log }: SessionDependencies, lasting: CallContext): Promise<Session> {
+export async function openSession(
+  { store, key, peers, changed, log }: SessionDependencies,
+  lasting: CallContext
+): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0
@@ -343,8 +364,23 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     version = of
     now = stateOf(value)
   }
+  /** The last reported state; absent until the session is open. */
+  let reported: SessionState | undefined
+  let reporting = Promise.resolve()
+  /** Reports a change once, whichever way it arrived, and waits for the report. */
+  const report = (): Promise<void> => {
+    if (reported !== undefined && reported !== now) {
+      const state = { now }
+      reported = now
+      reporting = reporting.then(() => changed(state))
+    }
+    return reporting
+  }
   const watch = async (ctx: CallContext) => {
-    for await (const change of store.watch(COLLECTION, ctx)) if (change.key === key) take(change.value, change.version)
+    for await (const change of store.watch(COLLECTION, ctx)) {
+      if (change.key === key) take(change.value, change.version)
+      await report()
+    }
   }
   // where another file has taken the store's place, what it has is true, even if it is older
   const read = async (ctx: CallContext) => {
@@ -352,11 +388,13 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
+    await report()
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
     log.error({ err }, 'switches of other workers are no longer seen')
   )
   await read(lasting)
+  reported = now
 
   const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
@@ -378,6 +416,7 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     read,
     async change(change, ctx) {
       await put(change, ctx)
+      await report()
       await peers?.broadcast(CHANGED, null, ctx)
     },
   }
