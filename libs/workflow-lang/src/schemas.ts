@@ -1,4 +1,5 @@
 import { type SchemaProblem, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
+import { LRUCache } from 'lru-cache'
 import { regExp } from './patterns.ts'
 
 /** The JSON Schema of a value; undefined if it is unknown. */
@@ -90,13 +91,12 @@ const firstOfEach = (faults: readonly SchemaProblem[]) =>
 
 /** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
-const known = new Map<string, ValueProblem[]>()
+const known = new LRUCache<string, ValueProblem[]>({ max: KEPT })
 
 /** Problems of a JSON Schema. */
 export function schemaFaults(json: unknown): ValueProblem[] {
   const text = JSON.stringify(json)
   const faults = known.get(text) ?? faultsIn(json)
-  if (known.size >= KEPT) known.clear()
   known.set(text, faults)
   return faults
 }

@@ -1,5 +1,6 @@
 import type { Environment } from '@marcbachmann/cel-js'
 import { codeOf, messageOf, nearest } from '@svc/core'
+import { LRUCache } from 'lru-cache'
 import { environment, firstLine, GUARDED_LIMITS, parsed } from './expression.ts'
 import { fieldOf, itemOf, type ValueSchema, typeOf } from './schemas.ts'
 import { bindOf, isOpen, type Loop, loopOf, type Part, written } from './syntax.ts'
@@ -189,11 +190,10 @@ function isLoose(part: Part, one: Part): boolean {
 
 /** Maximum number of cached checks. Most expressions are equal after their names are replaced. */
 const KEPT = 5_000
-const answers = new Map<string, { readonly type: string } | ExpressionFault>()
+const answers = new LRUCache<string, { readonly type: string } | ExpressionFault>({ max: KEPT })
 
 function typeFaults(text: string, expected: Expected): ExpressionFault[] {
   const answer = answers.get(text) ?? checked(text)
-  if (answers.size >= KEPT) answers.clear()
   answers.set(text, answer)
   if ('message' in answer) return [answer]
   const { type } = answer

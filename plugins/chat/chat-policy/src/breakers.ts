@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { ModelRef, ModelCall, ModelDone, ModelFailed, ModelFailure, ModelFailureKind, Selected } from '@svc/core/contracts'
 
 /** The circuit breakers of models that have failed. A model without failures has no breaker. */
@@ -50,7 +51,7 @@ export function createBreakers(options: BreakerOptions): Breakers {
   }
 }
 
-/** The breaker to drop: the first closed breaker, or else the first. */
+/** The breaker to drop: the first closed breaker, or else the first. An LRU cache would drop an open one, and calls would reach the failing model. */
 function leastOf(watched: ReadonlyMap<string, Watched>): string {
   for (const [key, { breaker }] of watched) if (breaker.state === 'closed') return key
   return watched.keys().next().value ?? ''
@@ -156,12 +157,12 @@ const MOST = 10_000
 
 /** Creates the reporter for these breakers. */
 export function createOutcomes(breakers: Breakers): Outcomes {
-  const reported = new Set<string>()
+  // `max` would allocate all entries at startup; `maxSize` grows with the content
+  const reported = new LRUCache<string, true>({ maxSize: MOST, sizeCalculation: () => 1 })
   return {
     failed(call) {
       if (!tripsBreaker(call.failure)) return
-      if (reported.size >= MOST) reported.clear()
-      reported.add(tryOf(call))
+      reported.set(tryOf(call), true)
       breakers.failed(plainRef(call.selected), callOf(call))
     },
     done(done) {

@@ -12,6 +12,7 @@ import type {
   MetricFamily,
   Sample,
 } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import {
   type Breakers,
   plainRef,
@@ -206,13 +207,11 @@ interface Turns {
 const MOST = 10_000
 
 export function createTurns(): Turns {
-  const turns = new Map<string, ModelRef>()
+  // `max` would allocate all entries at startup; `maxSize` grows with the content
+  const turns = new LRUCache<string, ModelRef>({ maxSize: MOST, sizeCalculation: () => 1 })
   return {
     own: turn => turns.get(turn),
-    keep(turn, own) {
-      if (turns.size >= MOST) turns.delete(turns.keys().next().value ?? '')
-      turns.set(turn, own)
-    },
+    keep: (turn, own) => void turns.set(turn, own),
     ended: ({ turn }) => void turns.delete(turn),
   }
 }

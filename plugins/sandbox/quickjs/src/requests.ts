@@ -1,6 +1,7 @@
 import type { ScriptLimits } from '@svc/core/contracts'
 import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import type { ProtectedView } from '@svc/safe-fs'
+import { LRUCache } from 'lru-cache'
 import { refused } from './errors.ts'
 import type { GuestFiles } from './guest-files.ts'
 import { MOST_CHARACTERS } from './messages.ts'
@@ -13,12 +14,11 @@ const MAX_OPEN = 64
 
 /** Creates the handlers for requests of guests. A handler allows only the granted hosts and folders. */
 export function createRequestHandlers(fetch: GuestFetch, protectedPaths: ProtectedView): (grants: Grants) => RequestHandler {
-  const folders = new Map<string, Promise<GuestFiles>>()
+  const folders = new LRUCache<string, Promise<GuestFiles>>({ max: MAX_OPEN })
   const filesOf = (paths: readonly string[]): Promise<GuestFiles> => {
     const key = JSON.stringify(paths)
     const known = folders.get(key)
     if (known) return known
-    if (folders.size === MAX_OPEN) folders.clear()
     const opened = openFiles(paths, protectedPaths).catch(() => {
       folders.delete(key)
       // the guest must not learn the path; the operator gets the error at startup

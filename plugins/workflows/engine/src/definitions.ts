@@ -1,6 +1,7 @@
 import type { SlotView } from '@svc/core'
 import type { Json, StoreOp, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
 import { nodesWithin } from '@svc/workflow-lang'
+import { LRUCache } from 'lru-cache'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
 import { DEFINITIONS, type StoredDefinition } from './space.ts'
@@ -19,7 +20,7 @@ const KEPT = 1_000
 export class Definitions {
   readonly #parts: DefinitionsOptions
   /** Digests of stored definitions, with the time of the last write. */
-  readonly #stored = new Map<string, number>()
+  readonly #stored = new LRUCache<string, number>({ max: KEPT })
   /** Cached workflow names in definitions. Cleared when the node types change. */
   #named = new WeakMap<WorkflowDefinition, readonly string[]>()
   #version = -1
@@ -69,7 +70,6 @@ export class Definitions {
 
   /** Remembers which definitions are stored. */
   know(ops: readonly StoreOp[]): void {
-    if (this.#stored.size > KEPT) this.#stored.clear()
     for (const op of ops) if (op.op === 'put' && op.collection === DEFINITIONS) this.#stored.set(op.key, Date.now())
   }
 }

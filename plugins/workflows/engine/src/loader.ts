@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { SlotView, CallContext } from '@svc/core'
 import { nodesWithin } from '@svc/workflow-lang'
 import type { Json, LogEntry, Store, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import { type CompiledGraph, compile } from './compiled.ts'
 import { type Entry, type History, historyOf } from './history.ts'
 import { definitionGone, invalid, secretMissing } from './errors.ts'
@@ -50,7 +51,7 @@ const KEPT = 200
 /** Loads runs from the store. */
 export class Loader {
   readonly #parts: LoaderOptions
-  readonly #ready = new Map<string, Ready>()
+  readonly #ready = new LRUCache<string, Ready>({ max: KEPT })
   #version = -1
 
   constructor(parts: LoaderOptions) {
@@ -140,7 +141,6 @@ export class Loader {
   know(digest: string, definition: WorkflowDefinition): Ready {
     this.#forget()
     const made = this.#ready.get(digest) ?? readyOf(this.#parts.types, definition)
-    if (this.#ready.size >= KEPT) this.#ready.clear()
     this.#ready.set(digest, made)
     return made
   }

@@ -4,6 +4,7 @@ import { basename, extname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { codeOf, foreignReason, messageOf, pathsOfCode, withImports } from '@svc/core'
 import type { ProtectedPaths } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import { pathRefused } from './errors.ts'
 import type { WorkflowsConfig } from './settings.ts'
 
@@ -75,14 +76,13 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
 
 /** Reads a file again only after a change. */
 function createReader(): (place: ListedFile) => Promise<WorkflowFile | undefined> {
-  const kept = new Map<string, { readonly stamp: string; readonly found: WorkflowFile | undefined }>()
+  const kept = new LRUCache<string, { readonly stamp: string; readonly found: WorkflowFile | undefined }>({ max: MOST })
   return async place => {
     const key = `${place.code}\n${place.root}\n${place.path}`
     const stamp = fingerprintOf(place.path)
     const there = kept.get(key)
     if (there?.stamp === stamp) return there.found
     const found = await readPlace(place)
-    if (kept.size >= MOST) kept.clear()
     kept.set(key, { stamp, found })
     return found
   }
