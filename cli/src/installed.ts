@@ -11,6 +11,7 @@ import {
   readManifest,
   type SvcError,
   svcError,
+  matchesPattern,
 } from '@svc/core'
 import type { UnconfiguredPlugin } from '@svc/core/contracts'
 import {
@@ -22,7 +23,7 @@ import {
   verifyFiles,
   verifySet,
 } from '@svc/plugin-manager/installed'
-import { filesChanging, matchesPattern } from '@svc/runtime/isolation'
+import { filesChanging } from '@svc/runtime/isolation'
 import { LOCK_LAYER } from './plugin-places.ts'
 import { setHome } from './command-place.ts'
 

@@ -1,6 +1,5 @@
 import { serialize } from 'node:v8'
-import type { Manifest } from '@svc/core'
-import { matchesPattern } from '@svc/core/internal'
+import { type Manifest, matchesPattern } from '@svc/core'
 import type { PluginDescription } from './contract.ts'
 import { addedTooMuch, usesNotPermitted } from './errors.ts'
 import type { Isolated } from './isolated-ref.ts'

@@ -3,9 +3,8 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { isAbsolute, resolve, sep } from 'node:path'
 import process from 'node:process'
-import { codeOf } from '@svc/core'
+import { codeOf, matchesPattern } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
-import { matchesPattern } from '@svc/core/internal'
 import { type ReportRefusal, reword, undeclared } from './errors.ts'
 
 /** Settings of the guard, from the variable `SVC_ISOLATED`. */

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
-import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
-import { matchesPattern } from '@svc/core/internal'
+import {
+  COMMANDS_MODULE,
+  commandsOf,
+  definePlugin,
+  type JsonSchema,
+  messageOf,
+  type RunningHost,
+  matchesPattern,
+} from '@svc/core'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { codeOf, get, type Log, messageOf, systemContext, type CallContext } from '@svc/core'
+import { codeOf, get, type Log, messageOf, systemContext, type CallContext, matchesPattern } from '@svc/core'
 import type {
   Isolation,
   IsolationUsage,
@@ -9,7 +9,6 @@ import type {
   ProcessSandbox,
   RefusalKind,
 } from '@svc/core/contracts'
-import { matchesPattern } from '@svc/runtime/isolation'
 import { openEgress } from './egress.ts'
 import { pathMissing, unavailable } from './errors.ts'
 import { foldersOf } from './folders.ts'

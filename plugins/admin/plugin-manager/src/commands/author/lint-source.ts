@@ -1,6 +1,7 @@
+import { matchesPattern } from '@svc/core'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
+import { matchesHost } from '@svc/runtime/isolation'
 import type { Finding, LintedPackage } from './plugin-folder.ts'
 
 /** A line of source, without comments. */

@@ -1,6 +1,5 @@
 import { reachServer, ensureHome } from '@svc/runtime'
-import { codeOf, systemContext } from '@svc/core'
-import { matchesPattern } from '@svc/runtime/isolation'
+import { codeOf, systemContext, matchesPattern } from '@svc/core'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
