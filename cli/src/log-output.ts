@@ -1,4 +1,5 @@
 import { write, writeSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type LogOptions } from '@svc/core'
 import { visible, visibleLines } from './command/text.ts'
 
@@ -74,7 +75,7 @@ function bufferedOutput(fd: number): LogOutput {
       clearInterval(timer)
       for (let tries = 0; tries < END_TRIES && (writing !== undefined || waiting !== ''); tries++) {
         next()
-        await new Promise(resolve => setTimeout(resolve, RETRY_MS / 4))
+        await sleep(RETRY_MS / 4)
       }
     },
     endNow() {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { codeOf, systemContext, type CallContext } from '@svc/core'
+import { codeOf, systemContext, type CallContext, withTimeout } from '@svc/core'
 import type { PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { broadcastTimeout, peerGone } from './errors.ts'
@@ -220,12 +220,5 @@ const contextOf = ({ channel }: PeerConnection, requestId?: string) => systemCon
 
 const LATE = new Error('the worker did not answer in time')
 
-/** Like `withTimeout`, but without an abort: a busy worker can still finish the work after the caller stops waiting. */
-async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
-  work.catch(() => {})
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(LATE), ms)
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
+/** Stops waiting, but does not abort the work: a busy worker can still finish it. */
+const inTime = <T>(work: Promise<T>, ms: number): Promise<T> => withTimeout(ms, () => work, { late: () => LATE })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf } from '@svc/core'
 import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
@@ -145,13 +146,9 @@ export class RunReader {
       /** Resolves with the next change, or after the time. */
       async next(ms: number, signal: AbortSignal): Promise<void> {
         if (!has) {
-          const waited = Promise.withResolvers<void>()
-          wake = waited.resolve
-          const timer = setTimeout(waited.resolve, ms)
-          signal.addEventListener('abort', waited.resolve as () => void, { once: true })
-          await waited.promise
-          clearTimeout(timer)
-          signal.removeEventListener('abort', waited.resolve as () => void)
+          const woken = new AbortController()
+          wake = () => woken.abort()
+          await sleep(ms, undefined, { signal: AbortSignal.any([signal, woken.signal]) }).catch(() => {})
         }
         has = false
         wake = undefined
