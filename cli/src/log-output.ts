@@ -144,7 +144,7 @@ export function readable(line: string, stream: NodeJS.WriteStream): string {
   const stack = err?.stack ? visibleLines(err.stack).split('\n') : []
   const begin = [...head, first, paint('gray', rest.join(' '))].join(' ').trimEnd()
   // no line of a foreign text can look like a line of this log
-  return `${[begin, ...[...others, ...stack].map(one => `  ${one}`)].join('\n')}\n`
+  return `${[begin, ...[...others, ...stack].map(other => `  ${other}`)].join('\n')}\n`
 }
 
 const shortName = (plugin: string) => visible(plugin.replace(/^@svc\/plugin-/, ''))

@@ -125,7 +125,7 @@ function refusalIn(name: string, error: Failure, visible: readonly string[]): [R
   if (typeof path !== 'string') return undefined
   if (code === 'EROFS') return ['write', resolve(path)]
   if (code === 'EACCES' || code === 'EPERM') return [WRITES.test(name) ? 'write' : 'read', resolve(path)]
-  if (code !== 'ENOENT' || !isAbsolute(path) || visible.some(one => isWithin(resolve(path), one))) return undefined
+  if (code !== 'ENOENT' || !isAbsolute(path) || visible.some(item => isWithin(resolve(path), item))) return undefined
   return [WRITES.test(name) ? 'write' : 'read', resolve(path)]
 }
 

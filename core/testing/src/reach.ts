@@ -45,7 +45,7 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
   }
 }
 
-const declares = (declared: readonly string[] = [], name: string) => declared.some(one => matchesPattern(one, name))
+const declares = (declared: readonly string[] = [], name: string) => declared.some(item => matchesPattern(item, name))
 
 const isLoopback = (host: string) => /^(127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(host)
 

@@ -86,8 +86,8 @@ export interface ValueProblem {
 }
 
 /** Keeps the first problem of each path, because every alternative of an `anyOf` reports its own. */
-const firstOfEach = (faults: readonly SchemaProblem[]) =>
-  [...new Map(faults.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
+const firstOfEach = (problems: readonly SchemaProblem[]) =>
+  [...new Map(problems.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
 
 /** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
@@ -96,15 +96,15 @@ const known = new LRUCache<string, ValueProblem[]>({ max: KEPT })
 /** Problems of a JSON Schema. */
 export function schemaFaults(json: unknown): ValueProblem[] {
   const text = JSON.stringify(json)
-  const faults = known.get(text) ?? faultsIn(json)
-  known.set(text, faults)
-  return faults
+  const problems = known.get(text) ?? faultsIn(json)
+  known.set(text, problems)
+  return problems
 }
 
 function faultsIn(json: unknown): ValueProblem[] {
-  const faults = META.check(json)
-  if (faults.length > 0)
-    return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
+  const problems = META.check(json)
+  if (problems.length > 0)
+    return firstOfEach(problems).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
   try {
     // the check compiles the schema, which finds dangling references
     schema(json as JsonSchema, { regExp }).check(Symbol.for('nothing'))

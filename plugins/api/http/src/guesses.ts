@@ -135,15 +135,15 @@ function createChecking() {
   return {
     count: (network: string) => open.get(network)?.count ?? 0,
     enter(network: string) {
-      const one = open.get(network) ?? { count: 0, waiting: [] }
-      one.count++
-      open.set(network, one)
+      const found = open.get(network) ?? { count: 0, waiting: [] }
+      found.count++
+      open.set(network, found)
     },
     leave(network: string) {
-      const one = open.get(network)
-      if (!one) return
-      if (--one.count === 0) open.delete(network)
-      for (const go of one.waiting.splice(0)) go()
+      const found = open.get(network)
+      if (!found) return
+      if (--found.count === 0) open.delete(network)
+      for (const go of found.waiting.splice(0)) go()
     },
     /** Resolves when one of the running checks ends. */
     left: (network: string) => new Promise<void>(resolve => void (open.get(network)?.waiting.push(resolve) ?? resolve())),
@@ -246,8 +246,8 @@ export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGo
     digestOf: (network, credentials) =>
       hash('sha256', JSON.stringify([secret, network, ...credentials.toSorted(byName)]), 'base64url'),
     isKnown(digest) {
-      const one = known.get(digest)
-      return one !== undefined && performance.now() - one.at < COUNTS_MS
+      const found = known.get(digest)
+      return found !== undefined && performance.now() - found.at < COUNTS_MS
     },
     async isShared(digest, callContext) {
       const record = await shared?.get(SEEN, digest, callContext).catch(() => undefined)

@@ -123,7 +123,7 @@ function refusalOf(windows: readonly CountWindow[], states: readonly CountState[
   return windows
     .map((window, at) => ({ window, ...states[at]!, first: states[0]! }))
     .filter(({ window, count }) => count >= window.limit)
-    .reduce<Refusal | undefined>((last, one) => (last && last.endsAt >= one.endsAt ? last : one), undefined)
+    .reduce<Refusal | undefined>((last, item) => (last && last.endsAt >= item.endsAt ? last : item), undefined)
 }
 
 /** The server refuses requests while it cannot count them. */

@@ -211,7 +211,7 @@ export const canAnotherSucceed = (failure: ModelFailure): boolean =>
 /** A model as a key of a map. */
 export const keyOf = ({ provider, model }: ModelRef): string => `${provider}\n${model}`
 export const isSame = (a: ModelRef, b: ModelRef): boolean => a.provider === b.provider && a.model === b.model
-export const has = (all: readonly ModelRef[], one: ModelRef): boolean => all.some(each => isSame(each, one))
+export const has = (all: readonly ModelRef[], modelRef: ModelRef): boolean => all.some(each => isSame(each, modelRef))
 export const plainRef = ({ provider, model }: ModelRef): ModelRef => ({ provider, model })
 
 /** Whether the request itself names the model. */

@@ -158,8 +158,8 @@ export function createCandidates({ breakers, turns, providers, random }: Candida
       // the drawn model causes a second `modelCall`
       if (!isToDraw(call) || (own && !isSame(own, call.selected))) return undefined
       turns.keep(call.turn, plainRef(call.selected))
-      const one = draw(call.selected, isAvailable, random())
-      return one && !isSame(one, call.selected) ? one : undefined
+      const found = draw(call.selected, isAvailable, random())
+      return found && !isSame(found, call.selected) ? found : undefined
     },
     next({ turn, selected, tried }) {
       const own = turns.own(turn)
@@ -253,8 +253,8 @@ function createCounter(name: ModelNames) {
 }
 
 function addTo(counts: Map<string, Counted>, ref: ModelRef, more: number, key = keyOf(ref)) {
-  const one = counts.get(key)
-  if (one) one[1] += more
+  const found = counts.get(key)
+  if (found) found[1] += more
   else counts.set(key, [ref, more])
 }
 

@@ -178,7 +178,7 @@ export class ModelStep {
       selected: isSelected ? selected : { ...selected, ...who },
       request,
       round: this.#number,
-      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(one => sameModel(one, who)).length,
+      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(item => sameModel(item, who)).length,
       tried: tried.length === 0 ? NONE : [...tried],
     }
   }

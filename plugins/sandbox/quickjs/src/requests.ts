@@ -82,7 +82,7 @@ export function createGuestFetch(web: GuardedFetch): GuestFetch {
 /** Whether the list has the host of a URL: `api.example`, `*.example`, `api.example:8443`. */
 function isListed(url: string, hosts: readonly string[]): boolean {
   const { hostname, host } = URL.parse(url) ?? { hostname: '', host: '' }
-  return hosts.some(one => (one.startsWith('*.') ? hostname.endsWith(one.slice(1)) : one === hostname || one === host))
+  return hosts.some(item => (item.startsWith('*.') ? hostname.endsWith(item.slice(1)) : item === hostname || item === host))
 }
 
 function headersOf(headers: unknown): Record<string, string> {

@@ -32,8 +32,8 @@ export class Definitions {
   /** The current definitions of a workflow and of all its subworkflows. Throws WORKFLOW_UNKNOWN, WORKFLOW_INVALID. */
   async within(definition: WorkflowDefinition): Promise<ReadonlyMap<string, WorkflowDefinition>> {
     const found = new Map([[definition.name, definition]])
-    for (const one of found.values())
-      for (const name of this.#namedIn(one))
+    for (const item of found.values())
+      for (const name of this.#namedIn(item))
         if (!found.has(name)) found.set(name, (await this.#parts.library.ready(name)).definition)
     return found
   }

@@ -101,9 +101,9 @@ export class Loader {
       history,
       definition,
       graph,
-      hasUndo: [...inner.values()].some(one => one.hasUndo),
+      hasUndo: [...inner.values()].some(item => item.hasUndo),
       secrets,
-      redaction: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
+      redaction: new Redaction(Object.assign({}, ...[...inner.values()].map(item => item.secrets))),
       checkResult: result => checkResult(definition, result),
       within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, id, record),
     }
@@ -112,8 +112,8 @@ export class Loader {
   /** The secrets that a definition uses. Throws INVALID_VALUE for missing ones. */
   async secretsOf({ name, secrets = [] }: WorkflowDefinition): Promise<Readonly<Record<string, string>>> {
     if (secrets.length === 0) return {}
-    const entries = await Promise.all(secrets.map(async one => [one, await valueOf(this.#parts.secrets[one])] as const))
-    const missing = entries.filter(([, value]) => value === undefined).map(([one]) => one)
+    const entries = await Promise.all(secrets.map(async secret => [secret, await valueOf(this.#parts.secrets[secret])] as const))
+    const missing = entries.filter(([, value]) => value === undefined).map(([item]) => item)
     if (missing.length > 0) throw secretMissing(name, missing)
     return Object.fromEntries(entries) as Readonly<Record<string, string>>
   }

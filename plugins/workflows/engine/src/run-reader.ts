@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf } from '@svc/core'
 import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
@@ -146,9 +145,13 @@ export class RunReader {
       /** Resolves with the next change, or after the time. */
       async next(ms: number, signal: AbortSignal): Promise<void> {
         if (!has) {
-          const woken = new AbortController()
-          wake = () => woken.abort()
-          await sleep(ms, undefined, { signal: AbortSignal.any([signal, woken.signal]) }).catch(() => {})
+          const waited = Promise.withResolvers<void>()
+          wake = waited.resolve
+          const timer = setTimeout(waited.resolve, ms)
+          signal.addEventListener('abort', waited.resolve as () => void, { once: true })
+          await waited.promise
+          clearTimeout(timer)
+          signal.removeEventListener('abort', waited.resolve as () => void)
         }
         has = false
         wake = undefined

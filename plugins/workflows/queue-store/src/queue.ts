@@ -159,7 +159,7 @@ export class StoreQueue implements RunQueue {
   async gone(holder: string, ctx: CallContext): Promise<void> {
     for await (const { key, value } of this.#inState('held', NEVER, ctx)) {
       const place = value as unknown as QueueEntry
-      if (place.holder?.startsWith(holder)) await this.#update(key, one => one && { ...one, due: Date.now() }, {}, ctx)
+      if (place.holder?.startsWith(holder)) await this.#update(key, item => item && { ...item, due: Date.now() }, {}, ctx)
     }
     this.#bell.ring()
   }
