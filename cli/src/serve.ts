@@ -143,7 +143,7 @@ function remember(dead: Set<number>, pid: number) {
 
 /** The system reuses process ids: removes those of living workers. */
 function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
-  const living = new Set(workers.map(one => one.pid))
+  const living = new Set(workers.map(worker => worker.pid))
   return [...dead].filter(pid => !living.has(pid))
 }
 
