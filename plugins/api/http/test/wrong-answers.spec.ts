@@ -82,7 +82,8 @@ describe('refusals with 503', () => {
   it('of an upstream are one warning without a stack, before the start of a stream and within it', async () => {
     const lines: string[] = []
     const log = { level: 'info', destination: { write: (line: string) => void lines.push(line) } } as const
-    const failed = () => svcError('MODEL_FAILED', 'p: refused\u001b[2J', { details: { kind: 'network', provider: 'p', retryable: true } })
+    const failed = () =>
+      svcError('MODEL_FAILED', 'p: refused\u001b[2J', { details: { kind: 'network', provider: 'p', retryable: true } })
     const down: Route = {
       method: 'GET',
       path: '/down',
@@ -102,6 +103,9 @@ describe('refusals with 503', () => {
       ['q', 'PROVIDER_ERROR', 'an upstream failed'],
     ])
     expect(warnings()[0].reason).to.match(/^p: refused/)
-    for (const line of lines) expect(line).to.not.match(/stack|\.ts:\d/).and.to.not.include('\u001b')
+    for (const line of lines)
+      expect(line)
+        .to.not.match(/stack|\.ts:\d/)
+        .and.to.not.include('\u001b')
   })
 })
