@@ -143,7 +143,7 @@ function remember(dead: Set<number>, pid: number) {
 
 /** The system reuses process ids: removes those of living workers. */
 function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
-  const living = new Set(workers.map(one => one.pid))
+  const living = new Set(workers.map(worker => worker.pid))
   return [...dead].filter(pid => !living.has(pid))
 }
 
@@ -178,6 +178,7 @@ function openControl(
       report: async () => now().host,
       stop: async () => stop(),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
+      ask: (topic, message, ctx) => supervisor.ask(topic, message, ctx),
       ...createPausing(reloading),
     }
   )

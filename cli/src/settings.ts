@@ -26,7 +26,7 @@ export async function findSettings(
   const own = await find(merged(flagsLayer(options), more))
   const config = withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
   // a file that the user names needs no check of its owner
-  if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config
+  if (typeof options.config === 'string' || !config.plugins.some(plugin => isLocal(plugin))) return config
   const { foreignPlugins } = await import('./foreign-plugins.ts')
   return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
 }

@@ -86,7 +86,9 @@ export async function work(text: string): Promise<void> {
 
 /** Logs missing variables of third-party plugins. Plugins of svc work without theirs. */
 async function logUnset(host: RunningHost): Promise<void> {
-  const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
+  const strangers = host
+    .report()
+    .plugins.filter(plugin => plugin.permissions.env !== undefined && !plugin.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
   const { UNSET_HINT, unsetIn, unsetText } = await import('./installed.ts')
   for (const { name, permissions } of strangers) {
@@ -233,7 +235,7 @@ async function withPortOwner(error: unknown, home: string): Promise<unknown> {
     problems.map(problem =>
       nameOwner(
         problem,
-        servers.map(one => one.info)
+        servers.map(server => server.info)
       )
     )
   )
@@ -243,6 +245,6 @@ const isTaken = ({ code }: SvcError) => code === 'PORT_TAKEN'
 
 function nameOwner(problem: SvcError, servers: readonly { readonly pid: number; readonly port: number }[]): SvcError {
   const { host, port } = problem.details
-  const owner = isTaken(problem) ? servers.find(one => one.port === port) : undefined
+  const owner = isTaken(problem) ? servers.find(server => server.port === port) : undefined
   return owner === undefined ? problem : portOurs(String(host), owner.port, owner.pid, problem.plugin)
 }

@@ -80,20 +80,20 @@ function createRouters({ routes, isIsolated, log }: RoutingOptions, known: WeakM
   const bound = routes.entries().flatMap(([name, route]): Bound[] => {
     const plugin = routes.owner(name)
     try {
-      const one = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
-      known.set(route, one)
-      return [one]
+      const found = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
+      known.set(route, found)
+      return [found]
     } catch (err) {
       log.error({ err, route: name, plugin }, `the route ${name} is not served: its definition is invalid`)
       return []
     }
   })
-  const [own, isolated] = [bound.filter(one => !one.isIsolated), bound.filter(one => one.isIsolated)]
+  const [own, isolated] = [bound.filter(item => !item.isIsolated), bound.filter(item => item.isIsolated)]
   const served = withoutTwins([...own, ...isolated], log)
   return {
     version,
-    own: routerOf(served.filter(one => !one.isIsolated)),
-    isolated: routerOf(served.filter(one => one.isIsolated)),
+    own: routerOf(served.filter(withoutTwin => !withoutTwin.isIsolated)),
+    isolated: routerOf(served.filter(withoutTwin => withoutTwin.isIsolated)),
   }
 }
 

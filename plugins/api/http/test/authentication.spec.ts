@@ -47,13 +47,13 @@ const key = (value: string) => ({ 'x-api-key': value })
 const token = (value: string) => ({ authorization: `Bearer ${value}` })
 
 describe('authentication', () => {
-  let one: Awaited<ReturnType<typeof serve>>
+  let server: Awaited<ReturnType<typeof serve>>
   before(async () => {
-    one = await serveWith()
+    server = await serveWith()
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
-    call(`${one.url}${path}`, { headers, method })
+    call(`${server.url}${path}`, { headers, method })
 
   it('asks for a credential and names every way to give one', async () => {
     const { status, body, headers } = await ask('/who')
@@ -114,7 +114,10 @@ describe('authentication', () => {
     'Authorization: Bearer t-reader\r\nAuthorization: Bearer t-other',
   ])
     it(`refuses the same header twice: ${twice.split(':')[0]}`, async () => {
-      const { status, body } = await raw(one.url, `GET /who HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${twice}\r\n\r\n`)
+      const { status, body } = await raw(
+        server.url,
+        `GET /who HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${twice}\r\n\r\n`
+      )
       expect([status, body.error_code]).to.deep.equal([401, 'AUTHENTICATION_FAILED'])
     })
 
@@ -191,14 +194,14 @@ const only = (word: string, scheme: AuthScheme): AuthScheme => ({
 
 describe('authentication that is off', () => {
   it('lets everybody do everything, whatever credentials say', async () => {
-    await using one = await serveWith({ auth: { enabled: false } })
+    await using server = await serveWith({ auth: { enabled: false } })
     for (const headers of [{}, key('wrong'), key('reader')])
-      expect((await call(`${one.url}/who`, { headers })).body).to.deep.equal({
+      expect((await call(`${server.url}/who`, { headers })).body).to.deep.equal({
         id: 'anonymous',
         scopes: ['*'],
         address: '127.0.0.1',
       })
-    expect((await call(`${one.url}/rule`, { method: 'POST', headers: key('reader') })).status).to.equal(204)
+    expect((await call(`${server.url}/rule`, { method: 'POST', headers: key('reader') })).status).to.equal(204)
   })
 })
 
@@ -233,7 +236,7 @@ describe('authentication at the start', () => {
   })
 
   it('asks no scheme while it is off', async () => {
-    await using one = await serveWith({ auth: { enabled: false } }, { key: unready })
-    expect((await call(`${one.url}/who`)).status).to.equal(200)
+    await using server = await serveWith({ auth: { enabled: false } }, { key: unready })
+    expect((await call(`${server.url}/who`)).status).to.equal(200)
   })
 })

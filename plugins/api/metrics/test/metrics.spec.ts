@@ -11,7 +11,7 @@ const hello: Route = { method: 'GET', path: '/hello/:name', summary: 'Greets', h
 const begin = (...give: Parameters<typeof item>[]) =>
   testHost([pluginFolder('http'), pluginFolder('metrics')], {
     config: { server: { port: 0 } },
-    give: [item(Routes, 'hello', hello), ...give.map(one => item(...one))],
+    give: [item(Routes, 'hello', hello), ...give.map(entry => item(...entry))],
   })
 
 async function scrape(host: RunningHost) {
@@ -167,7 +167,7 @@ async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
   const chat = definePlugin({
     provides: Chat,
     setup(scope) {
-      all.resolve(Promise.all(done.map(one => scope.hooks.modelDone(one, ctx))))
+      all.resolve(Promise.all(done.map(entry => scope.hooks.modelDone(entry, ctx))))
       return { reply: unused, async *stream() {}, answer: unused }
     },
   })

@@ -98,7 +98,7 @@ function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiOptions): R
 
 /** Returns the routes that the server serves. An isolated plugin cannot add methods to a path of a plugin in this process. */
 function served(routes: SlotView<Route>, { plugins }: HostReport): [string, Route][] {
-  const inProcess = new Set(plugins.filter(one => one.isolation === 'in-process').map(one => one.name))
+  const inProcess = new Set(plugins.filter(plugin => plugin.isolation === 'in-process').map(plugin => plugin.name))
   const isOwn = (name: string) => inProcess.has(routes.owner(name) ?? '')
   const all = routes.entries()
   const paths = new Set(all.filter(([name]) => isOwn(name)).map(([, { path }]) => path))

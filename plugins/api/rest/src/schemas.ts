@@ -36,14 +36,17 @@ export const ok = (description: string, schema: JsonSchema) => ({ '200': { descr
 
 // These functions convert camelCase to the snake_case of the API. @svc/api-types does the same for chats and runs.
 
-export const summaryWire = (one: ConversationSummary) => ({
-  conversation_id: one.id,
-  created_at: one.createdAt,
-  updated_at: one.updatedAt,
-  message_count: one.messageCount,
+export const summaryWire = (conversationSummary: ConversationSummary) => ({
+  conversation_id: conversationSummary.id,
+  created_at: conversationSummary.createdAt,
+  updated_at: conversationSummary.updatedAt,
+  message_count: conversationSummary.messageCount,
 })
 
-export const conversationWire = (one: Conversation) => ({ ...summaryWire(one), messages: one.messages.map(messageWire) })
+export const conversationWire = (conversation: Conversation) => ({
+  ...summaryWire(conversation),
+  messages: conversation.messages.map(messageWire),
+})
 
 export const messageWire = ({ role, content, status }: ChatMessage) => ({
   role,

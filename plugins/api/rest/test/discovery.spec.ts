@@ -46,7 +46,7 @@ describe('GET /api/v1/tools', () => {
     }
     await using served = await serveRest({ tools })
     const { body } = await served.call('GET', '/api/v1/tools')
-    expect((body.tools as { name: string }[]).map(one => one.name)).to.deep.equal(['aaa', 'add', 'zip'])
+    expect((body.tools as { name: string }[]).map(item => item.name)).to.deep.equal(['aaa', 'add', 'zip'])
     expect(body.categories).to.deep.equal(['files', 'text', 'own'])
   })
 

@@ -45,7 +45,7 @@ describe('weights in the chain of a profile', () => {
     expect(shares({ fallback: [{ ...B, weight: 1 }, C] })).to.deep.equal({ a: 50, b: 50 })
   })
 
-  it('hold for turns that nobody chose a model for', () => {
+  it('hold for turns whose model was not chosen', () => {
     const fallback = [{ ...B, weight: 1 }]
     expect(shares({ fallback, source: 'default' })).to.deep.equal({ a: 50, b: 50 })
     expect(shares({ fallback, source: 'request' })).to.deep.equal({ a: 100 })
@@ -81,7 +81,7 @@ describe('weights in the chain of a profile', () => {
     expect(await bench.fail(late, { fallback, at: A, tried: [B] })).to.equal(undefined)
   })
 
-  it('are forgotten with the end of a turn, and with too many turns whose end is never told', () => {
+  it('are forgotten with the end of a turn, and with too many turns whose end is never reported', () => {
     const { turns } = policyBench()
     turns.keep('t', A)
     turns.ended({ turn: 't', end: {} as TurnEnd, kept: [] })

@@ -24,7 +24,9 @@ describe('a turn', () => {
     const end = events.at(-1)
     if (end?.type !== 'end') throw new Error('no end')
     expect(reply.response.replace(/\d/g, '0')).to.equal(textOf(events).replace(/\d/g, '0'))
-    expect(reply.toolsUsed.map(one => [one.tool, one.success])).to.deep.equal(end.toolsUsed.map(one => [one.tool, one.success]))
+    expect(reply.toolsUsed.map(item => [item.tool, item.success])).to.deep.equal(
+      end.toolsUsed.map(item => [item.tool, item.success])
+    )
     expect(Object.keys(reply).sort()).to.deep.equal([...Object.keys(end).filter(key => key !== 'type'), 'response'].sort())
   })
 
@@ -60,7 +62,7 @@ describe('a turn', () => {
     const second = await chatHost.chat.reply({ message: 'two', conversationId: first.conversationId }, testContext())
     expect(second.usage.input).to.be.greaterThan(first.usage.input)
     const kept = await chatHost.host.service(Conversations).get(first.conversationId, testContext())
-    expect(kept.messages.map(one => one.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
+    expect(kept.messages.map(message => message.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
     expect(kept.messageCount).to.equal(4)
   })
 

@@ -162,14 +162,14 @@ const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 /** Fallback models, with aliases of their own provider replaced by real names. */
 function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources, ctx: CallContext): readonly T[] | Promise<T[]> {
   const { aliases } = sources
-  if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
+  if (aliases.size === 0 || !refs.some(ref => aliases.has(ref.model))) return refs
   return Promise.all(
-    refs.map(async one => {
-      const alias = aliases.get(one.model)
+    refs.map(async ref => {
+      const alias = aliases.get(ref.model)
       // one that is not configured may be by the time it is needed
-      if (alias?.provider !== one.provider || !sources.providers.has(one.provider)) return one
-      if (infoOf(await listOf(one.provider, sources, ctx), one.model)) return one
-      return { ...one, model: alias.model }
+      if (alias?.provider !== ref.provider || !sources.providers.has(ref.provider)) return ref
+      if (infoOf(await listOf(ref.provider, sources, ctx), ref.model)) return ref
+      return { ...ref, model: alias.model }
     })
   )
 }
@@ -185,8 +185,8 @@ async function chooseAmong(
     return await choose(wishes, sources, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    for (const one of fallback) {
-      const next = await choose([choiceOf(one, 'profile')], sources, ctx).catch(() => undefined)
+    for (const modelRef of fallback) {
+      const next = await choose([choiceOf(modelRef, 'profile')], sources, ctx).catch(() => undefined)
       if (next) return next
     }
     throw error
@@ -217,9 +217,9 @@ async function listOf(name: string, sources: ModelSources, ctx: CallContext): Pr
   }
 }
 
-const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(one => one.id === model)
+const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(item => item.id === model)
 
-const idsOf = (list: ModelList | undefined) => list?.models.map(one => one.id) ?? []
+const idsOf = (list: ModelList | undefined) => list?.models.map(model => model.id) ?? []
 
 const chosen = (
   { provider, model }: ModelRef,
@@ -282,7 +282,7 @@ async function elsewhere(
   const lists = await Promise.all(
     names.map(async name => ({ name, list: await modelsOf(name, sources, ctx).catch(() => undefined) }))
   )
-  const has = lists.filter(one => infoOf(one.list, model))
+  const has = lists.filter(list => infoOf(list.list, model))
   const [only] = has
   if (only && has.length === 1) return chosen({ provider: only.name, model }, source, source, infoOf(only.list, model))
   if (own?.open && has.length === 0)
@@ -290,7 +290,7 @@ async function elsewhere(
   throw modelNotFound(
     null,
     model,
-    lists.flatMap(one => idsOf(one.list))
+    lists.flatMap(list => idsOf(list.list))
   )
 }
 
@@ -436,7 +436,7 @@ async function forgetOld(store: Store, ctx: CallContext): Promise<void> {
   const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, ctx)
   if (records.length > 0)
     await store.batch(
-      records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })),
+      records.map(record => ({ op: 'delete', collection: COLLECTION, key: record.key })),
       {},
       ctx
     )

@@ -56,21 +56,21 @@ describe('the session of a server whose store is put back to an older one', () =
   afterEach(() => rm(folder, { recursive: true }))
 
   it('takes what that has, and watches it for what others switch', async () => {
-    await using one = await server(folder)
-    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testContext())
+    await using found = await server(folder)
+    for (const mode of ['review', 'explore', 'build']) await found.selection.switchMode(mode, testContext())
     await putBack()
-    await one.untilMode('plan')
-    await one.put({ mode: 'review' })
-    await one.untilMode('review')
-    expect(await one.version()).to.equal(2)
+    await found.untilMode('plan')
+    await found.put({ mode: 'review' })
+    await found.untilMode('review')
+    expect(await found.version()).to.equal(2)
   })
 
   it('is switched as ever', async () => {
-    await using one = await server(folder)
-    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testContext())
+    await using found = await server(folder)
+    for (const mode of ['review', 'explore', 'build']) await found.selection.switchMode(mode, testContext())
     await putBack()
-    await one.selection.switchMode('delegate', testContext())
-    expect([await one.mode(), await one.version()]).to.deep.equal(['delegate', 2])
+    await found.selection.switchMode('delegate', testContext())
+    expect([await found.mode(), await found.version()]).to.deep.equal(['delegate', 2])
   })
 })
 

@@ -112,7 +112,7 @@ export function createCatalogue({ tools, gate }: ToolSource, { path, isPublished
       const known = now.get(name)
       return known?.tool === tool ? known : publish(name, tool, set, log)
     })
-    now = catalogueOf(made.filter(one => one !== undefined).toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+    now = catalogueOf(made.filter(item => item !== undefined).toSorted((a, b) => (a.name < b.name ? -1 : 1)))
     return now
   }
 }
@@ -165,7 +165,7 @@ function hintsOf(effects: readonly Effect[]): ToolHints {
 const CURSOR = /^[A-Za-z0-9_.-]{1,128}$/
 
 function catalogueOf(tools: readonly PublishedTool[]): Catalogue {
-  const byName = new Map(tools.map(one => [one.name, one]))
+  const byName = new Map(tools.map(tool => [tool.name, tool]))
   const first = new Map<Era, ToolPage>()
   return {
     tools,

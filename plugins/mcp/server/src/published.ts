@@ -87,8 +87,9 @@ function createWatch(resources: SlotView<Resource> | undefined, onChange: (uri: 
   return {
     /** Watches all resources that support it, or none. */
     renew(on: boolean) {
-      const wanted = on && !own.signal.aborted ? (resources?.entries() ?? []).filter(([, one]) => one.changes !== undefined) : []
-      const kept = new Set(wanted.map(([, one]) => one))
+      const wanted =
+        on && !own.signal.aborted ? (resources?.entries() ?? []).filter(([, entry]) => entry.changes !== undefined) : []
+      const kept = new Set(wanted.map(([, entry]) => entry))
       for (const [resource, ending] of running) {
         if (kept.has(resource)) continue
         running.delete(resource)

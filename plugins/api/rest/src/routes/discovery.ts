@@ -34,7 +34,9 @@ export function createDiscoveryRoutes({
       scope: 'read',
       responses: ok('The providers.', providerList),
       handle: async (_request, ctx) => ({
-        body: { providers: await Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, ctx))) },
+        body: {
+          providers: await Promise.all(providers.entries().map(([name, provider]) => providerRecord(name, provider, ctx))),
+        },
       }),
     },
     tools: {

@@ -50,7 +50,7 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
     /** A call has ended as chat tells it. */
     end: (end: Partial<ModelDone>, parts: CallDependencies = {}) => outcomes.done(doneOf(callOf(parts), end)),
     answer: (parts: CallDependencies = {}) => outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 })),
-    state: (ref: ModelRef) => breakers.states().find(([one]) => one.provider === ref.provider && one.model === ref.model)?.[1],
+    state: (ref: ModelRef) => breakers.states().find(([item]) => item.provider === ref.provider && item.model === ref.model)?.[1],
     health: () => createCheck(breakers).probe(systemContext(new AbortController().signal, 'test')),
     /** What the metrics tell, as `name{labels} value`. */
     told: () =>
