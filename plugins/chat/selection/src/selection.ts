@@ -350,6 +350,25 @@ interface SessionDependencies {
 /** The topic of a change; what changed is read from the store. */
 export const CHANGED = 'selection'
 
+/** Reports each state once after `begin`, one after the other. */
+function createReporter(changed: SessionDependencies['changed']) {
+  let reported: SessionState | undefined
+  let reporting = Promise.resolve()
+  return {
+    begin(state: SessionState) {
+      reported = state
+    },
+    /** Reports a change, whichever way it arrived, and waits for the report. */
+    report(state: SessionState): Promise<void> {
+      if (reported !== undefined && reported !== state) {
+        reported = state
+        reporting = reporting.then(() => changed({ now: state }))
+      }
+      return reporting
+    },
+  }
+}
+
 /** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
 export async function openSession(
   { store, key, peers, changed, log }: SessionDependencies,
@@ -364,18 +383,8 @@ export async function openSession(
     version = of
     now = stateOf(value)
   }
-  /** The last reported state; absent until the session is open. */
-  let reported: SessionState | undefined
-  let reporting = Promise.resolve()
-  /** Reports a change once, whichever way it arrived, and waits for the report. */
-  const report = (): Promise<void> => {
-    if (reported !== undefined && reported !== now) {
-      const state = { now }
-      reported = now
-      reporting = reporting.then(() => changed(state))
-    }
-    return reporting
-  }
+  const reporter = createReporter(changed)
+  const report = () => reporter.report(now)
   const watch = async (ctx: CallContext) => {
     for await (const change of store.watch(COLLECTION, ctx)) {
       if (change.key === key) take(change.value, change.version)
@@ -394,7 +403,7 @@ export async function openSession(
     log.error({ err }, 'switches of other workers are no longer seen')
   )
   await read(lasting)
-  reported = now
+  reporter.begin(now)
 
   const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
