@@ -210,6 +210,9 @@ export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
   query: checkOf(route.query, isIsolated),
 })
 
+/** Keywords that, without `required`, accept an empty object. */
+const PLAIN: ReadonlySet<string> = new Set(['type', 'properties', 'required', 'additionalProperties', 'title', 'description'])
+
 function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | undefined {
   if (json === undefined) return undefined
   const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
@@ -220,6 +223,7 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
   return {
     problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
     required,
+    acceptsNothing: required.length === 0 && typeof json === 'object' && Object.keys(json).every(key => PLAIN.has(key)),
     typed: new Map(typed.map(([name, { type }]) => [name, type!])),
     known: new Set(Object.keys(properties)),
   }
@@ -239,7 +243,9 @@ function isolatedProblems(json: JsonSchema): Check['problems'] {
 export const validation: Middleware = async (ctx, next) => {
   const { query, body } = ctx.state.route?.checks ?? {}
   if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
-  const queryCheck = query && validate(query, typedQuery(query, ctx.state.query))
+  // most requests have no query, and the first check of a schema compiles it
+  const isChecked = query && !(query.acceptsNothing && ctx.querystring === '')
+  const queryCheck = isChecked ? validate(query, typedQuery(query, ctx.state.query)) : undefined
   if (queryCheck) await queryCheck // a promise only for isolated plugins
   const bodyCheck = body && validate(body, ctx.request.body as Fields)
   if (bodyCheck) await bodyCheck

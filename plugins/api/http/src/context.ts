@@ -23,9 +23,11 @@ export interface Checks {
 export interface Check {
   readonly problems: (fields: Fields) => SchemaProblem[] | Promise<SchemaProblem[]>
   readonly required: readonly string[]
+  /** True if the schema certainly accepts an empty object, which then needs no check. */
+  readonly acceptsNothing: boolean
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
-  /** Names in the schema; others are ignored. */
+  /** Names in the schema. Others are ignored, unless the schema forbids them. */
   readonly known: ReadonlySet<string>
 }
 
