@@ -350,21 +350,20 @@ interface SessionDependencies {
 /** The topic of a change; what changed is read from the store. */
 export const CHANGED = 'selection'
 
-/** Reports each state once after `begin`, one after the other. */
+/** Reports each change of the state once, whichever way it arrived, and waits for the report. Reports nothing before `begin`. */
 function createReporter(changed: SessionDependencies['changed']) {
-  let reported: SessionState | undefined
+  const textOf = ({ profile, override, mode }: SessionState) => JSON.stringify([profile, override, mode])
+  let reported: string | undefined
   let reporting = Promise.resolve()
   return {
-    begin(state: SessionState) {
-      reported = state
+    begin(now: SessionState) {
+      reported = textOf(now)
     },
-    /** Reports a change, whichever way it arrived, and waits for the report. */
-    report(state: SessionState): Promise<void> {
-      if (reported !== undefined && reported !== state) {
-        reported = state
-        reporting = reporting.then(() => changed({ now: state }))
-      }
-      return reporting
+    report(now: SessionState): Promise<void> {
+      const text = textOf(now)
+      if (reported === undefined || reported === text) return reporting
+      reported = text
+      return (reporting = reporting.then(() => changed({ now })))
     },
   }
 }
@@ -384,11 +383,10 @@ export async function openSession(
     now = stateOf(value)
   }
   const reporter = createReporter(changed)
-  const report = () => reporter.report(now)
   const watch = async (ctx: CallContext) => {
     for await (const change of store.watch(COLLECTION, ctx)) {
       if (change.key === key) take(change.value, change.version)
-      await report()
+      await reporter.report(now)
     }
   }
   // where another file has taken the store's place, what it has is true, even if it is older
@@ -397,7 +395,7 @@ export async function openSession(
     const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
-    await report()
+    await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
     log.error({ err }, 'switches of other workers are no longer seen')
@@ -425,7 +423,7 @@ export async function openSession(
     read,
     async change(change, ctx) {
       await put(change, ctx)
-      await report()
+      await reporter.report(now)
       await peers?.broadcast(CHANGED, null, ctx)
     },
   }
