@@ -13,7 +13,7 @@ const becomes = async (holds: () => boolean) => {
 describe('a silent upstream', () => {
   for (const type of Object.keys(WIRES))
     it(`is a time-out over ${type}, and its socket is closed: before the first token, between two, before a whole answer`, async () => {
-      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300, whole_timeout_ms: 300 }
+      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300 }
       await using quiet = await openScene([type], { limits })
       const silent = quiet.upstreamOf(type)
       const other = createClient(quiet.service.url)

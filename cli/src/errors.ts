@@ -121,6 +121,13 @@ export const pipeMissing = (spoken: string): SvcError =>
     hint: 'Remove from "plugins" the plugin that replaces "@svc/plugin-mcp-server". Or serve on a port: svc mcp serve --port 8081',
   })
 
+/** `svc serve --tools` without an MCP server. */
+export const toolsUnserved = (): SvcError =>
+  svcError('COMMAND_LINE_INVALID', '--tools selects the tools of the MCP server, but the MCP server is off', {
+    where: '--tools',
+    hint: 'Add --mcp, or set mcp.server.enabled to true',
+  })
+
 /** Codes of errors in the command line itself. */
 const USAGE = ['CONSENT_MISSING', 'COMMAND_LINE_INVALID']
 

@@ -144,7 +144,9 @@ async function serveUntilDrained(
     await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })
-  await link.ready(await reportOf(host, config, task, imports))
+  const report = await reportOf(host, config, task, imports)
+  await link.ready(report)
+  logStart(link, host, report)
   imports?.[Symbol.dispose]()
   collectAfterStart()
 }
@@ -170,6 +172,13 @@ async function reportOf(
     layers: plainLayers(config),
     host: host.report(),
   }
+}
+
+/** Logs the start of the server, or the reload that this worker leads. The other workers of a generation start silently. */
+function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
+  const facts = { url: address?.url, configuration: sources }
+  if (start.kind === 'server' && address) log.info(facts, 'listening')
+  if (start.kind === 'reload') log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */

@@ -6,7 +6,7 @@ export interface ToolSchema {
    * Returns all problems of `value`, or only the first, because a list can have a million. Fills in defaults in place. Throws ARGUMENTS_TOO_LONG if its patterns
    * would take too long, and errors of ajv for an invalid JSON Schema.
    */
-  readonly check: (value: unknown, faults?: 'all' | 'first') => SchemaProblem[]
+  readonly check: (value: unknown, extent?: 'all' | 'first') => SchemaProblem[]
   /** Patterns that are not checked: too large, invalid, or not checkable in linear time (look-around, back-references). */
   readonly unchecked: readonly string[]
 }
@@ -17,17 +17,17 @@ const PATTERNS = 200
 /** Creates the check for the `parameters` of a tool. RE2 checks patterns in linear time; it is loaded only for schemas with patterns. */
 export async function toolSchema(parameters: JsonSchema): Promise<ToolSchema> {
   const patterns = [...patternsOf(parameters)]
-  if (patterns.length === 0) return { ...checking(problems => schema(parameters, { faults: problems })), unchecked: [] }
+  if (patterns.length === 0) return { ...checking(extent => schema(parameters, { faults: extent })), unchecked: [] }
   const { bounded, isReadable, regExp } = await import('./linear.ts')
   const unchecked = patterns.filter((pattern, at) => at >= PATTERNS || !isReadable(pattern))
   const json = unchecked.length === 0 ? parameters : withoutPatterns(parameters, new Set(unchecked))
-  const { check } = checking(problems => schema(json, { faults: problems, regExp }))
-  return { check: (value, problems) => bounded(() => check(value, problems)), unchecked }
+  const { check } = checking(extent => schema(json, { faults: extent, regExp }))
+  return { check: (value, extent) => bounded(() => check(value, extent)), unchecked }
 }
 
-function checking(make: (faults: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
+function checking(make: (extent: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
   const made = { all: make('all'), first: make('first') }
-  return { check: (value, problems = 'all') => made[problems].check(value) }
+  return { check: (value, extent = 'all') => made[extent].check(value) }
 }
 
 /** Keywords whose values are data, not schemas. */

@@ -9,6 +9,7 @@ const KEYS = {
   all: { id: 'all', scopes: ['*'] },
   reader: { id: 'reader', scopes: ['read'] },
   talker: { id: 'talker', scopes: ['chat'] },
+  admin: { id: 'admin', scopes: ['admin'] },
 }
 const TOKENS = { 'Bearer t-reader': { id: 'reader', scopes: ['read'] }, 'Bearer t-other': { id: 'other', scopes: ['*'] } }
 const schemes: Readonly<Record<string, AuthScheme>> = {
@@ -16,6 +17,13 @@ const schemes: Readonly<Record<string, AuthScheme>> = {
   token: keys('authorization', TOKENS, 'Bearer realm="svc"'),
 }
 const rule: Route = { method: 'POST', path: '/rule', summary: 'Rules', scope: 'admin', handle: async () => ({}) }
+const talk = (method: 'GET' | 'POST'): Route => ({
+  method,
+  path: '/talk',
+  summary: 'Talks',
+  scope: 'chat',
+  handle: async () => ({}),
+})
 const mounts = {
   guarded: {
     path: '/guarded',
@@ -29,7 +37,12 @@ const gifts = (given: Readonly<Record<string, AuthScheme>> = schemes) => [
   ...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)),
 ]
 const serveWith = (server: ConfigTree = {}, given?: Readonly<Record<string, AuthScheme>>) =>
-  serve({ who, free, rule }, { auth: { enabled: true }, ...server }, undefined, gifts(given))
+  serve(
+    { who, free, rule, talk: talk('GET'), say: talk('POST') },
+    { auth: { enabled: true }, ...server },
+    undefined,
+    gifts(given)
+  )
 const key = (value: string) => ({ 'x-api-key': value })
 const token = (value: string) => ({ authorization: `Bearer ${value}` })
 
@@ -131,6 +144,16 @@ describe('authentication', () => {
     expect((await ask('/guarded/x', key('reader'))).status).to.equal(403)
     expect((await ask('/guarded/x')).status).to.equal(401)
     expect((await ask('/guarded/x', key('all'))).text).to.equal('in')
+  })
+
+  it('lets the scope admin read: each GET route, but neither a write nor a mount of another scope', async () => {
+    expect((await ask('/who', key('admin'))).status).to.equal(200)
+    expect((await ask('/talk', key('admin'))).status).to.equal(204)
+    expect((await ask('/talk', key('admin'), 'HEAD')).status).to.equal(204)
+    expect((await ask('/talk', key('reader'))).status).to.equal(403)
+    const { status, body } = await ask('/talk', key('admin'), 'POST')
+    expect([status, body.details]).to.deep.equal([403, { scope: 'chat', reason: 'the scope is missing' }])
+    expect((await ask('/guarded/x', key('admin'))).status).to.equal(403)
   })
 
   it('tells of a scheme that cannot look it up just now', async () => {

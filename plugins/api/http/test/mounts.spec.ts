@@ -31,6 +31,16 @@ describe('mounts', () => {
     expect((await call(`${server.url}/rawest`)).status).to.equal(404)
   })
 
+  it('that document the API are where a browser gets from /; without one, / is no page', async () => {
+    const accept = { accept: 'text/html,*/*;q=0.8' }
+    await using server = await serveWith({ a: says('a', '/raw'), guide: { ...says('guide', '/guide'), guide: true } })
+    const { status, headers } = await call(`${server.url}/`, { headers: accept, redirect: 'manual' })
+    expect([status, headers.get('location')]).to.deep.equal([302, '/guide'])
+    expect((await call(`${server.url}/`)).body.error_code).to.equal('NOT_FOUND')
+    await using none = await serveWith({ a: says('a', '/raw') })
+    expect((await call(`${none.url}/`, { headers: accept })).body.error_code).to.equal('NOT_FOUND')
+  })
+
   it('leave an answer in one piece to the server, and write the others themselves: each with what every answer carries', async () => {
     const lazy: Mount = {
       path: '/lazy',

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import type { Route } from '@svc/core/contracts'
 import { item } from '@svc/testing'
-import { Routes } from '@svc/core/contracts'
+import { Http, Routes } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
-import { call, serve } from './support/client.ts'
+import { call, ctx, serve } from './support/client.ts'
 
 /** What a route of somebody else's may answer: its types need not be ours. */
 const WRONG: Readonly<Record<string, unknown>> = {
@@ -77,5 +77,35 @@ describe('refusals with 503', () => {
       asked++
     }
     expect(warnings()[1]).to.include({ error_code: 'UNAVAILABLE', left_out: asked - 2 })
+  })
+
+  it('of an upstream are one warning without a stack, before the start of a stream and within it', async () => {
+    const lines: string[] = []
+    const log = { level: 'info', destination: { write: (line: string) => void lines.push(line) } } as const
+    const failed = () =>
+      svcError('MODEL_FAILED', 'p: refused\u001b[2J', { details: { kind: 'network', provider: 'p', retryable: true } })
+    const down: Route = {
+      method: 'GET',
+      path: '/down',
+      summary: 'Down',
+      handle: async () => {
+        throw failed()
+      },
+    }
+    await using server = await serve({ down }, {}, log)
+    await Promise.all(Array.from({ length: 5 }, () => call(`${server.url}/down`)))
+    const warnings = () => lines.map(line => JSON.parse(line)).filter(line => line.level >= 40)
+    expect(warnings()).to.have.length(1)
+    const { code, message, details } = failed()
+    await server.host.service(Http).explain({ code, message, details: { ...details, provider: 'q' } }, ctx)
+    expect(warnings().map(({ provider, error_code, msg }) => [provider, error_code, msg])).to.deep.equal([
+      ['p', 'PROVIDER_ERROR', 'an upstream failed'],
+      ['q', 'PROVIDER_ERROR', 'an upstream failed'],
+    ])
+    expect(warnings()[0].reason).to.match(/^p: refused/)
+    for (const line of lines)
+      expect(line)
+        .to.not.match(/stack|\.ts:\d/)
+        .and.to.not.include('\u001b')
   })
 })

@@ -42,7 +42,16 @@ async function collect() {
   const { collectDefaultMetrics, Registry } = await import('prom-client')
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  return async () => ((await registry.getMetricsAsJSON()) as unknown as MetricFamily[]).map(joinable)
+  return async () => withoutEmptyDelays(((await registry.getMetricsAsJSON()) as unknown as MetricFamily[]).map(joinable))
+}
+
+const DELAYS = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p\d+)_seconds$/
+const MEAN = 'nodejs_eventloop_lag_mean_seconds'
+
+/** Removes the delays of the event loop if there is no sample since the last read: their mean is NaN, their minimum 2^63 ns. */
+function withoutEmptyDelays(families: readonly MetricFamily[]): MetricFamily[] {
+  const isEmpty = families.some(({ name, values }) => name === MEAN && values.some(({ value }) => Number.isNaN(value)))
+  return families.map(family => (isEmpty && DELAYS.test(family.name) ? { ...family, values: [] } : family))
 }
 
 const JOINED = ['sum', 'first', 'max']

@@ -148,8 +148,12 @@ export function createExposition(metrics: MetricsCollector, http: Http): Route {
   }
 }
 
+/** A sample with the value NaN: prom-client writes `Nan`, which is not in the text format. */
+const MISSPELT_NAN = /^([^#\n].* )Nan$/gm
+
 async function exposed(workers: readonly (readonly MetricFamily[])[]) {
   const { AggregatorRegistry } = await import('prom-client')
   const registry = AggregatorRegistry.aggregate(workers as unknown as object[])
-  return { text: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
+  const text = (await registry.metrics()).replace(MISSPELT_NAN, '$1NaN')
+  return { text, headers: { 'Content-Type': registry.contentType } }
 }

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile } from '@svc/core/contracts'
+import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile, Route } from '@svc/core/contracts'
 
 type Properties = { readonly [name: string]: JsonSchema }
 
@@ -24,6 +24,12 @@ export const NUMBER: JsonSchema = { type: 'number' }
 export const BOOLEAN: JsonSchema = { type: 'boolean' }
 export const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 export const OBJECT: JsonSchema = { type: 'object' }
+
+/** Closes the query of a route: unknown parameters are errors. */
+export function withClosedQuery(route: Route): Route {
+  const query = typeof route.query === 'object' ? route.query : {}
+  return { ...route, query: { type: 'object', ...query, additionalProperties: false } }
+}
 
 /** A response 200 with this body. */
 export const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })

@@ -9,6 +9,7 @@ import type {
   Selected,
   TurnDone,
   Check,
+  ChoiceSource,
   MetricFamily,
   Sample,
 } from '@svc/core/contracts'
@@ -169,15 +170,26 @@ export function createCandidates({ breakers, turns, providers, random }: Candida
   }
 }
 
+const isFree = (source: ChoiceSource) => source === 'profile' || source === 'default'
+
 interface Share {
   readonly ref: ModelRef
   readonly weight: number
 }
 
-/** Whether the model of this turn is to be drawn: only for the first call, if the request names no model and the profile has weights. */
+/**
+ * Whether the model of this turn is to be drawn: only for the first call, if the profile has weights, and neither the
+ * request nor the override names a provider or a model.
+ */
 function isToDraw({ selected: { source, fallback }, round, attempt, tried }: ModelCall): boolean {
-  const isFree = source.model === 'profile' || source.model === 'default'
-  return isFree && round === 1 && attempt === 1 && tried.length === 0 && fallback.some(isWeighted)
+  return (
+    isFree(source.provider) &&
+    isFree(source.model) &&
+    round === 1 &&
+    attempt === 1 &&
+    tried.length === 0 &&
+    fallback.some(isWeighted)
+  )
 }
 
 /**

@@ -53,6 +53,12 @@ describe('weights in the chain of a profile', () => {
     expect(shares({ fallback, round: 2 })).to.deep.equal({ a: 100 })
   })
 
+  it('do not hold for a request that names only its provider', () => {
+    const fallback = [{ ...B, weight: 8 }]
+    expect(shares({ fallback, providerSource: 'request', source: 'default' })).to.deep.equal({ a: 100 })
+    expect(shares({ fallback, providerSource: 'override', source: 'default' })).to.deep.equal({ a: 100 })
+  })
+
   it('draw once a turn: who was drawn stays', () => {
     const bench = policyBench()
     const fallback = [

@@ -143,7 +143,7 @@ export class ModelStep {
     const { config, counts, clock } = this.#services
     counts.asked(provider)
     const limits = {
-      firstMs: request.gathered ? config.whole_timeout_ms : config.first_token_timeout_ms,
+      firstMs: (request.gathered ? config.whole_timeout_ms : undefined) ?? config.first_token_timeout_ms,
       betweenMs: config.token_timeout_ms,
       until: this.#turn.until,
       turnMs: this.#turn.limitMs,

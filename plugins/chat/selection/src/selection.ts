@@ -6,6 +6,7 @@ import type {
   Profile,
   Selected,
   Selection,
+  SelectionChange,
   SelectionWish,
   ChoiceSource,
   ModelAlias,
@@ -33,14 +34,27 @@ export interface SelectionOptions {
 
 const FALLBACK_MODE = 'build'
 
+type SelectionState = Pick<SelectionOptions, 'profiles' | 'begin'> & { readonly session: Pick<Session, 'now'> }
+
+function currentProfile({ profiles, session, begin }: SelectionState): Profile {
+  const name = session.now.profile ?? begin.profile ?? profiles.default
+  return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
+}
+
+const currentMode = (state: SelectionState): string =>
+  state.session.now.mode ?? state.begin.mode ?? currentProfile(state).mode ?? FALLBACK_MODE
+
+/** Profile and mode for taps of `Selection.hooks.changed`. */
+export const changeOf = (state: SelectionState): SelectionChange => ({
+  profile: currentProfile(state).name,
+  mode: currentMode(state),
+})
+
 /** Selects the model of a turn from request, override, profile and default. */
 export function createSelection(parts: SelectionOptions): Selection {
-  const { profiles, session, sources, modes, begin } = parts
-  const profileNow = (): Profile => {
-    const name = session.now.profile ?? begin.profile ?? profiles.default
-    return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
-  }
-  const modeNow = () => session.now.mode ?? begin.mode ?? profileNow().mode ?? FALLBACK_MODE
+  const { profiles, session, sources, modes } = parts
+  const profileNow = () => currentProfile(parts)
+  const modeNow = () => currentMode(parts)
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   function profileOf(name: string): Profile {
@@ -66,6 +80,8 @@ export function createSelection(parts: SelectionOptions): Selection {
   }
 
   return {
+    mode: async () => modeNow(),
+
     effective,
 
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
@@ -326,6 +342,8 @@ interface SessionDependencies {
   readonly key: string
   /** The other workers. All must apply a change before `change` resolves. */
   readonly peers: Peers | undefined
+  /** Called in this worker after each change of the state. */
+  readonly changed: (session: Pick<Session, 'now'>) => Promise<void>
   readonly log: Log
 }
 
@@ -333,7 +351,10 @@ interface SessionDependencies {
 export const CHANGED = 'selection'
 
 /** Loads the session of a server and follows changes of other workers until `lasting.signal` aborts. */
-export async function openSession({ store, key, peers, log }: SessionDependencies, lasting: CallContext): Promise<Session> {
+export async function openSession(
+  { store, key, peers, changed, log }: SessionDependencies,
+  lasting: CallContext
+): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0
@@ -343,8 +364,12 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     version = of
     now = stateOf(value)
   }
+  const reporter = createReporter(changed)
   const watch = async (ctx: CallContext) => {
-    for await (const change of store.watch(COLLECTION, ctx)) if (change.key === key) take(change.value, change.version)
+    for await (const change of store.watch(COLLECTION, ctx)) {
+      if (change.key === key) take(change.value, change.version)
+      await reporter.report(now)
+    }
   }
   // if another file replaced the store, its content is valid, even if it is older
   const read = async (ctx: CallContext) => {
@@ -352,11 +377,13 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
+    await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
     log.error({ err }, 'failed to follow the switches of other workers')
   )
   await read(lasting)
+  reporter.begin(now)
 
   const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
@@ -378,7 +405,30 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     read,
     async change(change, ctx) {
       await put(change, ctx)
+      await reporter.report(now)
       await peers?.broadcast(CHANGED, null, ctx)
+    },
+  }
+}
+
+interface Reporter {
+  /** Sets the state that needs no report. Before, nothing is reported. */
+  begin(first: SessionState): void
+  /** Reports a state once, whichever way it arrived, and waits for the report. */
+  report(now: SessionState): Promise<void>
+}
+
+function createReporter(changed: SessionDependencies['changed']): Reporter {
+  let reported: SessionState | undefined
+  let reporting = Promise.resolve()
+  return {
+    begin: first => void (reported = first),
+    report(now) {
+      if (reported !== undefined && reported !== now) {
+        reported = now
+        reporting = reporting.then(() => changed({ now }))
+      }
+      return reporting
     },
   }
 }

@@ -15,6 +15,8 @@ export interface Published {
   readonly info: ServerInfo
   readonly catalogue: () => Catalogue
   readonly withheld: FindWithheld
+  /** Returns the mode that forbids this tool; `undefined` for any other name. */
+  readonly forbidden: (name: string) => string | undefined
   readonly calls: Calls
   /** Absent if this path publishes no resources and prompts. */
   readonly resources?: SlotView<Resource> | undefined

@@ -22,6 +22,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   echo,
   'a b/c': toolOf(async () => words('found')),
   strange: toolOf(async () => words('strange'), { description: 'Strange', parameters: strange }),
+  bare: toolOf(async () => words('bare'), { parameters: { type: 'object' } }),
   failing: toolOf(async () => ({ ...words('no such file'), isError: true })),
   throwing: throwing(() => svcError('FILE_MISSING', 'there is no x', { hint: 'make it' })),
   reasoned: throwing(() => svcError('SCRIPT_FAILED', 'too much', { details: { reason: 'memory_limit' } })),
@@ -49,7 +50,7 @@ describe('the tools over plain HTTP', () => {
   after(() => mcpHost.host.close())
   const call = (name: string, body: unknown = {}) => mcpHost.ask.post(`/tools/${encodeURIComponent(name)}/call`, body)
 
-  it('are listed in the order of their names, with their number and their schemas untouched', async () => {
+  it('are listed in the order of their names, with their number, and with schemas that always have `type`, `properties` and `required`', async () => {
     const { status, headers, body } = await mcpHost.ask.get('/tools')
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8'])
     const tools = body.tools as unknown as { name: string }[]
@@ -58,8 +59,14 @@ describe('the tools over plain HTTP', () => {
     expect(tools.find(({ name }) => name === 'strange')).to.deep.equal({
       name: 'strange',
       description: 'Strange',
-      parameters: strange,
+      parameters: { ...strange, required: [] },
     })
+  })
+
+  it('have an empty list of required parameters if they need none, and keep their own list', async () => {
+    const { body } = await mcpHost.ask.get('/tools/bare')
+    expect(body.parameters).to.deep.equal({ type: 'object', properties: {}, required: [] })
+    expect((await mcpHost.ask.get('/tools/echo')).body.parameters).to.deep.equal(echo.parameters)
   })
 
   it('are returned one by one, with any name', async () => {

@@ -119,8 +119,16 @@ describe('what a run keeps and obeys', () => {
   it('is reported beforehand where it names a profile that is not there', async () => {
     const profiles = { profiles: [{ name: 'careful' }], active: 'careful', default: 'careful' }
     const unasked = () => Promise.reject(new Error('nobody asks for this'))
-    const [effective, select, switchProfile, switchModel, switchMode] = Array.from({ length: 5 }, () => unasked)
-    const selection = { effective, select, switchProfile, switchModel, switchMode, profiles: async () => profiles } as Selection
+    const [mode, effective, select, switchProfile, switchModel, switchMode] = Array.from({ length: 6 }, () => unasked)
+    const selection = {
+      mode,
+      effective,
+      select,
+      switchProfile,
+      switchModel,
+      switchMode,
+      profiles: async () => profiles,
+    } as Selection
     await using host = await openEngine({ give: [service(Selection, selection)] })
     const text = 'name: x\nnodes:\n  a: { type: agent, prompt: hello, profile: carefull }\n'
     const problems = await host.service(Workflows).validate({ text }, ctx)

@@ -56,6 +56,7 @@ export const effective: Effective = {
 const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unused }
 const conversations: Conversations = { begin: unused, append: unused, end: unused, get: unused, list: unused, delete: unused }
 const selection: Selection = {
+  mode: async () => effective.mode,
   effective: async () => effective,
   profiles: async () => ({ profiles: [], active: 'default', default: 'default' }),
   select: unused,
