@@ -5,18 +5,20 @@ import {
   type Plugin,
   schema,
   type Scope,
+  type SvcError,
   systemContext,
   type CallContext,
 } from '@svc/core'
 import { Isolation } from '@svc/core/contracts'
 import { contractMismatch, differenceOf, isWithinSize, withSyntaxErrorPlace } from '@svc/core/internal'
 import { type PluginDescription, PluginRunner } from './contract.ts'
-import { declaresInvalid, notIsolable } from './errors.ts'
+import { declaresInvalid, notIsolable, valueNotAccepted } from './errors.ts'
 import { untrustedSchema } from './untrusted-schema.ts'
 import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
 import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
 import { IsolatedInstance } from './isolated-instance.ts'
 import { checkServicePermissions } from './contributions.ts'
+import { filledIn, ownSettings, settingIn, VALUE_KINDS } from './permission-values.ts'
 
 /** The key of the policy among the dependencies of the wrapper. The plugin itself does not see it. */
 const POLICY = '~isolation'
@@ -58,6 +60,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(type === undefined ? {} : { type }),
     ...(plugin.config === undefined ? {} : { config: plugin.config }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
+    ...(ref.confinement?.values ? { check: async (value: unknown) => notAcceptedIn(plugin, value) } : {}),
     requires: { ...plugin.requires, ...(ref.confinement ? { [POLICY]: Isolation } : {}) },
     // The optional entry of two with the same key would win, so a plugin with this key could bring its own policy.
     optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
@@ -68,6 +71,20 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     },
     processStatus: (instance?: string) => lives.get(instance)?.processStatus(),
   })
+}
+
+/** The values of this configuration that a person has not accepted, as problems of a start. */
+function notAcceptedIn({ ref, config, section }: Isolated, value: unknown): SvcError[] {
+  const { permissions, values: accepted = {} } = ref.confinement ?? { permissions: {} }
+  const lookup = ownSettings({ section: section ?? '', value: config ? config.written(value) : value })
+  return VALUE_KINDS.flatMap(kind =>
+    (permissions[kind] ?? []).flatMap(entry => {
+      const setting = settingIn(entry)
+      if (setting === undefined) return []
+      const beyond = filledIn(kind, [entry], lookup).filter(one => !accepted[kind]?.includes(one))
+      return beyond.map(one => valueNotAccepted(ref.name, kind, setting, one))
+    })
+  )
 }
 
 /** Uses the token of the host if it has one: the offering side never uses the method table of an untrusted plugin. */

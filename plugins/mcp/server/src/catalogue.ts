@@ -28,6 +28,8 @@ export interface PublishedTool {
   /** The path of its set without the slash: `mcp`, `mcp/files`. */
   readonly set: string
   readonly tool: Tool
+  /** The plugin that added the tool. */
+  readonly plugin?: string
   readonly record: ToolRecord
   /** Arguments that requests repeat in headers. */
   readonly headers: readonly ParamHeader[]
@@ -71,14 +73,19 @@ export function createCatalogue(tools: SlotView<Tool>, { path, isPublished }: To
     const chosen = tools.entries().filter(([name, { modes }]) => modes === undefined && isPublished(name))
     const made = chosen.map(([name, tool]) => {
       const known = now.get(name)
-      return known?.tool === tool ? known : publish(name, tool, set, log)
+      return known?.tool === tool ? known : publish(name, tool, { set, plugin: tools.owner(name) }, log)
     })
     now = catalogueOf(made.filter(one => one !== undefined).toSorted((a, b) => (a.name < b.name ? -1 : 1)))
     return now
   }
 }
 
-function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool | undefined {
+function publish(
+  name: string,
+  tool: Tool,
+  { set, plugin }: { readonly set: string; readonly plugin: string | undefined },
+  log: Log
+): PublishedTool | undefined {
   try {
     const record = recordOf(name, tool)
     const json = JSON.stringify(record.inputSchema)
@@ -86,6 +93,7 @@ function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool
       name,
       set,
       tool,
+      ...(plugin === undefined ? {} : { plugin }),
       record,
       headers: json.includes('"x-mcp-header"') ? headersFor(record) : [],
       hasDefaults: json.includes('"default"'),

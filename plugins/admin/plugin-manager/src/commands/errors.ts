@@ -54,6 +54,11 @@ export const severalWithBundle = (): SvcError =>
     hint: 'Install the bundle first, then the other plugins',
   })
 
+export const bundleOrName = (spec: string): SvcError =>
+  svcError('COMMAND_LINE_INVALID', `"${spec}" is the name of a package, and also a bundle in this folder`, {
+    hint: `Write ./${spec} to restore the bundle, or run the command in another folder to install the package`,
+  })
+
 export const nameInvalid = (name: string, why: string): SvcError =>
   svcError('NAME_INVALID', `"${name}" is not a valid plugin name: ${why}`, { hint: 'Choose another name' })
 
