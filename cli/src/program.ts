@@ -23,7 +23,8 @@ export { describeInProcess } from './command-process.ts'
 export { commandBroken, serverUnreachable, urlInvalid } from './errors.ts'
 export { withCompletion } from './oclif.ts'
 // The running server
-export { credentialHeaders, hasApi } from './server-client.ts'
+export { createCredentials, type Credentials } from './credentials.ts'
+export { hasApi } from './server-client.ts'
 // The program's own files
 export { type Imports, noteImports } from './watching.ts'
 export { PACKAGE_FOLDER, RUNS_SOURCES } from './plugin-places.ts'

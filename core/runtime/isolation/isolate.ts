@@ -33,13 +33,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   if (ref.confinement && declares === undefined)
     throw new TypeError(`the declarations of ${ref.name} must be read in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, unrestrictedIsolation(options), options))
-  const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
-  if (ref.confinement)
-    checkServicePermissions(
-      ref.name,
-      { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) },
-      ref.confinement.permissions
-    )
+  const { section, instances, type, config, requires, optional, provides } = permittedDescription(ref, description)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
@@ -71,6 +65,15 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     },
     processStatus: (instance?: string) => lives.get(instance)?.processStatus(),
   })
+}
+
+/** Throws PLUGIN_INVALID, and NOT_PERMITTED for services without a permission. */
+function permittedDescription({ name, confinement: held }: IsolatedRef, said: unknown): PluginDescription {
+  const description = descriptionOf(name, said)
+  const { requires, optional, provides } = description
+  const tokens = { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }
+  if (held) checkServicePermissions(name, tokens, held.permissions)
+  return description
 }
 
 /** The values of this configuration that a person has not accepted, as problems of a start. */

@@ -54,7 +54,7 @@ function readable(thrown: unknown) {
     return typeof value === 'string' && value !== '' ? value : undefined
   }
   try {
-    const message = typeof thrown === 'object' ? text('message') : String(thrown)
+    const message = typeof thrown === 'string' ? thrown : text('message')
     const code = text('code')
     return {
       name: text('name') ?? 'Error',

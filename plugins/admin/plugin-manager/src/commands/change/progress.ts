@@ -2,7 +2,7 @@ import { oneLine, visible } from '@svc/cli/command'
 import type { Progress } from '../../set.ts'
 
 /** A step of a change. */
-export type Step = Omit<Progress, 'step'> & { readonly step: Progress['step'] | 'describe' | 'reload' | 'start' }
+type Step = Omit<Progress, 'step'> & { readonly step: Progress['step'] | 'describe' | 'reload' | 'start' }
 
 /** Shows the steps of a change: the current one in one line of a terminal, otherwise a line for each. */
 export interface ProgressLine extends Disposable {
