@@ -45,7 +45,8 @@ export function toolFailure(tool: string, { thrown, plugin, requestId }: Thrown)
 /** An error without a code has crossed a process as INTERNAL_ERROR; its stack begins with its class. */
 function codeFor({ code, name, stack = '' }: Omit<ReturnType<typeof readable>, 'message'>): string {
   if (code !== undefined && code !== 'INTERNAL_ERROR') return code
-  return /^([A-Z]\w*)(?=:|\n|$)/.exec(stack)?.[1] ?? name
+  const [, thrown] = /^([A-Z]\w*)(?=:|\n|$)/.exec(stack) ?? []
+  return thrown === undefined || thrown === 'SvcError' ? (code ?? name) : thrown
 }
 
 function readable(thrown: unknown) {
