@@ -16,5 +16,5 @@ export {
 } from './permission-values.ts'
 export { filesChanging } from './errors.ts'
 export type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
-export { matchesHost, matchesPattern } from '@svc/core/internal'
+export { matchesHost } from '@svc/core/internal'
 export { COMMON_VARIABLES } from './guard.ts'

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, type Log, messageOf, systemContext, type CallContext } from '@svc/core'
+import { codeOf, type Log, messageOf, systemContext, type CallContext, matchesPattern } from '@svc/core'
 import type {
   Isolation,
   IsolationUsage,
@@ -9,7 +9,7 @@ import type {
   ProcessSandbox,
   RefusalKind,
 } from '@svc/core/contracts'
-import { filledIn, matchesPattern, ownSettings } from '@svc/runtime/isolation'
+import { filledIn, ownSettings } from '@svc/runtime/isolation'
 import { openEgress } from './egress.ts'
 import { pathMissing, unavailable } from './errors.ts'
 import { foldersOf } from './folders.ts'
@@ -45,15 +45,15 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
     return refusals
   }
   const release = async (id: string, ctx: CallContext) => {
-    const one = active.get(id)
+    const activeProcess = active.get(id)
     active.delete(id)
-    return (await one?.release(ctx)) ?? []
+    return (await activeProcess?.release(ctx)) ?? []
   }
   return {
     async prepare(request, ctx) {
       const refusals = refusalsOf(request.plugin)
       const made = await prepareOne(request, refusals, options, ctx)
-      active.set(made.prepared.id, { refusals, release: one => made.release(one) })
+      active.set(made.prepared.id, { refusals, release: item => made.release(item) })
       return made.prepared
     },
     release,
@@ -240,8 +240,8 @@ const [UTIME, STIME, RESIDENT] = [11, 12, 21]
 async function metricsOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
   const all = await treeOf(pid)
   return {
-    cpuMs: all.reduce((sum, one) => sum + one.cpuMs, 0),
-    memoryBytes: all.reduce((sum, one) => sum + one.memoryBytes, 0),
+    cpuMs: all.reduce((sum, item) => sum + item.cpuMs, 0),
+    memoryBytes: all.reduce((sum, item) => sum + item.memoryBytes, 0),
   }
 }
 

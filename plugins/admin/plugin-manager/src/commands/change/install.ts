@@ -110,10 +110,10 @@ const isGone = ({ origin: { kind, spec } }: LockedPlugin) => (kind === 'folder' 
 
 /** Returns an installed plugin. Throws PLUGIN_NOT_INSTALLED. */
 export function named(plugins: readonly LockedPlugin[], name: string): LockedPlugin {
-  const found = plugins.find(one => one.name === name)
+  const found = plugins.find(plugin => plugin.name === name)
   if (found) return found
   throw notInstalled(
     name,
-    plugins.map(one => one.name)
+    plugins.map(plugin => plugin.name)
   )
 }

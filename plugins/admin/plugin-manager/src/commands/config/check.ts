@@ -1,7 +1,6 @@
 import { errorFacts, printError } from '@svc/cli/command'
 import { findSettings, here, hostOptions, type ServeOptions, sourceNames, sourcesOf, startProblems } from '@svc/cli/program'
-import { type Config, get, type Plan, planHost, slotsOf, StartFailed, type SvcError } from '@svc/core'
-import { matchesPattern } from '@svc/runtime/isolation'
+import { type Config, get, matchesPattern, type Plan, planHost, slotsOf, StartFailed, type SvcError } from '@svc/core'
 import { apiKeyMissing, schemeMissing, toolUnknownInSet } from '../errors.ts'
 
 /** A command that starts a server, with the problems for which it would refuse. */
