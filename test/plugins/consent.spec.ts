@@ -65,6 +65,7 @@ describe('consent to the permissions of a plugin', function () {
       .to.contain('"db.internal:5432"')
       .and.not.contain('s3cret')
     expect((await svc('config', 'check')).code).to.equal(0)
+    expect((await svc('plugins', 'info', TIDES)).out).to.match(/^ {2}accepted {2}connect to db\.internal:5432$/m)
 
     await configure(workspace, { url: 'postgres://me:s3cret@other.internal:6000/shop' })
     for (const args of [
@@ -184,7 +185,7 @@ describe('consent to the permissions of a plugin', function () {
       'activating the change',
     ])
       expect(err).to.contain(line)
-    expect(err).to.not.match(/\u001b/)
+    expect(err).to.not.include('\u001b')
     expect(out).to.match(new RegExp(`note: of the variables that ${TIDES} can read, TIDES_KEY is not set here`))
     expect((await svc('plugins', 'install', '', '--yes')).err)
       .to.contain('PLUGIN_SPEC_INVALID')

@@ -59,7 +59,7 @@ function readable(thrown: unknown) {
     const code = text('code')
     return {
       name: text('name') ?? 'Error',
-      message: (message ?? 'no message').slice(0, LONGEST),
+      message: (message || 'no message').slice(0, LONGEST),
       code: code?.slice(0, LONGEST),
       stack: text('stack'),
     }

@@ -109,7 +109,7 @@ describe('what a person reads before a plugin is let in', () => {
       'connect to db.internal:5432 (tools.tides.server)',
       'connect to a.internal:5432 (tools.tides.url)',
       'connect to b.internal:6000 (tools.tides.url)',
-      'connect to the value of tools.tides.dsn, which has no value that svc can read',
+      'connect to the value of tools.tides.dsn, which svc cannot read',
       'connect to the value of tools.tides.other, which is not set; svc asks again when it is',
     ])
     expect(text).to.not.contain('s3cret')

@@ -46,8 +46,11 @@ export function accessOf(
 export const newValues = ({ values, accepted }: ConfiguredAccess): PermissionValues => valuesBeyond(values, accepted)
 
 /** Describes the values that were not accepted before: `connect to db.internal:5432`. */
-export const newValueWords = (access: ConfiguredAccess): string[] =>
-  Object.entries(newValues(access)).flatMap(([kind, values]) => values.map(one => KINDS[kind as keyof Permissions].say(one)))
+export const newValueWords = (access: ConfiguredAccess): string[] => valueWords(newValues(access))
+
+/** Describes values of settings. */
+export const valueWords = (values: PermissionValues): string[] =>
+  VALUE_KINDS.flatMap(kind => (values[kind] ?? []).map(value => KINDS[kind].say(value)))
 
 /**
  * Describes a plugin and its permissions to a person before the installation. `isOpen`: its process can run without a sandbox.
@@ -241,13 +244,14 @@ export function permissionWords(permissions: Permissions, lookup?: SettingLookup
 
 function askedOf(kind: keyof Permissions, name: string, lookup: SettingLookup | undefined): RequestedAccess[] {
   const { say, isWide } = KINDS[kind]
-  const setting = lookup && settingIn(name)
+  const setting = settingIn(name)
   if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
-  const values = valuesIn({ [kind]: [name] }, lookup!)[kind] ?? []
-  if (values.length > 0) return values.map(one => ({ text: `${say(one)} (${setting})`, isWide: isWide(one) }))
-  const isSet = [lookup!(setting)].flat().some(one => one !== undefined && one !== '')
-  const why = isSet ? 'has no value that svc can read' : 'is not set; svc asks again when it is'
-  return [{ text: `${say(`the value of ${setting}`)}, which ${why}`, isWide: false }]
+  const text = say(`the value of ${setting}`)
+  if (lookup === undefined) return [{ text, isWide: false }]
+  const values = valuesIn({ [kind]: [name] }, lookup)[kind] ?? []
+  if (values.length > 0) return values.map(value => ({ text: `${say(value)} (${setting})`, isWide: isWide(value) }))
+  const isSet = [lookup(setting)].flat().some(value => value !== undefined && value !== '')
+  return [{ text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
 }
 
 const isValueKind = (kind: keyof Permissions): kind is keyof PermissionValues =>

@@ -88,7 +88,8 @@ const isToolServer = ({ plugin }: Plan['plannedPlugins'][number]) => plugin.sect
 const isBridged = (name: string) => name.includes('__')
 
 /** The names of tools in sets of the tool server that no plugin declares. */
-function toolNameProblems({ value, where }: Config, { loaded, plannedPlugins }: Plan): SvcError[] {
+function toolNameProblems(config: Config, { loaded, plannedPlugins }: Plan): SvcError[] {
+  const { value } = config
   const server = plannedPlugins.find(isToolServer)
   if (server === undefined || get(value, ['mcp', 'server', 'enabled']) !== true) return []
   // a plugin without a manifest can add any tool
@@ -103,7 +104,7 @@ function toolNameProblems({ value, where }: Config, { loaded, plannedPlugins }: 
     (Array.isArray(names) ? names : [])
       .filter((name): name is string => typeof name === 'string' && !name.includes('*') && !isBridged(name))
       .filter(name => !declared.some(word => matchesPattern(word, name)))
-      .map(name => toolUnknownInSet(server.name, name, where(key.split('.')) ?? key, declared))
+      .map(name => toolUnknownInSet(server.name, name, config.where(key.split('.')) ?? key, declared))
   )
 }
 
