@@ -50,7 +50,7 @@ function credentialHeaders(key: string | undefined): Record<string, string> {
 }
 
 const merged = (...all: readonly Readonly<Record<string, string>>[]): Record<string, string> =>
-  Object.fromEntries(all.flatMap(one => Object.entries(one)))
+  Object.fromEntries(all.flatMap(headers => Object.entries(headers)))
 
 // --- headers ---
 

@@ -115,7 +115,7 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
  */
 export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {
   const set = Object.keys(all)
-  return env.filter(one => !one.startsWith('<') && !SET_BY_SVC.test(one) && !set.some(name => matchesPattern(one, name)))
+  return env.filter(item => !item.startsWith('<') && !SET_BY_SVC.test(item) && !set.some(name => matchesPattern(item, name)))
 }
 
 /** svc gives an isolated plugin its own value of these variables, or never passes them. */

@@ -84,8 +84,8 @@ function notAcceptedIn({ ref, config, section }: Isolated, value: unknown): SvcE
     (permissions[kind] ?? []).flatMap(entry => {
       const setting = settingIn(entry)
       if (setting === undefined) return []
-      const beyond = filledIn(kind, [entry], lookup).filter(one => !accepted[kind]?.includes(one))
-      return beyond.map(one => valueNotAccepted(ref.name, kind, setting, one))
+      const beyond = filledIn(kind, [entry], lookup).filter(item => !accepted[kind]?.includes(item))
+      return beyond.map(item => valueNotAccepted(ref.name, kind, setting, item))
     })
   )
 }

@@ -55,18 +55,18 @@ export const valuesIn = (permissions: Permissions, lookup: SettingLookup): Permi
   perKind(kind =>
     filledIn(
       kind,
-      (permissions[kind] ?? []).filter(one => settingIn(one) !== undefined),
+      (permissions[kind] ?? []).filter(entry => settingIn(entry) !== undefined),
       lookup
     )
   )
 
 /** The values that are not among the accepted ones. */
 export const valuesBeyond = (values: PermissionValues, accepted: PermissionValues): PermissionValues =>
-  perKind(kind => (values[kind] ?? []).filter(one => !accepted[kind]?.includes(one)))
+  perKind(kind => (values[kind] ?? []).filter(value => !accepted[kind]?.includes(value)))
 
 /** Both, each value once. */
-export const joinedValues = (one: PermissionValues, other: PermissionValues): PermissionValues =>
-  perKind(kind => [...(one[kind] ?? []), ...(other[kind] ?? [])])
+export const joinedValues = (values: PermissionValues, others: PermissionValues): PermissionValues =>
+  perKind(kind => [...(values[kind] ?? []), ...(others[kind] ?? [])])
 
 const perKind = (listOf: (kind: ValueKind) => readonly string[]): PermissionValues =>
   Object.fromEntries(
@@ -77,9 +77,9 @@ const perKind = (listOf: (kind: ValueKind) => readonly string[]): PermissionValu
   )
 
 const valuesOf = (kind: ValueKind, value: unknown): string[] =>
-  [value].flat().flatMap(one => {
-    if (typeof one !== 'string' || one === '') return []
-    const values = READ_AS[kind](one)
+  [value].flat().flatMap(text => {
+    if (typeof text !== 'string' || text === '') return []
+    const values = READ_AS[kind](text)
     return kind === 'network' ? values.filter(host => isIP(host) > 0 || HOST.test(host)) : values
   })
 
@@ -132,8 +132,8 @@ function hostsIn(text: string): string[] {
   return authority
     .slice(authority.lastIndexOf('@') + 1)
     .split(',')
-    .filter(one => one !== '')
-    .map(one => (usual === undefined || /:\d+$/.test(one.replace(/^\[[^\]]*\]/, '')) ? one : `${hostWord(one)}:${usual}`))
+    .filter(host => host !== '')
+    .map(host => (usual === undefined || /:\d+$/.test(host.replace(/^\[[^\]]*\]/, '')) ? host : `${hostWord(host)}:${usual}`))
 }
 
 const hostWord = (text: string) => {

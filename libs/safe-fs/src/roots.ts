@@ -70,7 +70,7 @@ const NEW_FOLDERS = 32
 /** Returns the problems for which `openRoots` would throw. */
 export async function rootProblems(paths: readonly string[] | undefined, where: string): Promise<SvcError[]> {
   const all = await Promise.all(
-    [...new Set((paths ?? []).map(one => resolve(one)))].map(path =>
+    [...new Set((paths ?? []).map(path => resolve(path)))].map(path =>
       openRoot(path, [], where).then(
         () => undefined,
         (error: unknown) => asSvcError(error, 'CONFIG_INVALID')

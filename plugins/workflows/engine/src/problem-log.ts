@@ -31,8 +31,8 @@ export class ProblemLog {
     try {
       const broken = (await this.#library.all()).filter(({ file, problems }) => file !== undefined && problems.length > 0)
       const known = this.#logged
-      this.#logged = new Map(broken.map(one => [one.file!, JSON.stringify(one.problems)]))
-      for (const one of broken) if (known.get(one.file!) !== this.#logged.get(one.file!)) this.#report(one)
+      this.#logged = new Map(broken.map(({ file, problems }) => [file!, JSON.stringify(problems)]))
+      for (const loaded of broken) if (known.get(loaded.file!) !== this.#logged.get(loaded.file!)) this.#report(loaded)
     } catch (err) {
       this.#log.warn({ err }, 'failed to check the workflow files')
     }

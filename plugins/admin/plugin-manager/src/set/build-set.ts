@@ -84,7 +84,7 @@ async function install(plan: Plan): Promise<void> {
   const unpacked = [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)]
   for (const plugin of unpacked) await checkUnpacked(set, plugin)
   // kept plugins have already run their scripts
-  const scripted = unpacked.filter(one => one.scripts)
+  const scripted = unpacked.filter(plugin => plugin.scripts)
   for (const [at, plugin] of scripted.entries()) {
     options.onProgress?.({ step: 'scripts', plugin: plugin.name, at: at + 1, of: scripted.length })
     await runScripts(plugin, set, options)

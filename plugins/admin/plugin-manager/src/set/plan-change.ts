@@ -33,7 +33,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   const staging = createStaging(home)
   undo.defer(() => staging.remove(false))
   const fetched = await fetchAll(wanted, staging, request, options)
-  for (const one of fetched) await checkVersion(one, before, setFolder(home, before))
+  for (const plugin of fetched) await checkVersion(plugin, before, setFolder(home, before))
   // changed files are rebuilt, even from the same tarballs
   const isWhole = (await problemsOf(home, before)).length === 0
   const plan = planOf(home, before, fetched, removed, { staging, request, options, isWhole })
@@ -67,7 +67,7 @@ const askedBy = ({ install = [], link = [] }: ChangeRequest): RequestedPlugin[] 
 ]
 
 function updatedBy({ update = [] }: ChangeRequest, lock: Lock): RequestedPlugin[] {
-  const names = update === 'all' ? lock.plugins.map(one => one.name) : update
+  const names = update === 'all' ? lock.plugins.map(plugin => plugin.name) : update
   const found = names.map(name => installed(lock, name)).filter(needsSet)
   for (const { name, origin } of found)
     if (origin.kind !== 'registry' && !existsSync(origin.spec)) throw sourceGone(name, origin.kind, shownPath(origin.spec))
@@ -89,7 +89,7 @@ function installed({ plugins }: Lock, name: string): LockedPlugin {
  * two versions of npm pack the same files differently. Throws PLUGIN_VERSION_REUSED.
  */
 async function checkVersion({ name, version, integrity, contents }: Fetched, { plugins }: Lock, set: string | undefined) {
-  const old = plugins.find(one => one.name === name)
+  const old = plugins.find(plugin => plugin.name === name)
   if (old?.version !== version || contents === undefined || !needsSet(old) || old.integrity === integrity) return
   const then = await contentsIn(join(set ?? '', 'tarballs', tarballName(name, version))).catch(() => undefined)
   if (then === undefined) return // a damaged set is installed again
@@ -108,15 +108,16 @@ async function fetchAll(
 ): Promise<Fetched[]> {
   const fetched = await mapAtOnce(
     wanted,
-    (one, at, signal) => {
+    (requested, at, signal) => {
       const notify = (step: 'fetch' | 'inspect', plugin: string) =>
         options.onProgress?.({ step, plugin, at: at + 1, of: wanted.length })
-      return fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline, signal }, notify })
+      return fetchPlugin(requested, { work: `${work}/${at}`, npm: { ...options, offline, signal }, notify })
     },
     options.signal
   )
   for (const [at, { name }] of fetched.entries())
-    if (fetched.findIndex(one => one.name === name) < at) throw specInvalid(wanted[at]!.origin.spec, `${name} is named twice`)
+    if (fetched.findIndex(plugin => plugin.name === name) < at)
+      throw specInvalid(wanted[at]!.origin.spec, `${name} is named twice`)
   return fetched
 }
 

@@ -102,8 +102,8 @@ async function takenUp(
 
 function proposalsOf(change: StagedChange, asked: ChangeCommand, config: ConfigTree, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
-    const former = change.before.plugins.find(one => one.name === candidate.name)
-    const before = built?.plugins.find(one => one.name === candidate.name) ?? former
+    const former = change.before.plugins.find(plugin => plugin.name === candidate.name)
+    const before = built?.plugins.find(plugin => plugin.name === candidate.name) ?? former
     // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
     return { candidate, isolation: isolationOf(candidate, asked, before), trusted, access: accessOf(candidate, config, former) }
@@ -113,7 +113,7 @@ function proposalsOf(change: StagedChange, asked: ChangeCommand, config: ConfigT
 /** Whether an installed plugin already has this isolation, trust and access. */
 const isAsBefore = ({ candidate, isolation, trusted, access }: Proposal, { before }: StagedChange) =>
   newValueWords(access).length === 0 &&
-  before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
+  before.plugins.some(plugin => plugin.name === candidate.name && plugin.isolation === isolation && plugin.trusted === trusted)
 
 /** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
 async function lockedOf(
@@ -149,7 +149,7 @@ function choiceOf(
   { name }: LockedPlugin,
   proposals: readonly Proposal[]
 ): Pick<LockedPlugin, 'isolation' | 'trusted' | 'values'> {
-  const { isolation, trusted, access } = proposals.find(one => one.candidate.name === name)!
+  const { isolation, trusted, access } = proposals.find(proposal => proposal.candidate.name === name)!
   return { isolation, trusted, values: joinedValues(access.accepted, access.values) }
 }
 

@@ -96,7 +96,7 @@ export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): 
     process.stderr.write(
       `note: ${name} stays as it is, because the ${origin.kind} ${visible(shownPath(origin.spec))} does not exist: install it from its new place (svc plugins install <path>)\n`
     )
-  const update = gone.length > 0 ? plugins.filter(one => !gone.includes(one)).map(one => one.name) : 'all'
+  const update = gone.length > 0 ? plugins.filter(plugin => !gone.includes(plugin)).map(plugin => plugin.name) : 'all'
   return runChange((home, options) => planChange(home, { update: names.length > 0 ? names : update, offline }, options), {
     ...asked,
     verb: 'update',

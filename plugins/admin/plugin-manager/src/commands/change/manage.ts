@@ -87,12 +87,12 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
     return 1
   }
   const taking = { config: asked.config, before, signal, report: (step: 'reload' | 'start') => progress.report({ step }) }
-  const accept = (lock: Lock): Lock => ({ ...lock, plugins: lock.plugins.map(one => accepted(one, found)) })
+  const accept = (lock: Lock): Lock => ({ ...lock, plugins: lock.plugins.map(plugin => accepted(plugin, found)) })
   const taken = await tryChange(here().home, taking, holds => changeLock(setHome(), accept, holds))
   progress.clear()
   if (signal.aborted) return endUnchanged()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
-  const text = `accepted for ${found.map(one => one.plugin.name).join(', ')}; ${servedBy(taken)}`
+  const text = `accepted for ${found.map(({ plugin }) => plugin.name).join(', ')}; ${servedBy(taken)}`
   return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
 }
 
@@ -120,7 +120,7 @@ const accessText = ({ plugin, access }: AccessChange) =>
   ].join('\n')
 
 function accepted(plugin: LockedPlugin, found: readonly AccessChange[]): LockedPlugin {
-  const access = found.find(one => one.plugin.name === plugin.name)?.access
+  const access = found.find(change => change.plugin.name === plugin.name)?.access
   return access === undefined ? plugin : { ...plugin, values: joinedValues(access.accepted, access.values) }
 }
 

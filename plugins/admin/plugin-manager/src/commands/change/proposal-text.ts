@@ -104,7 +104,7 @@ function changeRows({ from, permissionChange: { added, removed } }: Candidate, v
   return [
     ...rowsOf(
       'asks',
-      [...added, ...values.map(one => `${one} (from the configuration)`)].map(one => `for MORE: ${one}`)
+      [...added, ...values.map(text => `${text} (from the configuration)`)].map(text => `for MORE: ${text}`)
     ),
     ...rowsOf('drops', [...removed]),
   ]

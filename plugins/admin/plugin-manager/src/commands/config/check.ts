@@ -31,7 +31,7 @@ export async function checkConfig(options: ServeOptions, { json, start }: CheckA
     ...uncheckedWords(plan, start),
   ]
   if (json) {
-    const faults = [...all(server), ...all(ofTools).map(one => ({ ...one, command: 'svc mcp serve' }))]
+    const faults = [...all(server), ...all(ofTools).map(facts => ({ ...facts, command: 'svc mcp serve' }))]
     print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults, notes: all(plan.notes), unchecked }, null, 2))
     return good ? 0 : 1
   }
@@ -42,7 +42,7 @@ export async function checkConfig(options: ServeOptions, { json, start }: CheckA
     printError(new StartFailed(ofTools))
   }
   for (const { message, where, hint } of plan.notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
-  if (good) print(['Not checked:', ...unchecked.map(one => `  ${one}`)].join('\n'))
+  if (good) print(['Not checked:', ...unchecked.map(text => `  ${text}`)].join('\n'))
   return good ? 0 : 1
 }
 
