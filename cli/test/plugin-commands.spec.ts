@@ -308,7 +308,9 @@ for (const { where, args, skip } of WAYS)
         }
         const stranger = await workspace.svc(['report', 'ask'])
         expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
-        expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}Set SVC_API_KEY to an API key or a token\n/)
+        expect(stranger.err).to.match(
+          /^AUTHENTICATION_FAILED\n.*\n {2}Set SVC_API_KEY to an API key or a token, or use --header or SVC_CREDENTIAL_HELPER\n/
+        )
         for (const way of [['--local'], ['--config', await workspace.write('named.json', '{}')]])
           expect((await workspace.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
         const both = await workspace.svc(['report', 'ask', '--url', server.url, '-c', await workspace.write('named.json', '{}')])
