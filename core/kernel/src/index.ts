@@ -42,7 +42,7 @@ export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcEr
 export { nearest } from '../config/nearest.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
-export { withTimeout, type TimeoutOptions } from './scheduling.ts'
+export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'

@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type CallContext } from '@svc/core'
+import { codeOf, messageOf, pause, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer, ModelReading, readReady } from './model-call.ts'
 import {
@@ -247,18 +247,6 @@ export class ModelStep {
     }
     void this.#services.hooks.modelDone(done, this.#ctx)
   }
-}
-
-/** Waits. Throws the abort reason of `signal`. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const onAbort = () => reject(signal.reason)
-  const timer = setTimeout(resolve, ms)
-  signal.addEventListener('abort', onAbort, { once: true })
-  return promise.finally(() => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', onAbort)
-  })
 }
 
 /** Limits the output to the rest of the turn's token budget. Throws BUDGET_EXHAUSTED if no tokens remain for an answer. */

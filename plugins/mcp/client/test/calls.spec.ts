@@ -1,7 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { createDeadline, createThrottle } from '../src/connection/timing.ts'
+import { RunningCall } from '../src/connection/calls/running-call.ts'
+import { resolveOptions } from '../src/connection/options.ts'
 import { forever, hostile, steps, replyOf } from './support/client.ts'
 
 describe('a call', () => {
@@ -76,50 +78,24 @@ describe('a call', () => {
     expect(all.at(-1)).to.deep.include({ type: 'result' })
   })
 
-  it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', () => {
-    let now = 0
-    let due: { at: number; call: () => void } | undefined
-    const clock = {
-      now: () => now,
-      random: () => 0,
-      after(ms: number, call: () => void) {
-        due = { at: now + ms, call }
-        return () => (due = undefined)
-      },
+  it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
+    const options = resolveOptions({ command: 'x', timeout: 0.2, maxTimeout: 0.5 })
+    const call = new RunningCall(options, 'ask', undefined, 200)
+    const late = call.next().catch((one: Error) => one.message)
+    const begun = performance.now()
+    const progress = { type: 'progress', progress: 1 } as const
+    call.pause()
+    await pause(600)
+    call.extend()
+    for (let times = 0; times < 3; times++) {
+      await pause(120)
+      call.step(progress)
     }
-    const late: number[] = []
-    const deadline = createDeadline(clock, 100, 250, ms => late.push(ms))
-    const pass = (ms: number) => {
-      now += ms
-      if (due !== undefined && due.at <= now) due.call()
-    }
-    pass(90)
-    deadline.extend()
-    deadline.stop()
-    pass(1_000)
-    expect(late).to.deep.equal([])
-    deadline.extend()
-    pass(90)
-    deadline.extend()
-    pass(69)
-    expect(late).to.deep.equal([])
-    pass(1)
-    expect(late).to.deep.equal([250])
-  })
-
-  it('calls its listeners at most once a second, however often it is triggered', () => {
-    const windows: (() => void)[] = []
-    const clock = { now: () => 0, random: () => 0, after: (_: number, call: () => void) => (windows.push(call), () => {}) }
-    let count = 0
-    const throttle = createThrottle(clock, 1_000, () => count++)
-    for (let at = 0; at < 100; at++) throttle.trigger()
-    expect(count).to.equal(1)
-    windows.shift()!()
-    expect(count).to.equal(2)
-    windows.shift()!()
-    expect([count, windows.length]).to.deep.equal([2, 0])
-    throttle.trigger()
-    expect(count).to.equal(3)
+    expect(await call.next()).to.deep.equal(progress)
+    await call.next()
+    expect(await late).to.deep.equal(progress)
+    expect(await call.next().catch((one: Error) => one.message)).to.equal('x: it did not answer within 0.5 s')
+    expect(performance.now() - begun).to.be.within(1_050, 1_600)
   })
 
   it('waits for a place, of its tool and of all', async () => {

@@ -1,12 +1,13 @@
 import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createMcpRegistry, createMcpSandbox, bridgeTool } from '@svc/plugin-mcp-client/client'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openHostile } from '../../../../test/support/hostile.ts'
-import { CLOCK, remote } from './support/client.ts'
+import { remote } from './support/client.ts'
 import { open, toolServer } from './support/servers.ts'
 
-const ONCE = { reconnect: { maxAttempts: 0, backoff: 'constant' }, clock: CLOCK } as const
+const ONCE = { retryAttempts: 0 } as const
 
 describe('a key', () => {
   it('goes with each request as bearer, or in a header of its own', async () => {
@@ -104,17 +105,13 @@ describe('client credentials', () => {
   })
 
   it('are requested again a minute before the token expires', async () => {
-    await using tokens = await tokenServer(false, 61)
-    let now = Date.now()
+    await using tokens = await tokenServer(false, 60.2)
     await using server = await toolServer(header => header?.startsWith('Bearer t') === true)
-    await using client = remote(server.url, {
-      oauth: { ...credentials, tokenUrl: tokens.url },
-      clock: { ...CLOCK, now: () => now },
-    })
+    await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: tokens.url } })
     await client.callTool('now', {})
     await client.callTool('now', {})
     expect(tokens.asked).to.have.length(1)
-    now += 1_100
+    await pause(250)
     await client.callTool('now', {})
     expect(tokens.asked).to.have.length(2)
   })

@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass } from '@svc/core/contracts'
-import { callFailed, type FailureFacts, RPC } from '@svc/mcp-protocol'
+import { callFailed, type FailureFacts, failureOf, RPC } from '@svc/mcp-protocol'
 
 type Delivered = NonNullable<FailureFacts['delivered']>
 
@@ -15,7 +15,7 @@ const BY_CODE: readonly (readonly [pattern: RegExp, kind: McpErrorClass, deliver
     'no',
   ],
   [/^(CONNECTION_FAILED|ECONN|EPIPE|ENOTFOUND|CONNECTION_CLOSED|NOT_CONNECTED|SEND_FAILED)/, 'connection_refused', 'maybe'],
-  [/^(FETCH_TIMEOUT|REQUEST_TIMEOUT)$/, 'timeout', 'maybe'],
+  [/^(FETCH_TIMEOUT|REQUEST_TIMEOUT|TIMEOUT)$/, 'timeout', 'maybe'],
   [/^(CLIENT_HTTP_AUTHENTICATION|CLIENT_HTTP_FORBIDDEN|OAUTH_FAILED)$/, 'authentication_failed', 'no'],
   [/^(BODY_TOO_LARGE|BODY_INVALID|RESPONSE_INVALID)$/, 'protocol_error', 'yes'],
 ]
@@ -35,6 +35,13 @@ export function failed(server: string, error: unknown): SvcError {
     if (known !== undefined) return known
   }
   return callFailed(server, 'protocol_error', cut(messageOf(error)), { cause: error })
+}
+
+/** As `failed`, for an error before the server can have received a call. */
+export function undelivered(server: string, error: unknown): SvcError {
+  const known = failed(server, error)
+  const { class: kind, message } = failureOf(known)
+  return callFailed(server, kind, message, { delivered: 'no', cause: known.cause ?? known })
 }
 
 function knownFailure(server: string, error: unknown): SvcError | undefined {
@@ -106,9 +113,15 @@ const LOGIN_REQUIRED = 'a user has to log in'
 export const toolNotFound = (server: string, tool: string, facts: FailureFacts = {}): SvcError =>
   callFailed(server, 'tool_not_found', `it has no tool "${tool.slice(0, 128)}"`, facts)
 
-export const cancelled = (server: string): SvcError => callFailed(server, 'cancelled', 'the call was cancelled')
-export const tooSlow = (server: string, ms: number): SvcError =>
-  callFailed(server, 'timeout', `it did not answer within ${ms / 1_000} s`)
+export const tooSlow = (server: string, ms: number, delivered: Delivered): SvcError =>
+  callFailed(server, 'timeout', `it did not answer within ${ms / 1_000} s`, { delivered })
+
+/** The failure of a call whose caller has aborted it: because of its own time limit of `ms`, or because it does not wait any longer. */
+export function aborted(server: string, reason: unknown, ms: number, delivered: Delivered): SvcError {
+  const isLate = codeOf(reason) === 'TIMEOUT' || (reason as Error | undefined)?.name === 'TimeoutError'
+  return isLate ? tooSlow(server, ms, delivered) : callFailed(server, 'cancelled', 'the call was cancelled')
+}
+
 export const tooLarge = (server: string, bytes: number): SvcError =>
   callFailed(server, 'protocol_error', `it answers with more than ${bytes} bytes`, { delivered: 'yes' })
 export const protocolError = (server: string, what: string): SvcError =>

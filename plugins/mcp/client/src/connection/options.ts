@@ -1,13 +1,19 @@
 import type { InputRequest, Json } from '@svc/core/contracts'
 import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
+import { nearest, svcError } from '@svc/core'
 import { badOption } from '../errors.ts'
-import { type Backoff, CLOCK, type Clock } from './timing.ts'
 
-export interface ReconnectPolicy {
-  /** Further attempts after a failed one, before the connection is `failed`; 0 makes none. */
-  readonly maxAttempts: number
-  readonly backoff: Backoff
-}
+const MAX_WAIT_MS = 30_000
+
+/** Milliseconds before the next attempt after so many failures in a row: `exponential` = min(30 s, 0.5 s · 2ⁿ) with full jitter. */
+export const BACKOFFS = {
+  exponential: failures => Math.round(Math.random() * Math.min(MAX_WAIT_MS, 500 * 2 ** failures)),
+  linear: failures => Math.min(MAX_WAIT_MS, 1_000 * (failures + 1)),
+  constant: () => 1_000,
+} satisfies Record<string, (failures: number) => number>
+
+/** The wait before the next attempt, or a function that returns its milliseconds after so many failures in a row. */
+export type Backoff = keyof typeof BACKOFFS | ((failures: number) => number)
 
 /** The limits of a server. */
 export interface McpLimits {
@@ -58,14 +64,18 @@ export interface KnownEra {
 interface CommonOptions {
   /** The name in messages; default: the address, or the command. */
   readonly name?: string
-  /** Milliseconds of a call; default 30,000. */
-  readonly timeoutMs?: number
-  /** Milliseconds up to which progress extends a call; default ten times `timeoutMs`. */
-  readonly maxTotalMs?: number
+  /** The names of the tools to use; `[]`: none; default: all. */
+  readonly tools?: readonly string[]
+  /** Seconds of a call; default 30. */
+  readonly timeout?: number
+  /** Seconds up to which progress extends a call; default ten times `timeout`. */
+  readonly maxTimeout?: number
+  /** Further attempts after a failed one, before the connection is `failed`; 0 makes none; default 5. */
+  readonly retryAttempts?: number
+  /** Default `exponential`. */
+  readonly backoff?: Backoff
   /** Milliseconds for a connection, the handshake and the list of tools; default 30,000. */
   readonly connectMs?: number
-  /** Default: 5 attempts, `exponential`. */
-  readonly reconnect?: ReconnectPolicy
   /** The questions of a server before protocol 2026, declared in the handshake; default `elicitation/create`. */
   readonly can?: readonly InputRequest['method'][]
   /** Milliseconds without a call after which the connection is closed until the next one; 0 keeps it; default 0. */
@@ -74,7 +84,6 @@ interface CommonOptions {
   readonly quarantineAfter?: number
   readonly known?: KnownEra
   readonly limits?: Partial<McpLimits>
-  readonly clock?: Clock
 }
 
 /** Stores the result of a login (tokens, a registered client): one value, secret. */
@@ -156,38 +165,45 @@ export type McpClientOptions = HttpOptions | StdioOptions
 
 /** Options with all defaults. */
 export interface ResolvedOptions
-  extends Required<Pick<CommonOptions, 'name' | 'timeoutMs' | 'maxTotalMs' | 'connectMs' | 'idleMs' | 'quarantineAfter'>>,
-    Required<Pick<CommonOptions, 'reconnect' | 'can' | 'clock'>> {
+  extends Required<Pick<CommonOptions, 'name' | 'connectMs' | 'can' | 'idleMs' | 'quarantineAfter'>> {
   readonly input: McpClientOptions
+  readonly timeoutMs: number
+  readonly maxTotalMs: number
+  readonly reconnect: ReconnectPolicy
   readonly limits: McpLimits
   /** For a remote server: the servers that the operator names. */
   readonly servers: () => NamedServers
 }
 
-const TIMEOUT_MS = 30_000
-const CONNECT_MS = 30_000
-const TIMES_WITH_PROGRESS = 10
-const QUARANTINE_AFTER = 20
+const TIMEOUT_S = 30
+const PROGRESS_FACTOR = 10
 
 /** Throws CONFIG_INVALID. */
 export function resolveOptions(input: McpClientOptions): ResolvedOptions {
-  const timeoutMs = positive('timeoutMs', input.timeoutMs ?? TIMEOUT_MS)
+  for (const key of Object.keys(input)) if (!KEYS.includes(key)) throw unknownOption(key)
+  const { timeout = TIMEOUT_S, maxTimeout = PROGRESS_FACTOR * timeout, connectMs = 30_000, idleMs = 0 } = input
+  const timeoutMs = positive('timeout', timeout, 1_000)
   let servers: NamedServers | undefined
   return {
     input: withStorage(input),
     name: input.name ?? (input.url === undefined ? input.command : shownUrl(input.url)),
     timeoutMs,
-    maxTotalMs: Math.max(timeoutMs, input.maxTotalMs ?? TIMES_WITH_PROGRESS * timeoutMs),
-    connectMs: positive('connectMs', input.connectMs ?? CONNECT_MS),
-    idleMs: input.idleMs ?? 0,
-    quarantineAfter: input.quarantineAfter ?? QUARANTINE_AFTER,
-    reconnect: policyOf(input.reconnect ?? { maxAttempts: 5, backoff: 'exponential' }),
+    maxTotalMs: Math.max(timeoutMs, positive('maxTimeout', maxTimeout, 1_000)),
+    connectMs: positive('connectMs', connectMs),
+    idleMs: Math.min(idleMs, LONGEST_MS),
+    quarantineAfter: input.quarantineAfter ?? 20,
+    reconnect: policyOf(input.retryAttempts ?? 5, input.backoff ?? 'exponential'),
     can: input.can ?? ['elicitation/create'],
     limits: { ...LIMITS, ...input.limits },
-    clock: input.clock ?? CLOCK,
     servers: () => (servers ??= namedServers(input as HttpOptions)),
   }
 }
+
+const KEYS: readonly string[] = [
+  'name tools timeout maxTimeout retryAttempts backoff connectMs can idleMs quarantineAfter known limits',
+  'url apiKey apiKeyHeader oauth networkAccess allow ca',
+  'command args env cwd wrap',
+].flatMap(keys => keys.split(' '))
 
 /** A login must outlive the connection on which it was made. */
 function withStorage(input: McpClientOptions): McpClientOptions {
@@ -206,20 +222,34 @@ export function createMemoryStorage(): TokenStorage {
   }
 }
 
-/** Returns a positive, finite number. Throws CONFIG_INVALID. */
-export function positive(what: string, value: number): number {
-  if (!(value > 0) || !Number.isFinite(value)) throw badOption(what, value)
-  return value
+/** The longest timer of Node: a longer one fires at once. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/** Milliseconds of a time above 0. Throws CONFIG_INVALID. */
+export function positive(option: string, value: number, unitMs = 1): number {
+  if (!(value > 0) || !Number.isFinite(value)) throw badOption(option, value)
+  return Math.min(value * unitMs, LONGEST_MS)
 }
 
-const BACKOFFS: readonly string[] = ['exponential', 'linear', 'constant'] satisfies Backoff[]
-
-/** Returns a valid policy. Throws CONFIG_INVALID. */
-export function policyOf({ maxAttempts, backoff }: ReconnectPolicy): ReconnectPolicy {
-  if (!Number.isInteger(maxAttempts) || maxAttempts < 0) throw badOption('maxAttempts', maxAttempts)
-  if (!BACKOFFS.includes(backoff)) throw badOption('backoff', backoff)
-  return { maxAttempts, backoff }
+/** How a connection is made again. */
+export interface ReconnectPolicy {
+  readonly retryAttempts: number
+  readonly backoff: (failures: number) => number
 }
+
+/** Throws CONFIG_INVALID. */
+export function policyOf(retryAttempts: number, backoff: Backoff): ReconnectPolicy {
+  if (!Number.isInteger(retryAttempts) || retryAttempts < 0) throw badOption('retryAttempts', retryAttempts)
+  if (typeof backoff === 'function') return { retryAttempts, backoff }
+  if (!Object.hasOwn(BACKOFFS, backoff)) throw badOption('backoff', backoff)
+  return { retryAttempts, backoff: BACKOFFS[backoff] }
+}
+
+const unknownOption = (option: string) =>
+  svcError('CONFIG_INVALID', `there is no option "${option.slice(0, 100)}"`, {
+    details: { option: option.slice(0, 100) },
+    hint: `Use ${nearest(option, KEYS) ?? `one of: ${KEYS.join(', ')}`}`,
+  })
 
 /** An address without credentials, query and fragment. Throws CONFIG_INVALID. */
 function shownUrl(written: string): string {

@@ -55,9 +55,9 @@ export function clientOptions({ entry }: Server, context: ClientOptionsContext):
   const { usual, total } = callTimesOf(entry)
   const common = {
     name: entry.name,
-    timeoutMs: usual,
-    maxTotalMs: total,
-    reconnect: { maxAttempts: entry.retry_attempts ?? RETRIES, backoff: 'exponential' as const },
+    timeout: usual / 1_000,
+    maxTimeout: total / 1_000,
+    retryAttempts: entry.retry_attempts ?? RETRIES,
     ...(context.known === undefined ? {} : { known: context.known }),
   }
   return entry.url === undefined

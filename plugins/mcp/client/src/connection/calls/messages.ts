@@ -65,8 +65,8 @@ function readInput(server: string, { inputRequests = {}, requestState }: JsonObj
 }
 
 /** The text of a result, for an error. */
-export const textOfResult = (result: ToolResult): string =>
-  result.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+export const textOfResult = (content: ToolResult['content']): string =>
+  content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
 
 type LogStep = Extract<ToolStep, { type: 'log' }>
 const LEVELS = new Set<unknown>(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'])

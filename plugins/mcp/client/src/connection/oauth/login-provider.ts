@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type {
-  AuthorizationServerMetadata,
-  AuthProvider,
   OAuthClientMetadata,
   OAuthClientProvider,
   OAuthDiscoveryState,
@@ -10,8 +8,7 @@ import type {
 } from '@modelcontextprotocol/client'
 import { type SvcError, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
-import { createMemoryStorage, type HttpOptions, type OAuthOptions } from '../options.ts'
-import type { Clock } from '../timing.ts'
+import { createMemoryStorage, type OAuthOptions } from '../options.ts'
 import type { Fetch } from '../transport/upstream-fetch.ts'
 
 /** The stored part of a login. */
@@ -25,8 +22,15 @@ interface SavedLogin {
 /** The SDK requires a redirect address; without a user the SDK never uses it. */
 const UNUSED_REDIRECT = 'http://127.0.0.1/callback'
 
+/** Logins for the SDK's transport. */
+export interface Login {
+  readonly provider: OAuthClientProvider
+  /** The query that came back from the login page, `undefined` if no person was sent there. */
+  answer(): Promise<URLSearchParams | undefined>
+}
+
 /** The login of the protocol: discovery, authorization code, PKCE. The SDK decides what to store. */
-async function createLoginProvider(options: OAuthOptions): Promise<Auth> {
+export async function createLogin(options: OAuthOptions): Promise<Login> {
   const { person, storage = createMemoryStorage() } = options
   let saved = ((await storage.load()) ?? {}) as SavedLogin
   const save = async (more: Partial<Record<keyof SavedLogin, unknown>>) => {
@@ -134,25 +138,6 @@ function forgotten(scope: string): Partial<Record<keyof SavedLogin, undefined>> 
   }
 }
 
-/** The authorization of requests to a server. */
-export interface Auth {
-  readonly provider: AuthProvider | OAuthClientProvider
-  /** The query that came back from the login page, `undefined` if no person was sent there. */
-  answer?(): Promise<URLSearchParams | undefined>
-}
-
-export async function createAuth(
-  options: HttpOptions,
-  fetch: Fetch,
-  refused: RefusedToken,
-  clock: Clock
-): Promise<Auth | undefined> {
-  const { oauth, url } = options
-  if (oauth === undefined) return undefined
-  if (oauth.tokenUrl === undefined) return createLoginProvider(oauth)
-  return { provider: await createClientCredentials({ ...oauth, tokenUrl: oauth.tokenUrl }, url, fetch, refused, clock) }
-}
-
 /** A login attempt after a user has opened its page. */
 interface LoginAttempt {
   readonly state: string
@@ -224,126 +209,3 @@ export function sharedRefresh(fetch: Fetch): Fetch {
 
 const whole = async (response: Response) =>
   new Response(await response.arrayBuffer(), { status: response.status, headers: response.headers })
-
-type ClientCredentialsOptions = OAuthOptions & { readonly tokenUrl: string }
-
-interface Token {
-  readonly text: string
-  /** Unix milliseconds until which it is used. */
-  readonly until: number
-}
-
-/** The `Authorization` header of the request that got this 401 response. */
-export type RefusedToken = (response: Response) => string | undefined
-
-/** A token is not used in its last minute: it must still be valid when it arrives. */
-const EARLY_MS = 60_000
-/** Lifetime in seconds of a token without `expires_in`. */
-const UNSAID_S = 300
-
-/**
- * Tokens by client credentials, with the SDK's ClientCredentialsProvider and fetchToken. The transport cannot use that provider directly: it sends the secret to the
- * token endpoint that the MCP server names (here: to the configured `tokenUrl`), keeps a token until it is refused (here: until shortly before it expires), sends one
- * request for each refused one (here: one for all), and does not retry with the secret in the body.
- */
-async function createClientCredentials(
-  options: ClientCredentialsOptions,
-  resource: string,
-  fetch: Fetch,
-  refused: RefusedToken,
-  clock: Clock
-): Promise<AuthProvider> {
-  const ask = await tokenRequest(options, resource, fetch)
-  let token: Token | undefined
-  let flight: Promise<Token> | undefined
-  const fresh = () =>
-    (flight ??= ask()
-      .then(({ text, seconds }) => (token = { text, until: clock.now() + seconds * 1_000 - EARLY_MS }))
-      .finally(() => {
-        flight = undefined
-      }))
-  return {
-    async token() {
-      return token !== undefined && clock.now() < token.until ? token.text : (await fresh()).text
-    },
-    async onUnauthorized({ response }) {
-      // a request with an older token says nothing about the current one
-      if (token === undefined || refused(response) === `Bearer ${token.text}`) await fresh()
-    },
-  }
-}
-
-type Ask = () => Promise<{ readonly text: string; readonly seconds: number }>
-
-async function tokenRequest(
-  { clientId = '', clientSecret = '', scope, tokenUrl }: ClientCredentialsOptions,
-  resource: string,
-  fetch: Fetch
-): Promise<Ask> {
-  const { ClientCredentialsProvider, fetchToken, OAuthError } = await import('@modelcontextprotocol/client')
-  const expectedIssuer = new URL(tokenUrl).origin
-  const rest = { expectedIssuer, ...(scope !== undefined && { scope }) }
-  // the SDK does not encode both for the header, RFC 6749 (2.3.1) requires it: a colon in an id must not end the id
-  const inHeader = new ClientCredentialsProvider({
-    clientId: formEncoded(clientId),
-    clientSecret: formEncoded(clientSecret),
-    ...rest,
-  })
-  const inBody = new ClientCredentialsProvider({ clientId, clientSecret, ...rest })
-  const send = (provider: typeof inBody, method: 'client_secret_basic' | 'client_secret_post', fetchFn: Fetch) =>
-    fetchToken(provider, expectedIssuer, { metadata: tokenServerMetadata(expectedIssuer, tokenUrl, method), resource, fetchFn })
-  return async () => {
-    let status = 0
-    const noted: Fetch = async (url, init) => {
-      const response = await fetch(url, init)
-      status = response.status
-      return response
-    }
-    try {
-      const tokens = await send(inHeader, 'client_secret_basic', noted).catch((error: unknown) => {
-        // a server that expects the client in the body reports an unknown client
-        if (error instanceof OAuthError && error.code === 'invalid_client') return send(inBody, 'client_secret_post', noted)
-        throw error
-      })
-      if (tokens.access_token === '') throw tokenFailed('the token server answers without a token')
-      if (tokens.token_type.toLowerCase() !== 'bearer')
-        throw tokenFailed('the token server returns a token that is not of type bearer')
-      const { access_token: text, expires_in: seconds = 0 } = tokens
-      return { text, seconds: seconds > 0 ? seconds : UNSAID_S }
-    } catch (error) {
-      throw error instanceof OAuthError
-        ? tokenFailed(describeRejection(error.code, status))
-        : isMalformed(error)
-          ? tokenFailed(malformed(status))
-          : error
-    }
-  }
-}
-
-const tokenServerMetadata = (issuer: string, tokenUrl: string, method: string): AuthorizationServerMetadata => ({
-  issuer,
-  token_endpoint: tokenUrl,
-  token_endpoint_auth_methods_supported: [method],
-  // required by the SDK's type; not used by this grant
-  authorization_endpoint: tokenUrl,
-  response_types_supported: [],
-})
-
-const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
-
-/** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error can repeat the request, and so the secret. */
-const CODES =
-  /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
-
-/** The SDK also uses `server_error` where the response is not an OAuth error. */
-function describeRejection(code: string, status: number): string {
-  if (code === 'server_error') return `the token server answers HTTP ${status}`
-  return `the token server refuses: ${CODES.test(code) ? code : 'with a code that OAuth does not define'}`
-}
-
-/** The errors of the SDK's parser for a successful response that does not follow RFC 6749. */
-const isMalformed = (error: unknown) => error instanceof SyntaxError || (error as Error | undefined)?.name === 'ZodError'
-const malformed = (status: number) => `the token server answers HTTP ${status} without a token`
-
-const tokenFailed = (message: string) =>
-  svcError('OAUTH_FAILED', message, { hint: 'Check client_id, client_secret, scope and token_url of the server' })
