@@ -33,6 +33,7 @@ export {
   type TapFunction,
   type CallContext,
   type Waterfall,
+  traceHeaders,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
 export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'

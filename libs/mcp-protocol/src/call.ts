@@ -33,7 +33,8 @@ export function callFailed(server: string, kind: McpErrorClass, text: string, fa
       server,
       class: kind,
       message,
-      retryable: RETRYABLE.has(kind),
+      // a repeated call could run twice if the server has received it
+      retryable: delivered === 'no' && RETRYABLE.has(kind),
       delivered,
       ...(rpcCode !== undefined && { rpcCode }),
     },

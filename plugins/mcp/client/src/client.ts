@@ -1,10 +1,11 @@
 import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { bridgedName, type ToolSchema } from '@svc/mcp-protocol'
+import { bytesOf } from '@svc/plugin-kit'
 import type { Arguments, CallAnswer, McpClient, AbortOptions } from './connection/client-types.ts'
 import { noResult } from './connection/failures.ts'
 import { createMcpClient } from './connection/mcp-client.ts'
-import { bytesOf, type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
+import { type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
 import { badOption, notForRemote, notRegistered, registeredTwice } from './errors.ts'
 
 export type {

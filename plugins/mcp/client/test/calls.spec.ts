@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { SvcError } from '@svc/core'
 import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
@@ -53,17 +54,47 @@ describe('a call', () => {
     expect(await replyOf(client, 'cancelled')).to.have.length(1)
   })
 
+  it('that is late has one class and one set of details, whoever counts the time, and no retry: it can have run', async () => {
+    const detailsOf = (how: { timeoutMs?: number }, signal: AbortSignal) =>
+      steps(client.call('never', {}, how, { signal })).then(
+        () => undefined,
+        (error: SvcError) => error.details
+      )
+    const late = Object.assign(new Error('the caller waited for too long'), { code: 'TIMEOUT' })
+    const deadline = new AbortController()
+    setTimeout(() => deadline.abort(late), 50)
+    const message = 'it did not answer within 0.05 s'
+    const expected = { server: 'hostile', class: 'timeout', message, retryable: false, delivered: 'maybe' }
+    expect(await detailsOf({ timeoutMs: 50 }, forever().signal)).to.deep.equal(expected)
+    const inSeconds = { ...expected, message: 'it did not answer within 30 s' }
+    expect(await detailsOf({}, deadline.signal)).to.deep.equal(inSeconds)
+    expect(await detailsOf({}, AbortSignal.timeout(50))).to.deep.equal(inSeconds)
+  })
+
+  it('that has not reached the server can be retried, and any other not', async () => {
+    await using dying = hostile({ diesEach: 1 })
+    const failureOf = (one: McpClient, timeoutMs = 10_000) =>
+      steps(one.call('echo', {}, { timeoutMs }, forever())).catch((error: SvcError) => error.details)
+    expect(await failureOf(dying)).to.include({ class: 'connection_refused', retryable: false, delivered: 'maybe' })
+    await using missing = hostile({}, { command: '/there/is/no/such/program', args: [], retryAttempts: 0 })
+    expect(await failureOf(missing)).to.include({ class: 'connection_refused', retryable: true, delivered: 'no' })
+    await using silent = hostile({ silent: ['server/discover', 'initialize'] }, { connectMs: 100, retryAttempts: 0 })
+    expect(await failureOf(silent)).to.include({ class: 'timeout', retryable: true, delivered: 'no' })
+    await using slow = hostile({ silent: ['server/discover', 'initialize'] })
+    expect(await failureOf(slow, 300)).to.include({ class: 'timeout', retryable: true, delivered: 'no' })
+  })
+
   it('ends when its caller leaves, and notifies the server', async () => {
     const leaving = new AbortController()
     const call = client.callTool('never', {}, { signal: leaving.signal })
     await replyOf(client, 'pid')
     leaving.abort()
     expect((await call).error?.class).to.equal('cancelled')
-    expect(await replyOf(client, 'cancelled')).to.have.length(2)
+    expect(await replyOf(client, 'cancelled')).to.have.length(5)
     const stream = client.call('progress', { times: 100, everyMs: 10 }, {}, forever())[Symbol.asyncIterator]()
     expect((await stream.next()).value).to.deep.include({ type: 'progress' })
     await stream.return!()
-    expect(await replyOf(client, 'cancelled')).to.have.length(3)
+    expect(await replyOf(client, 'cancelled')).to.have.length(6)
   })
 
   for (const timeout of [0, -1, Number.NaN])
@@ -80,7 +111,7 @@ describe('a call', () => {
 
   it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
     const options = resolveOptions({ command: 'x', timeout: 0.2, maxTimeout: 0.5 })
-    const call = new RunningCall(options, 'ask', undefined, 200)
+    const call = new RunningCall(options, { tool: 'ask', owner: undefined, can: [] }, 200, () => '')
     const late = call.next().catch((one: Error) => one.message)
     const begun = performance.now()
     const progress = { type: 'progress', progress: 1 } as const
@@ -91,9 +122,9 @@ describe('a call', () => {
       await pause(120)
       call.step(progress)
     }
-    expect(await call.next()).to.deep.equal(progress)
+    expect((await call.next()).value).to.deep.equal(progress)
     await call.next()
-    expect(await late).to.deep.equal(progress)
+    expect(await late).to.deep.equal({ done: false, value: progress })
     expect(await call.next().catch((one: Error) => one.message)).to.equal('x: it did not answer within 0.5 s')
     expect(performance.now() - begun).to.be.within(1_050, 1_600)
   })

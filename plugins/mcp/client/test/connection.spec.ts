@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'chai'
 import { processesWith } from '../../../../test/support/mcp-crashes.ts'
 import { changeOf, hostile, isAlive, reached, replyOf } from './support/client.ts'
@@ -61,6 +62,24 @@ describe('a connection to a program', () => {
     const second = (await replyOf(client, 'pid')) as Pids
     expect(second.pid).to.not.equal(first.pid)
     expect(reasons).to.deep.equal(['its process ended with code 3'])
+  })
+
+  it('reports how long each attempt took and each connection lasted', async () => {
+    await using client = hostile()
+    const times: number[] = []
+    client.onChange(change => 'durationMs' in change && times.push(change.durationMs))
+    const begun = performance.now()
+    await client.connect()
+    const connected = performance.now() - begun
+    await pause(1_500)
+    const again = changeOf(client, 'connected')
+    await client.callTool('die', {})
+    await again
+    const [first, lasted, second] = times as [number, number, number]
+    expect(first).to.be.within(1, connected + 1)
+    expect(lasted).to.be.within(1_490, 10_000)
+    // the time of the attempt alone, not the age of the connection before
+    expect(second).to.be.within(1, 1_400)
   })
 
   it('is given up after so many attempts, then fails at once until somebody asks by hand', async () => {

@@ -4,7 +4,7 @@ import { createMcpRegistry, createMcpSandbox, bridgeTool } from '@svc/plugin-mcp
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openHostile } from '../../../../test/support/hostile.ts'
-import { remote } from './support/client.ts'
+import { forever, remote, steps } from './support/client.ts'
 import { open, toolServer } from './support/servers.ts'
 
 const ONCE = { retryAttempts: 0 } as const
@@ -183,9 +183,46 @@ describe('the library', () => {
       .to.throw()
       .with.property('code', 'NAME_TAKEN')
     await registry.remove('clock')
+    registry.register('clock', server.url)
+    expect(registry.listAll()).to.deep.equal([{ name: 'clock', url: server.url }])
+    await registry.remove('clock')
     expect(() => registry.getClient('clock'))
       .to.throw()
       .with.property('code', 'MCP_SERVER_UNKNOWN')
+  })
+
+  it('limits a registered server to the named tools: they alone are listed, described and called', async () => {
+    await using server = await openHostile()
+    await using registry = createMcpRegistry()
+    registry.register('some', server.url, ['echo'])
+    registry.register('none', server.url, [])
+    const some = registry.getClient('some')
+    expect((await some.listTools()).tools.map(({ name }) => name)).to.deep.equal(['echo'])
+    expect((await some.getToolSchema('echo')).name).to.equal('echo')
+    expect((await some.callTool('echo', { text: 'x' })).error).to.equal(null)
+    const refused = { class: 'tool_not_found', message: 'it has no tool "pid"' }
+    const error = await some.getToolSchema('pid').catch((one: unknown) => one)
+    expect(error)
+      .to.have.property('details')
+      .that.includes({ ...refused, delivered: 'no' })
+    expect((await some.callTool('pid', {})).error).to.deep.equal(refused)
+    expect(await steps(some.call('pid', {}, {}, forever())).catch((one: unknown) => one))
+      .to.have.property('details')
+      .that.includes(refused)
+    const none = registry.getClient('none')
+    expect((await none.listTools()).tools).to.deep.equal([])
+    expect((await none.callTool('echo', { text: 'x' })).error?.class).to.equal('tool_not_found')
+  })
+
+  it('honours the time limit and the attempts of a client', async () => {
+    await using server = await openHostile()
+    await using quick = remote(server.url, { timeout: 0.2 })
+    const begun = performance.now()
+    expect((await quick.callTool('never', {})).error?.message).to.equal('it did not answer within 0.2 s')
+    expect(performance.now() - begun).to.be.below(5_000)
+    await using once = remote('http://127.0.0.1:1/mcp', { retryAttempts: 2 })
+    await once.connect().catch(() => {})
+    expect(once.status()).to.deep.include({ state: 'failed', attempts: 3 })
   })
 
   it('makes one tool of a server one of ours', async () => {

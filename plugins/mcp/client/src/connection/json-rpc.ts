@@ -1,8 +1,7 @@
 import type { JSONRPCMessage, Transport, TransportSendOptions } from '@modelcontextprotocol/client'
 import type { ToolStep } from '@svc/core/contracts'
-import { callFailed } from '@svc/mcp-protocol'
-import { isInputMethod, noAnswer, readLog } from './calls/messages.ts'
-import { failed, protocolError, type RpcError, tooLarge } from './failures.ts'
+import { callFailed, isInputMethod, noAnswer, protocolError, readLog, readProgress, type RpcError } from '@svc/mcp-protocol'
+import { failed, tooLarge } from './failures.ts'
 import type { ResolvedOptions } from './options.ts'
 
 /** A transport of the SDK, with what a connection needs besides. */
@@ -71,7 +70,6 @@ interface PendingRequest {
 
 /** The form of these ids; the SDK uses numbers or words. */
 const OWN_ID = /^\d+\.\d+$/
-const MAX_MESSAGE = 2_000
 /** Milliseconds for which a server can still send for an abandoned request; until then its questions reach no other caller. */
 const LINGER_MS = 5_000
 const MAX_ABANDONED = 1_000
@@ -231,16 +229,11 @@ export class JsonRpc implements TransportEvents {
   }
 
   #takeProgress(params: unknown): boolean {
-    const { progressToken, progress, total, message } = (params ?? {}) as Record<string, unknown>
-    const one = typeof progressToken === 'string' ? this.#pending.get(progressToken) : undefined
-    if (one === undefined || typeof progress !== 'number') return false
-    one.listener?.step({
-      type: 'progress',
-      progress,
-      ...(typeof total === 'number' && { total }),
-      ...(typeof message === 'string' && { message: message.slice(0, MAX_MESSAGE) }),
-    })
-    return true
+    const { progressToken } = (params ?? {}) as { readonly progressToken?: string }
+    const one = this.#pending.get(progressToken!)
+    const step = one && readProgress(params)
+    if (step !== undefined) one?.listener?.step(step)
+    return step !== undefined
   }
 }
 

@@ -1,11 +1,10 @@
 import { withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
-import { failureOf, fromMcpSchema, type ListedTool } from '@svc/mcp-protocol'
+import { failureOf, fromMcpSchema, type ListedTool, textOfResult, toolNotFound } from '@svc/mcp-protocol'
 import { Calls } from './calls/calls.ts'
-import { textOfResult } from './calls/messages.ts'
-import type { AbortOptions, Arguments, CallAnswer, McpChange, McpClient, StepOptions } from './client-types.ts'
+import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
-import { aborted, failed, noResult, toolNotFound, tooSlow } from './failures.ts'
+import { aborted, failed, noResult, tooSlow } from './failures.ts'
 import { type McpClientOptions, policyOf, positive, type ResolvedOptions, resolveOptions } from './options.ts'
 import { listTools } from './tool-list.ts'
 
@@ -18,16 +17,13 @@ const TOOLS_MS = 1_000
  */
 export function createMcpClient(options: McpClientOptions): McpClient {
   const resolved = resolveOptions(options)
-  const { name, input, idleMs } = resolved
-  const listeners = new Set<(change: McpChange) => void>()
-  const notify = (change: McpChange) => {
-    for (const listener of listeners) notifyOne(listener, change)
-  }
-  const toolsChanged = createThrottle(TOOLS_MS, () => notify({ type: 'tools' }))
+  const { name, idleMs } = resolved
+  const listeners = new ChangeListeners()
+  const toolsChanged = createThrottle(TOOLS_MS, () => listeners.notify({ type: 'tools' }))
   const manager = new ConnectionManager(resolved, change => {
     if (change.type === 'disconnected') calls.disconnected()
     if (change.type === 'tools') toolsChanged.trigger()
-    else notify(change)
+    else listeners.notify(change)
   })
   const catalogue = createCatalogue(resolved, manager, toolsChanged.trigger)
   let idleTimer: NodeJS.Timeout | undefined
@@ -35,19 +31,6 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     clearTimeout(idleTimer)
     if (idleMs > 0 && calls.count === 0) idleTimer = setTimeout(() => void manager.disconnect('it was idle'), idleMs).unref()
   })
-  const checkTool = (tool: string) => {
-    if (input.tools?.includes(tool) === false) throw toolNotFound(name, tool, { delivered: 'no' })
-  }
-  const call = (tool: string, args: Arguments, how: StepOptions, ctx: { readonly signal: AbortSignal }) => {
-    checkTool(tool)
-    return calls.call(tool, args, how, ctx)
-  }
-  const onChange = (callback: (change: McpChange) => void) => {
-    // the same callback can be added twice
-    const listener = (change: McpChange) => callback(change)
-    listeners.add(listener)
-    return () => void listeners.delete(listener)
-  }
   const close = async () => {
     await manager.close()
     clearTimeout(idleTimer)
@@ -60,7 +43,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     connect: async ctx => void (await bounded(resolved, ctx, signal => manager.connect(signal))),
     listTools: ctx => bounded(resolved, ctx, catalogue.list),
     async getToolSchema(tool, ctx) {
-      checkTool(tool)
+      catalogue.check(tool)
       const listed = await bounded(resolved, ctx, signal => catalogue.tool(tool, signal))
       if (listed === undefined) throw toolNotFound(name, tool)
       const { hash: _hash, stripped: _stripped, paramHeaders: _headers, ...schema } = listed
@@ -69,15 +52,15 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     async callTool(tool, args, { timeout, signal = new AbortController().signal } = {}) {
       const how = timeout === undefined ? {} : { timeoutMs: positive('timeout', timeout, 1_000) }
       try {
-        for await (const step of call(tool, args, how, { signal })) if (step.type === 'result') return answerOf(step.result)
+        for await (const step of calls.call(tool, args, how, { signal })) if (step.type === 'result') return answerOf(step.result)
         throw noResult(name)
       } catch (error) {
         return { content: [], error: failureOf(error) }
       }
     },
-    call,
-    onDisconnect: callback => onChange(change => change.type === 'disconnected' && callback(change.reason)),
-    onChange,
+    call: (tool, args, how, ctx) => calls.call(tool, args, how, ctx),
+    onDisconnect: callback => listeners.add(change => change.type === 'disconnected' && callback(change.reason)),
+    onChange: callback => listeners.add(callback),
     setReconnectPolicy: (retryAttempts, backoff) => manager.setPolicy(policyOf(retryAttempts, backoff)),
     setEnabled: enabled => manager.setEnabled(enabled),
     setDegraded: reason => manager.setDegraded(reason),
@@ -87,12 +70,28 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   }
 }
 
-/** A listener that throws is reported as a warning of the process; it does not end the connection. */
-function notifyOne(listener: (change: McpChange) => void, change: McpChange): void {
-  try {
-    listener(change)
-  } catch (error) {
-    process.emitWarning(error instanceof Error ? error : String(error))
+class ChangeListeners {
+  readonly #all = new Set<(change: McpChange) => void>()
+
+  /** The same callback can be added twice. Returns a function that removes it. */
+  add(callback: (change: McpChange) => void): () => void {
+    const listener = (change: McpChange) => callback(change)
+    this.#all.add(listener)
+    return () => void this.#all.delete(listener)
+  }
+
+  /** A listener that throws is reported as a warning of the process; it does not end the connection. */
+  notify(change: McpChange): void {
+    for (const listener of this.#all)
+      try {
+        listener(change)
+      } catch (error) {
+        process.emitWarning(error instanceof Error ? error : String(error))
+      }
+  }
+
+  clear(): void {
+    this.#all.clear()
   }
 }
 
@@ -111,15 +110,19 @@ async function bounded<T>(
 
 /** The tools of the last list. */
 function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, changed: () => void) {
+  const isUsed = (tool: string) => resolved.input.tools?.includes(tool) ?? true
   let known: ReadonlyMap<string, ListedTool> | undefined
   async function list(signal: AbortSignal) {
     // a list alone does not reset the count of failures: a server can list its tools and crash on each call
     const { tools, problems } = await listTools(resolved, await manager.ready(signal), signal)
     known = new Map(tools.map(tool => [tool.name, tool]))
-    return { tools: tools.filter(({ name }) => resolved.input.tools?.includes(name) ?? true), problems }
+    return { tools: tools.filter(tool => isUsed(tool.name)), problems }
   }
   return {
     list,
+    check(tool: string) {
+      if (!isUsed(tool)) throw toolNotFound(resolved.name, tool, { delivered: 'no' })
+    },
     async tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined> {
       if (known === undefined) await list(signal)
       return known?.get(name)

@@ -3,11 +3,12 @@ import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/saf
 import { nearest, svcError } from '@svc/core'
 import { badOption } from '../errors.ts'
 
+const FIRST_WAIT_MS = 500
 const MAX_WAIT_MS = 30_000
 
 /** Milliseconds before the next attempt after so many failures in a row: `exponential` = min(30 s, 0.5 s · 2ⁿ) with full jitter. */
 export const BACKOFFS = {
-  exponential: failures => Math.round(Math.random() * Math.min(MAX_WAIT_MS, 500 * 2 ** failures)),
+  exponential: failures => Math.round(Math.random() * Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** failures)),
   linear: failures => Math.min(MAX_WAIT_MS, 1_000 * (failures + 1)),
   constant: () => 1_000,
 } satisfies Record<string, (failures: number) => number>
@@ -268,12 +269,4 @@ export interface NamedServers {
 function namedServers({ url, oauth }: HttpOptions): NamedServers {
   const logins = [oauth?.tokenUrl, oauth?.issuer].filter(one => one !== undefined)
   return { itself: createNamedServer(url), logins: logins.map(one => createNamedServer(one).guard) }
-}
-
-const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
-
-/** Bytes of a size like `512M`; undefined if it is not a size. */
-export function bytesOf(size: string): number | undefined {
-  const [, digits, unit] = /^(\d+)([KMG]?)$/.exec(size) ?? []
-  return digits === undefined || unit === undefined ? undefined : Number(digits) * UNITS[unit]!
 }

@@ -1,7 +1,6 @@
-import { type ListedTool, readTool, RPC } from '@svc/mcp-protocol'
+import { type ListedTool, protocolError, readTool, refused, RPC } from '@svc/mcp-protocol'
 import type { ToolList } from './client-types.ts'
 import type { Connection } from './connection.ts'
-import { protocolError, refused } from './failures.ts'
 import type { ResolvedOptions } from './options.ts'
 
 const MAX_PROBLEMS = 100

@@ -1,19 +1,32 @@
 import { randomUUID } from 'node:crypto'
-import { abortable, codeOf, pause, type SvcError } from '@svc/core'
+import { abortable, codeOf, pause, type SvcError, traceHeaders } from '@svc/core'
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { callFailed, failureOf, type ListedTool, META, paramHeaders, RPC } from '@svc/mcp-protocol'
+import {
+  callFailed,
+  failureOf,
+  type ListedTool,
+  protocolError,
+  readOutcome,
+  refused,
+  META,
+  paramHeaders,
+  RPC,
+  type StepsEnd,
+  watchedSteps,
+} from '@svc/mcp-protocol'
 import { createSemaphore, type Semaphore } from '@svc/plugin-kit'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
 import type { Connection } from '../connection.ts'
-import { failed, protocolError, questionClosed, refused, statusOf } from '../failures.ts'
+import { failed, questionClosed, statusOf } from '../failures.ts'
 import type { Answer } from '../json-rpc.ts'
 import { positive, type ResolvedOptions } from '../options.ts'
-import { readOutcome } from './messages.ts'
-import { RunningCall, type TraceContext, traceContextOf } from './running-call.ts'
+import { RunningCall } from './running-call.ts'
 
 /** The tools of the last list. */
 export interface Catalogue {
+  /** Throws MCP_CALL_FAILED for a tool that the options of the client exclude. */
+  check(name: string): void
   /** Lists the tools if there is no list. */
   tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined>
   /** Discards the list. */
@@ -24,14 +37,13 @@ export interface Catalogue {
 interface Sending {
   readonly tool: string
   readonly args: Arguments
-  readonly trace: TraceContext | undefined
+  /** Also the keys of the trace in `_meta` (SEP-414). */
+  readonly trace: Readonly<Record<string, string>>
   readonly dialog: ToolDialog | undefined
 }
 
-type End = 'aborted' | 'parked' | 'done'
 type InputStep = ToolStep & { readonly type: 'input' }
 
-const DONE = { done: true, value: undefined } as const
 const MAX_WAITING = 1_000
 /** How often a call is sent again that did not reach its server. */
 const MAX_RESENDS = 2
@@ -72,9 +84,22 @@ export class Calls {
     return this.#running.size + this.#parked.size
   }
 
-  /** Starts with the first `next`, and ends with its last step or `return`. Not a generator: each step would pass through one more of them. */
+  /** Starts with the first `next`, and ends with its last step or `return`. */
   call(tool: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep> {
-    return { [Symbol.asyncIterator]: () => this.#iterate(() => this.#start(tool, args, options, ctx), ctx.signal) }
+    let call: RunningCall
+    let unwatch = () => {}
+    const begin = () => {
+      call = this.#start(tool, args, options, ctx)
+      unwatch = call.watch(ctx.signal)
+      this.#running.add(call)
+      this.#changed()
+      return call
+    }
+    return watchedSteps(begin, end => {
+      if (call === undefined) return
+      unwatch()
+      this.#leave(call, end)
+    })
   }
 
   /** Drops the calls that wait for an answer, because the connection has ended. */
@@ -83,56 +108,13 @@ export class Calls {
     this.#parked.clear()
   }
 
-  #iterate(start: () => RunningCall, signal: AbortSignal): AsyncIterator<ToolStep> {
-    const { name } = this.#options
-    let call: RunningCall | undefined
-    let isOver = false
-    const onAbort = () => call?.abandon(signal.reason)
-    const open = () => {
-      call = start()
-      this.#running.add(call)
-      this.#changed()
-      signal.addEventListener('abort', onAbort, { once: true })
-      if (signal.aborted) onAbort()
-      return call
-    }
-    const end = (how: End) => {
-      if (isOver) return
-      isOver = true
-      signal.removeEventListener('abort', onAbort)
-      if (call !== undefined) this.#leave(call, how)
-    }
-    return {
-      next: async () => {
-        if (isOver) return DONE
-        try {
-          const running = call ?? open()
-          const step = await running.next()
-          if (step.type !== 'result' && step.type !== 'input') return { done: false, value: step }
-          const isParked = step.type === 'input' && running.isAsked
-          const value = isParked ? this.#park(running, step) : step
-          end(isParked ? 'parked' : 'done')
-          if (step.type === 'result') this.#manager.succeeded()
-          return { done: false, value }
-        } catch (error) {
-          end('aborted')
-          throw failed(name, error)
-        }
-      },
-      return: async () => {
-        end('aborted')
-        return DONE
-      },
-    }
-  }
-
   /** Starts a call, or resumes one that waited for an answer. */
   #start(tool: string, args: Arguments, { owner, dialog, timeoutMs }: StepOptions, ctx: RunningCallContext): RunningCall {
+    this.#catalogue.check(tool)
     const limitMs = positive('timeout', timeoutMs ?? this.#options.timeoutMs)
     if (dialog?.state?.startsWith(PARKED)) return this.#resume(tool, owner, dialog, dialog.state.slice(PARKED.length))
-    const call = new RunningCall(this.#options, tool, owner, limitMs)
-    call.can = dialog?.can ?? []
-    this.#send(call, { tool, args, trace: traceContextOf(ctx), dialog }).then(
+    const call = new RunningCall(this.#options, { tool, owner, can: dialog?.can ?? [] }, limitMs, () => this.#park(call))
+    this.#send(call, { tool, args, trace: traceHeaders(ctx), dialog }).then(
       step => call.push(step),
       (error: unknown) => call.stop(failed(this.#options.name, error))
     )
@@ -149,26 +131,28 @@ export class Calls {
     return parked.call
   }
 
-  #park(call: RunningCall, step: InputStep): ToolStep {
+  /** Returns the state with which the caller resumes the call. */
+  #park(call: RunningCall): string {
     const { name, limits } = this.#options
     if (this.#parked.size >= limits.parked)
       throw callFailed(name, 'cancelled', `${limits.parked} calls are already waiting for an answer`)
-    call.pause()
     const state = randomUUID()
     const late = () => {
       this.#parked.delete(state)
       call.stop(callFailed(name, 'cancelled', 'its question was not answered in time'))
     }
     this.#parked.set(state, { call, timer: setTimeout(late, limits.parkedMs) })
-    return { ...step, state: PARKED + state }
+    return PARKED + state
   }
 
   /** A parked call leaves the concurrency limit and does not enter it again; the number of parked calls has a limit of its own. */
-  #leave(call: RunningCall, end: End): void {
+  #leave(call: RunningCall, end: StepsEnd): void {
     this.#running.delete(call)
     call.leave()
-    if (end === 'aborted') call.abandon()
-    if (end === 'done') call.pause()
+    const last = typeof end === 'object' && 'last' in end ? end.last.type : undefined
+    if (last === undefined) call.abandon()
+    else call.pause()
+    if (last === 'result') this.#manager.succeeded()
     this.#changed()
   }
 

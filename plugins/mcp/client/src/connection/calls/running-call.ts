@@ -1,11 +1,9 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { deeper } from '@svc/mcp-protocol'
+import { deeper, MAX_DEPTH, noAnswer } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
-import type { RunningCallContext } from '../client-types.ts'
 import { aborted, tooSlow } from '../failures.ts'
 import type { CallListener, Respond } from '../json-rpc.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { MAX_DEPTH, noAnswer } from './messages.ts'
 
 type JsonObject = { readonly [key: string]: Json | undefined }
 type Question = Parameters<CallListener['ask']>[0]
@@ -14,9 +12,9 @@ type Question = Parameters<CallListener['ask']>[0]
 const MAX_STEPS = 256
 
 /** A call from its start to its last step: a result, a question or a failure. It can wait for the answer of a user. */
-export class RunningCall implements CallListener {
+export class RunningCall implements CallListener, AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
   /** The questions that the caller supports now. */
-  can: ToolDialog['can'] = []
+  can: ToolDialog['can']
   /** Whether the server can have received it. */
   isSent = false
   /** Leaves the concurrency limit. */
@@ -31,18 +29,29 @@ export class RunningCall implements CallListener {
   readonly #abort = new AbortController()
   /** Open questions of the server, each with a function that answers it. */
   readonly #questions = new Map<string, (answer: Json | undefined) => void>()
+  /** Returns the state with which the caller answers a question. Throws MCP_CALL_FAILED. */
+  readonly #park: () => string
   /** The steps that the caller has not read yet. */
   readonly #steps: ToolStep[] = []
   #failure: Error | undefined
-  #reader: PromiseWithResolvers<ToolStep> | undefined
+  /** The caller has read the last step, and has not answered a question. */
+  #isOver = false
+  #reader: PromiseWithResolvers<IteratorResult<ToolStep>> | undefined
   #timer: NodeJS.Timeout | undefined
   #endsAt: number
   #pausedAt: number | undefined
 
-  constructor(options: ResolvedOptions, tool: string, owner: string | undefined, timeoutMs: number) {
+  constructor(
+    options: ResolvedOptions,
+    { tool, owner, can }: Pick<RunningCall, 'tool' | 'owner' | 'can'>,
+    timeoutMs: number,
+    park: () => string
+  ) {
     this.#server = options.name
     this.tool = tool
     this.owner = owner
+    this.can = can
+    this.#park = park
     this.#timeoutMs = timeoutMs
     this.#totalMs = Math.max(timeoutMs, options.maxTotalMs)
     this.#endsAt = performance.now() + this.#totalMs
@@ -54,10 +63,6 @@ export class RunningCall implements CallListener {
   }
   get signal(): AbortSignal {
     return this.#abort.signal
-  }
-  /** Whether the server waits for an answer of the caller. */
-  get isAsked(): boolean {
-    return this.#questions.size > 0
   }
 
   /** Starts its time limit again, but never past the total; also ends a pause. */
@@ -77,18 +82,28 @@ export class RunningCall implements CallListener {
     clearTimeout(this.#timer)
   }
 
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
   /** Returns the next step; throws the failure. Only one reader waits at a time. */
-  next(): Promise<ToolStep> {
-    const step = this.#steps.shift()
-    if (step !== undefined) return Promise.resolve(step)
+  next(): Promise<IteratorResult<ToolStep>> {
+    if (this.#isOver) return Promise.resolve({ done: true, value: undefined })
+    const value = this.#steps.shift()
+    if (value !== undefined) return Promise.resolve(this.#read(value))
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     this.#reader = Promise.withResolvers()
     return this.#reader.promise
   }
 
+  #read(value: ToolStep): IteratorResult<ToolStep> {
+    this.#isOver = value.type === 'result' || value.type === 'input'
+    return { done: false, value }
+  }
+
   push(step: ToolStep): void {
     if (this.#reader !== undefined) {
-      this.#reader.resolve(step)
+      this.#reader.resolve(this.#read(step))
       this.#reader = undefined
       return
     }
@@ -113,6 +128,14 @@ export class RunningCall implements CallListener {
     this.stop(aborted(this.#server, reason, this.#timeoutMs, this.#delivered))
   }
 
+  /** Ends the call when its caller aborts. Returns a function that stops this. */
+  watch(signal: AbortSignal): () => void {
+    const onAbort = () => this.abandon(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    return () => signal.removeEventListener('abort', onAbort)
+  }
+
   step(step: ToolStep): void {
     if (step.type === 'progress') this.extend()
     this.push(stripped(step, () => {}))
@@ -128,12 +151,17 @@ export class RunningCall implements CallListener {
     })
     const shown = stripped(params, () => {})
     const request = { method, ...(shown !== undefined && { params: shown as JsonObject }) } as InputRequest
-    this.push({ type: 'input', requests: { [key]: request } })
+    try {
+      this.push({ type: 'input', requests: { [key]: request }, state: this.#park() })
+    } catch (error) {
+      this.stop(error as Error)
+    }
   }
 
   /** Goes on with the answers to all open questions. */
   resume({ can, answers = {} }: ToolDialog): void {
     this.can = can
+    this.#isOver = false
     this.extend()
     for (const [key, answer] of this.#questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
     this.#questions.clear()
@@ -151,20 +179,4 @@ function withDefaults(params: JsonObject | undefined, answer: Json | undefined):
     isObject(one) && one['default'] !== undefined ? [[name, one['default']] as const] : []
   )
   return { ...answer, content: { ...Object.fromEntries(defaults), ...content } }
-}
-
-/** Under the keys of SEP-414, which are the names of the headers as well. */
-export interface TraceContext {
-  readonly [key: string]: string
-}
-
-const TRACE = /^[\da-f-]{55,128}$/
-const STATE = /^[\x20-\x7e]{1,512}$/
-
-/** The trace for the server, `undefined` if there is none, or if it is not valid in a header. */
-export function traceContextOf({ trace, traceState }: RunningCallContext): TraceContext | undefined {
-  if (trace === undefined || !TRACE.test(trace)) return undefined
-  return traceState !== undefined && STATE.test(traceState)
-    ? { traceparent: trace, tracestate: traceState }
-    : { traceparent: trace }
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
 import { readLines } from '@svc/mcp-protocol'
-import { type Child, type Exit, startChild } from '@svc/worker-pool/processes'
+import { type Child, drained, type Exit, startChild } from '@svc/worker-pool/processes'
 import { cannotSend } from '../../errors.ts'
 import type { ServerTransport, TransportEvents } from '../json-rpc.ts'
 import type { Launch, StdioOptions } from '../options.ts'
@@ -44,7 +43,8 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, events: 
     await released
   }
   const released = child.exited.then(async exit => {
-    await readRest(child)
+    // a server can answer and end
+    if (child.stdout.readableFlowing && !child.stdout.destroyed) await drained(child.stdout)
     try {
       reason.resolve((await launch.release?.()) ?? describeExit(exit))
     } finally {
@@ -76,17 +76,6 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, events: 
     authorize: async () => false,
   }
   return transport
-}
-
-/** Limit for reading the rest of the output of an ended process. */
-const REST_MS = 1_000
-
-/** A server can answer and end: reads its output to the end. */
-async function readRest({ stdout }: Child): Promise<void> {
-  if (stdout.closed || stdout.destroyed || !stdout.readableFlowing) return
-  const timer = setTimeout(() => stdout.destroy(), REST_MS)
-  await once(stdout, 'close')
-  clearTimeout(timer)
 }
 
 const describeExit = ({ code, signal }: Exit) =>

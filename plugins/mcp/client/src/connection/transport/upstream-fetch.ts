@@ -1,6 +1,6 @@
 import { abortable, codeOf, svcError } from '@svc/core'
 import { secretsOf } from '@svc/provider-http'
-import { createGuardedFetch, type GuardedFetch, type GuardedResponse } from '@svc/safe-fetch'
+import { createGuardedFetch, type GuardedFetch, type GuardedResponse, webResponse } from '@svc/safe-fetch'
 import { ClientCredentials, type ClientCredentialsOptions } from '../oauth/client-credentials.ts'
 import type { HttpOptions, NamedServers } from '../options.ts'
 
@@ -46,7 +46,8 @@ export function createUpstreamFetch(
     const response = await ask(through, url, headers, init).catch((error: unknown) => {
       throw through === foreign && codeOf(error) === 'ADDRESS_FORBIDDEN' ? loginForbidden(url, error) : error
     })
-    return respond(response, most, report)
+    const failed = (error: unknown) => void (through === own && codeOf(error) === 'BODY_TOO_LARGE' && report())
+    return webResponse(response, { bodyBytes: most, failed })
   }
   const post = (url: URL, body: URLSearchParams, given: Readonly<Record<string, string>>) =>
     send(foreign, url, new Headers({ ...given, accept: 'application/json', 'content-type': FORM }), { method: 'POST', body })
@@ -95,54 +96,6 @@ function ask(through: GuardedFetch, url: URL, headers: Headers, { method, body, 
     }
   )
 }
-
-const WITHOUT_BODY = new Set([101, 204, 205, 304])
-
-function respond(response: GuardedResponse, most: number, report: () => void): Response {
-  const { status, headers } = response
-  if (WITHOUT_BODY.has(status)) {
-    response.discard()
-    return new Response(null, { status, headers })
-  }
-  const isStream = (headers['content-type'] ?? '').startsWith('text/event-stream')
-  const size = isStream ? sizeOfEvent() : sizeOfBody()
-  const chunks = response.body[Symbol.asyncIterator]()
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { value, done } = await chunks.next()
-        if (done === true) return controller.close()
-        if (size(value) <= most) return controller.enqueue(value)
-        response.discard()
-        report()
-        throw tooLarge(most)
-      },
-      cancel: () => response.discard(),
-    },
-    { highWaterMark: 0 }
-  )
-  return new Response(body, { status, headers })
-}
-
-function sizeOfBody(): (chunk: Uint8Array) => number {
-  let size = 0
-  return chunk => (size += chunk.length)
-}
-
-/** An event ends with an empty line: an endless event would be kept in memory. */
-function sizeOfEvent(): (chunk: Uint8Array) => number {
-  let [size, before] = [0, '']
-  return chunk => {
-    const text = before + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1')
-    const end = Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\n\r\n'), text.lastIndexOf('\r\r'))
-    size = end < 0 ? size + chunk.length : text.length - end
-    before = text.slice(-2)
-    return size
-  }
-}
-
-const tooLarge = (most: number) =>
-  svcError('BODY_TOO_LARGE', `it answers with more than ${most} bytes`, { hint: 'Request less data' })
 
 const forbidden = (url: URL) =>
   svcError('ADDRESS_FORBIDDEN', `${url.host} cannot be reached because network_access is false`, {
