@@ -8,31 +8,10 @@ import { createMcpClient } from './connection/mcp-client.ts'
 import { type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
 import { badOption, notForRemote, notRegistered, registeredTwice } from './errors.ts'
 
-export type {
-  Arguments,
-  CallAnswer,
-  McpChange,
-  McpClient,
-  McpStatus,
-  StepOptions,
-  ToolList,
-  AbortOptions,
-} from './connection/client-types.ts'
+export type * from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
 export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
-export {
-  type Backoff,
-  type HttpOptions,
-  type KnownEra,
-  type Launch,
-  LIMITS,
-  type McpClientOptions,
-  type McpLimits,
-  type OAuthOptions,
-  type Person,
-  type StdioOptions,
-  type TokenStorage,
-} from './connection/options.ts'
+export * from './connection/options.ts'
 export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
 
 /** A server of a registry, and the names of the tools that its client lists and calls (absent: all). */

@@ -4,7 +4,7 @@ import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
 import { RunningCall } from '../src/connection/calls/running-call.ts'
-import { resolveOptions } from '../src/connection/options.ts'
+import { resolveOptions } from '../src/connection/resolved-options.ts'
 import { forever, hostile, steps, replyOf } from './support/client.ts'
 
 describe('a call', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Backoff, createMcpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { BACKOFFS } from '../src/connection/options.ts'
+import { BACKOFFS } from '../src/connection/resolved-options.ts'
 import { changeOf, hostile, reached } from './support/client.ts'
 
 describe('what an older connection was asked', () => {

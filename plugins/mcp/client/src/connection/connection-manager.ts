@@ -5,7 +5,8 @@ import { stripResult } from '@svc/plugin-kit'
 import type { McpChange, McpStatus } from './client-types.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { needsAuth, notConnected } from './failures.ts'
-import type { KnownEra, ReconnectPolicy, ResolvedOptions } from './options.ts'
+import type { KnownEra } from './options.ts'
+import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
 import { mayFollow, STATES } from './states.ts'
 
 /** Attempts to connect, one after the other; at most one such cycle runs. */

@@ -5,7 +5,7 @@ import { capabilitiesOf, isModern, META } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
 import { tooSlow, undelivered } from './failures.ts'
 import { JsonRpc, type ServerTransport } from './json-rpc.ts'
-import type { ResolvedOptions } from './options.ts'
+import type { ResolvedOptions } from './resolved-options.ts'
 import { openStdio } from './transport/stdio.ts'
 
 /** One connection, from its handshake to its end. A late message on it reaches no other connection. */

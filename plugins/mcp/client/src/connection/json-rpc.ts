@@ -2,7 +2,7 @@ import type { JSONRPCMessage, Transport, TransportSendOptions } from '@modelcont
 import type { ToolStep } from '@svc/core/contracts'
 import { callFailed, isInputMethod, noAnswer, protocolError, readLog, readProgress, type RpcError } from '@svc/mcp-protocol'
 import { failed, tooLarge } from './failures.ts'
-import type { ResolvedOptions } from './options.ts'
+import type { ResolvedOptions } from './resolved-options.ts'
 
 /** A transport of the SDK, with what a connection needs besides. */
 export interface ServerTransport extends Transport {

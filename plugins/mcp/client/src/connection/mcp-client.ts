@@ -5,7 +5,8 @@ import { Calls } from './calls/calls.ts'
 import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
 import { aborted, failed, noResult, tooSlow } from './failures.ts'
-import { type McpClientOptions, policyOf, positive, type ResolvedOptions, resolveOptions } from './options.ts'
+import type { McpClientOptions } from './options.ts'
+import { policyOf, positive, type ResolvedOptions, resolveOptions } from './resolved-options.ts'
 import { listTools } from './tool-list.ts'
 
 /** Limit for servers that report changed tools all the time: each report leads to a new list. */

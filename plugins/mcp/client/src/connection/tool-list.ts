@@ -1,7 +1,7 @@
 import { type ListedTool, protocolError, readTool, refused, RPC } from '@svc/mcp-protocol'
 import type { ToolList } from './client-types.ts'
 import type { Connection } from './connection.ts'
-import type { ResolvedOptions } from './options.ts'
+import type { ResolvedOptions } from './resolved-options.ts'
 
 const MAX_PROBLEMS = 100
 

@@ -20,7 +20,7 @@ import type { ConnectionManager } from '../connection-manager.ts'
 import type { Connection } from '../connection.ts'
 import { failed, questionClosed, statusOf } from '../failures.ts'
 import type { Answer } from '../json-rpc.ts'
-import { positive, type ResolvedOptions } from '../options.ts'
+import { positive, type ResolvedOptions } from '../resolved-options.ts'
 import { RunningCall } from './running-call.ts'
 
 /** The tools of the last list. */

@@ -3,7 +3,7 @@ import { deeper, MAX_DEPTH, noAnswer } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
 import { aborted, tooSlow } from '../failures.ts'
 import type { CallListener, Respond } from '../json-rpc.ts'
-import type { ResolvedOptions } from '../options.ts'
+import type { ResolvedOptions } from '../resolved-options.ts'
 
 type JsonObject = { readonly [key: string]: Json | undefined }
 type Question = Parameters<CallListener['ask']>[0]

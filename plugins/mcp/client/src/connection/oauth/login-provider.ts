@@ -8,7 +8,8 @@ import type {
 } from '@modelcontextprotocol/client'
 import { type SvcError, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
-import { createMemoryStorage, type OAuthOptions } from '../options.ts'
+import type { OAuthOptions } from '../options.ts'
+import { createMemoryStorage } from '../resolved-options.ts'
 import type { Fetch } from '../transport/upstream-fetch.ts'
 
 /** The stored part of a login. */
@@ -31,67 +32,50 @@ export interface Login {
 
 /** The login of the protocol: discovery, authorization code, PKCE. The SDK decides what to store. */
 export async function createLogin(options: OAuthOptions): Promise<Login> {
-  const { person, storage = createMemoryStorage() } = options
+  const { person, storage = createMemoryStorage(), issuer: pinned } = options
   let saved = ((await storage.load()) ?? {}) as SavedLogin
   const save = async (more: Partial<Record<keyof SavedLogin, unknown>>) => {
     saved = { ...saved, ...more } as SavedLogin
     await storage.save(JSON.parse(JSON.stringify(saved)) as Json)
   }
   const redirectUrl = person?.redirectUrl ?? UNUSED_REDIRECT
-  const attempt = createAttempt()
+  const state = randomBytes(16).toString('base64url')
+  let verifier = ''
+  let page: URL | undefined
+  let discovery: OAuthDiscoveryState | undefined
   // a login for a further scope must not reuse the old tokens
-  const anew = person !== undefined && saved.wantedScope !== undefined
+  let isAnew = person !== undefined && saved.wantedScope !== undefined
 
   const provider: OAuthClientProvider = {
     redirectUrl,
     ...(options.clientMetadataUrl !== undefined && { clientMetadataUrl: options.clientMetadataUrl }),
     clientMetadata: metadataOf(options, redirectUrl),
-    state: () => attempt.state,
+    state: () => state,
     clientInformation: () => configured(options, saved) ?? registered(saved, person && redirectUrl),
     saveClientInformation: client => save({ client }),
-    tokens: () => (anew && attempt.isNew ? undefined : saved.tokens),
+    tokens: () => (isAnew ? undefined : saved.tokens),
     saveTokens(tokens) {
-      attempt.end()
+      isAnew = false
+      page = discovery = undefined
       return save({ tokens, wantedScope: undefined })
     },
-    async redirectToAuthorization(page) {
-      if (person === undefined) await save({ wantedScope: page.searchParams.get('scope') ?? undefined })
-      else attempt.begin(withScope(checkedPage(page), saved.wantedScope))
+    async redirectToAuthorization(asked) {
+      if (person === undefined) await save({ wantedScope: asked.searchParams.get('scope') ?? undefined })
+      else page = withScope(checkedPage(asked), saved.wantedScope)
     },
-    saveCodeVerifier: verifier => void (attempt.verifier = verifier),
-    codeVerifier: () => attempt.verifier,
-    discoveryState: () => (attempt.page === undefined ? undefined : attempt.discovery),
+    saveCodeVerifier: made => void (verifier = made),
+    codeVerifier: () => verifier,
+    discoveryState: () => page && discovery,
     saveDiscoveryState(found) {
-      checkIssuer(found, options.issuer)
-      attempt.discovery = found
+      checkIssuer(found, pinned)
+      discovery = found
     },
     invalidateCredentials: scope => save(forgotten(scope)),
   }
   return {
     provider,
     answer: async () =>
-      person === undefined || attempt.page === undefined
-        ? undefined
-        : checkedAnswer(await person.authorize(attempt.page), { ...attempt, page: attempt.page, pinned: options.issuer }),
-  }
-}
-
-/** The values of one login attempt. */
-function createAttempt() {
-  return {
-    state: randomBytes(16).toString('base64url'),
-    verifier: '',
-    isNew: true,
-    page: undefined as URL | undefined,
-    discovery: undefined as OAuthDiscoveryState | undefined,
-    begin(page: URL) {
-      this.page = page
-    },
-    end() {
-      this.isNew = false
-      this.page = undefined
-      this.discovery = undefined
-    },
+      person && page && checkedAnswer(await person.authorize(page), { state, page, issuer: issuerOf(discovery), pinned }),
   }
 }
 
@@ -138,14 +122,8 @@ function forgotten(scope: string): Partial<Record<keyof SavedLogin, undefined>> 
   }
 }
 
-/** A login attempt after a user has opened its page. */
-interface LoginAttempt {
-  readonly state: string
-  readonly page: URL
-  readonly discovery: OAuthDiscoveryState | undefined
-  /** `oauth.issuer` of the configuration. */
-  readonly pinned: string | undefined
-}
+/** A login attempt after a user has opened its page; `pinned` is `oauth.issuer` of the configuration. */
+type LoginAttempt = { readonly state: string; readonly page: URL } & { readonly [key in 'issuer' | 'pinned']: string | undefined }
 
 const bare = (issuer: string) => issuer.replace(/\/$/, '')
 const issuerOf = (discovery: OAuthDiscoveryState | undefined) =>
@@ -173,9 +151,8 @@ function checkedPage(page: URL): URL {
  * Checks the query that came back from the login page. Another state belongs to another login. A login page at another origin than its issuer can belong to another
  * server, to which a hostile one has sent the person (mix-up attack, RFC 9207): then the query or the configuration must name the issuer. Throws OAUTH_FAILED.
  */
-function checkedAnswer(answer: URLSearchParams, { state, page, discovery, pinned }: LoginAttempt): URLSearchParams {
+function checkedAnswer(answer: URLSearchParams, { state, page, issuer, pinned }: LoginAttempt): URLSearchParams {
   if (answer.get('state') !== state) throw loginFailed('the answer belongs to another login', 'Log in again')
-  const issuer = issuerOf(discovery)
   const isSameOrigin = issuer !== undefined && URL.parse(issuer)?.origin === page.origin
   if (isSameOrigin || pinned !== undefined || (answer.has('iss') && answer.get('iss') === issuer)) return answer
   throw loginFailed(

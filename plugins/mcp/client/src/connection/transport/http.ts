@@ -3,7 +3,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { withTimeout } from '@svc/core'
 import type { ServerTransport, TransportEvents } from '../json-rpc.ts'
 import { createLogin, sharedRefresh } from '../oauth/login-provider.ts'
-import type { HttpOptions, NamedServers } from '../options.ts'
+import type { HttpOptions } from '../options.ts'
+import type { NamedServers } from '../resolved-options.ts'
 import { createUpstreamFetch } from './upstream-fetch.ts'
 
 /** The SDK does not report to which request a stream belongs: its messages are handled in the async context of the sender. */

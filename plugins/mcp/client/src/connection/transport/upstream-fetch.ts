@@ -2,7 +2,8 @@ import { abortable, codeOf, svcError } from '@svc/core'
 import { secretsOf } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, type GuardedResponse, webResponse } from '@svc/safe-fetch'
 import { ClientCredentials, type ClientCredentialsOptions } from '../oauth/client-credentials.ts'
-import type { HttpOptions, NamedServers } from '../options.ts'
+import type { HttpOptions } from '../options.ts'
+import type { NamedServers } from '../resolved-options.ts'
 
 /** The web's `fetch`, as far as the SDK uses it. */
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
