@@ -38,8 +38,8 @@ export class ConnectionManager {
   /** Failures since the last answered call, or since a connection lasted. */
   #failures = 0
   #isClosed = false
-  /** Connections that are closing: `close` waits for them. */
-  readonly #closing = new Set<Promise<void>>()
+  /** The end of earlier connections: `close` waits for it. */
+  #ending: Promise<unknown> = Promise.resolve()
   #policy: ReconnectPolicy
   #cycle: ConnectCycle | undefined
 
@@ -84,7 +84,10 @@ export class ConnectionManager {
     const durationMs = performance.now() - this.#liveSince
     this.#live = undefined
     connection.rpc.end(reason)
-    this.#close(connection)
+    const ending = connection.transport.end().catch((error: unknown) => {
+      this.#setState(this.#status.state, { lastError: failureOf(error) })
+    })
+    this.#ending = Promise.all([this.#ending, ending])
     this.#emit({ type: 'disconnected', reason, durationMs })
     if (end !== undefined) return this.#setState(end, stderr)
     const details = { lastError: failureOf(notConnected(name, reason)), ...stderr }
@@ -171,7 +174,7 @@ export class ConnectionManager {
         const next = this.#afterFailure(failureOf(error), tries)
         if (next === undefined) throw error
         if (tries > 0) failedTwice(error)
-        ms = Math.max(1, next)
+        ms = next
       }
     }
   }
@@ -202,23 +205,18 @@ export class ConnectionManager {
 
   /** Milliseconds until the next attempt, `undefined` if there is none. */
   #afterFailure(lastError: McpFailure, tries: number): number | undefined {
-    this.#failures++
-    const end = this.#endState(lastError, tries)
-    if (end === undefined) {
-      const ms = this.#policy.backoff(tries)
+    const { input, quarantineAfter } = this.#options
+    const isQuarantined = ++this.#failures >= quarantineAfter
+    const isRefused = lastError.class === 'authentication_failed'
+    if (!isQuarantined && !isRefused && tries < this.#policy.retryAttempts) {
+      const ms = Math.max(1, this.#policy.backoff(tries))
       this.#setState('reconnecting', { lastError, nextRetryAt: Date.now() + ms })
       return ms
     }
-    const state = this.#failures >= this.#options.quarantineAfter ? 'quarantined' : end
+    const canLogIn = isRefused && input.url !== undefined && input.oauth !== undefined && input.oauth.tokenUrl === undefined
+    const state = isQuarantined ? 'quarantined' : canLogIn ? 'needs_auth' : 'failed'
     this.#setState(state, { lastError, nextRetryAt: Date.now() + FAILED_MS })
     return undefined
-  }
-
-  #endState(error: McpFailure, tries: number): McpState | undefined {
-    const { input, quarantineAfter } = this.#options
-    const canLogIn = input.url !== undefined && input.oauth !== undefined && input.oauth.tokenUrl === undefined
-    if (error.class === 'authentication_failed') return canLogIn ? 'needs_auth' : 'failed'
-    return tries >= this.#policy.retryAttempts || this.#failures >= quarantineAfter ? 'failed' : undefined
   }
 
   #setState(state: McpState, details: Partial<McpStatus> = {}): void {
@@ -229,21 +227,13 @@ export class ConnectionManager {
     this.#emit({ type: 'state', status: this.status })
   }
 
-  #close(connection: Connection): void {
-    const closing = connection.transport
-      .end()
-      .catch((error: unknown) => this.#setState(this.#status.state, { lastError: failureOf(error) }))
-    this.#closing.add(closing)
-    void closing.finally(() => this.#closing.delete(closing))
-  }
-
   async #stop(state: McpState, reason: string): Promise<void> {
     const cycle = this.#cycle
     cycle?.abort.abort(notConnected(this.#options.name, reason))
     if (this.#live !== undefined) this.lost(this.#live, reason, state)
     else this.#setState(state)
     await cycle?.done.catch(() => {})
-    await Promise.all(this.#closing)
+    await this.#ending
   }
 }
 

@@ -125,7 +125,7 @@ export class JsonRpc implements TransportEvents {
       if (listener !== undefined) this.#abandon(id, listener.owner)
       // closing its stream cancels a stateless request
       if (stream === undefined || !this.isStateless)
-        this.#send({ method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled' } }, '')
+        this.#send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled' } }, '')
       stream?.abort()
     }
     signal.addEventListener('abort', onAbort, { once: true })
@@ -139,7 +139,7 @@ export class JsonRpc implements TransportEvents {
       requestSignal: stream.signal,
       onRequestStreamEnd: () => fail(this.#lost('the connection was lost before the answer came')),
     }
-    this.#send({ id, method, params: params(id) }, id, fail, streamOptions)
+    this.#send({ jsonrpc: '2.0', id, method, params: params(id) }, id, fail, streamOptions)
     return promise
   }
 
@@ -153,7 +153,7 @@ export class JsonRpc implements TransportEvents {
       const step = readLog(params)
       if (step !== undefined) this.#listener()?.step(step)
     } else if ((typeof id === 'string' || typeof id === 'number') && isInputMethod(method) && !this.isStateless) {
-      const respond = (answer: object) => this.#send({ id, ...answer }, '')
+      const respond = (answer: object) => this.#send({ jsonrpc: '2.0', id, ...answer }, '')
       const listener = this.#listener()
       if (listener !== undefined) listener.ask({ id, method, params }, respond)
       // several calls run: the question cannot be attributed to one of them
@@ -190,7 +190,7 @@ export class JsonRpc implements TransportEvents {
   }
 
   #send(message: object, sender: string, failure = (_: unknown) => {}, options?: TransportSendOptions): void {
-    this.#transport?.send({ jsonrpc: '2.0', ...message } as JSONRPCMessage, options, sender).catch(failure)
+    this.#transport?.send(message as JSONRPCMessage, options, sender).catch(failure)
   }
 
   /** The listener for a message that names no request. */

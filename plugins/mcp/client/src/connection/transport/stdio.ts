@@ -67,7 +67,15 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, events: 
         endless: () => abort('it sends a message that does not end'),
       })
     },
-    send: async message => write(message),
+    // not async: a promise for each message would cost as much as its write
+    send(message) {
+      try {
+        write(message)
+        return SENT
+      } catch (error) {
+        return Promise.reject(error)
+      }
+    },
     sender: () => undefined,
     ended: reason.promise,
     close: end,
@@ -80,6 +88,8 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, events: 
 
 const describeExit = ({ code, signal }: Exit) =>
   signal === null ? `its process ended with code ${code}` : `its process was ended by ${signal}`
+
+const SENT = Promise.resolve()
 
 /** Some servers print banners and logs to the standard output: ignores lines that are not messages. */
 function parsed(text: string): JSONRPCMessage | undefined {
