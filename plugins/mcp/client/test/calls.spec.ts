@@ -240,6 +240,19 @@ describe('a question of the server', () => {
         .that.includes('no longer open')
     })
 
+    it('takes no place of others once its caller has left without reading it', async () => {
+      for (let times = 0; times < 3; times++) {
+        const leaving = new AbortController()
+        const call = client.call('ask', {}, { owner: 'bert', dialog: { can: CAN } }, leaving)[Symbol.asyncIterator]()
+        const first = call.next()
+        leaving.abort()
+        await first.catch(() => {})
+        await call.return?.()
+      }
+      const { state } = await ask('anna')
+      expect(JSON.stringify(await goOn('anna', 'ask', state!))).to.include('cancel')
+    })
+
     it('exceeds the limit', async () => {
       const open = [await ask('anna'), await ask('anna')]
       const error = await ask('anna').catch((one: unknown) => one)

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, Transport, TransportSendOptions } from '@modelcontextprotocol/client'
-import type { ToolStep } from '@svc/core/contracts'
 import { callFailed, isInputMethod, noAnswer, protocolError, readLog, readProgress, type RpcError } from '@svc/mcp-protocol'
+import type { RunningCall } from './calls/running-call.ts'
 import { failed, tooLarge } from './failures.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 
@@ -21,16 +21,6 @@ export interface ServerTransport extends Transport {
   stderr(): string | undefined
 }
 
-/** Receives what a transport reads. */
-export interface TransportEvents {
-  /** Returns true for a message that the SDK must not get. */
-  take(message: Message): boolean
-  /** A message exceeded the limit; `id` is the request that it answers, if it could be read. */
-  tooLong(id: string | undefined): void
-  /** The server sent something that no request expects. Too much of it ends the transport. */
-  countUnexpected(): void
-}
-
 /** A message of the server, not checked yet. */
 export interface Message {
   readonly id?: unknown
@@ -43,27 +33,16 @@ export interface Message {
 /** The answer to a request: a result, or an error of JSON-RPC. */
 export type Answer = { readonly result: unknown } | { readonly error: RpcError }
 
-/** Receives the messages of the server for a call, until the answer. */
-export interface CallListener {
-  /** The caller. Needed to attribute a question of the server while requests of several callers run. */
-  readonly owner: string | undefined
-  step(step: ToolStep): void
-  /** The server asks for input (protocols before 2026). */
-  ask(question: { readonly id: string | number; readonly method: string; readonly params: unknown }, respond: Respond): void
-}
-
-/** Answers a question of the server. */
-export type Respond = (answer: object) => void
-
 interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Cancels the request, and notifies the server. */
   readonly signal: AbortSignal
-  readonly listener?: CallListener
+  /** Receives the messages of the server until the answer. */
+  readonly listener?: RunningCall
 }
 
 interface PendingRequest {
-  readonly listener: CallListener | undefined
+  readonly listener: RunningCall | undefined
   resolve(answer: Answer): void
   reject(error: Error): void
 }
@@ -76,7 +55,7 @@ const MAX_ABANDONED = 1_000
 const FLOOD_S = 10
 
 /** Requests over one transport. They bypass the SDK and pass answers on unparsed; test/fast.spec.ts compares the answers with those of the SDK's client. */
-export class JsonRpc implements TransportEvents {
+export class JsonRpc {
   /** True if each request carries all of its context (2026-07-28 and later). Known after the handshake. */
   isStateless = false
   readonly #options: ResolvedOptions
@@ -143,6 +122,7 @@ export class JsonRpc implements TransportEvents {
     return promise
   }
 
+  /** Takes a message of the transport. Returns true if the SDK must not get it. */
   take(message: Message): boolean {
     const { id, method, params } = message
     if (method === undefined) return this.#takeAnswer(message)
@@ -162,12 +142,14 @@ export class JsonRpc implements TransportEvents {
     return true
   }
 
+  /** A message exceeded the limit; `id` is the request that it answers, if it could be read. */
   tooLong(id: string | undefined): void {
     const error = tooLarge(this.#options.name, this.#options.limits.resultBytes)
     if (id === undefined) this.#rejectAll(error)
     else this.#pending.get(id)?.reject(error)
   }
 
+  /** Counts a message that no request expects. Too many of them end the transport. */
   countUnexpected(): void {
     const now = performance.now()
     if (now - this.#flood.begun > FLOOD_S * 1_000) this.#flood = { begun: now, count: 0 }
@@ -194,7 +176,7 @@ export class JsonRpc implements TransportEvents {
   }
 
   /** The listener for a message that names no request. */
-  #listener(): CallListener | undefined {
+  #listener(): RunningCall | undefined {
     const sender = this.#transport?.sender()
     if (sender !== undefined) return this.#pending.get(sender)?.listener
     const listeners = [...this.#pending.values()].flatMap(one => (one.listener === undefined ? [] : [one.listener]))

@@ -1,13 +1,13 @@
 import { withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
-import { failureOf, fromMcpSchema, type ListedTool, textOfResult, toolNotFound } from '@svc/mcp-protocol'
+import { failureOf, fromMcpSchema, textOfResult, toolNotFound } from '@svc/mcp-protocol'
 import { Calls } from './calls/calls.ts'
 import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
 import { aborted, failed, noResult, tooSlow } from './failures.ts'
 import type { McpClientOptions } from './options.ts'
 import { policyOf, positive, type ResolvedOptions, resolveOptions } from './resolved-options.ts'
-import { listTools } from './tool-list.ts'
+import { createCatalogue } from './tool-list.ts'
 
 /** Limit for servers that report changed tools all the time: each report leads to a new list. */
 const TOOLS_MS = 1_000
@@ -106,32 +106,6 @@ async function bounded<T>(
     return await withTimeout(connectMs, work, { ...(signal && { signal }), late: () => tooSlow(name, connectMs, 'no') })
   } catch (error) {
     throw signal?.aborted ? aborted(name, signal.reason, connectMs, 'no') : failed(name, error)
-  }
-}
-
-/** The tools of the last list. */
-function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, changed: () => void) {
-  const isUsed = (tool: string) => resolved.input.tools?.includes(tool) ?? true
-  let known: ReadonlyMap<string, ListedTool> | undefined
-  async function list(signal: AbortSignal) {
-    // a list alone does not reset the count of failures: a server can list its tools and crash on each call
-    const { tools, problems } = await listTools(resolved, await manager.ready(signal), signal)
-    known = new Map(tools.map(tool => [tool.name, tool]))
-    return { tools: tools.filter(tool => isUsed(tool.name)), problems }
-  }
-  return {
-    list,
-    check(tool: string) {
-      if (!isUsed(tool)) throw toolNotFound(resolved.name, tool, { delivered: 'no' })
-    },
-    async tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined> {
-      if (known === undefined) await list(signal)
-      return known?.get(name)
-    },
-    forget() {
-      known = undefined
-      changed()
-    },
   }
 }
 

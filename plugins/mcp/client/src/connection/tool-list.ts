@@ -1,12 +1,44 @@
-import { type ListedTool, protocolError, readTool, refused, RPC } from '@svc/mcp-protocol'
+import { type ListedTool, protocolError, readTool, refused, RPC, toolNotFound } from '@svc/mcp-protocol'
 import type { ToolList } from './client-types.ts'
 import type { Connection } from './connection.ts'
+import type { ConnectionManager } from './connection-manager.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 
 const MAX_PROBLEMS = 100
 
+export type Catalogue = ReturnType<typeof createCatalogue>
+
+/** Lists the tools of a server, and keeps the last list. Calls `changed` when it is discarded. */
+export function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, changed: () => void) {
+  const isUsed = (tool: string) => resolved.input.tools?.includes(tool) ?? true
+  let known: ReadonlyMap<string, ListedTool> | undefined
+  async function list(signal: AbortSignal) {
+    // a list alone does not reset the count of failures: a server can list its tools and crash on each call
+    const { tools, problems } = await listTools(resolved, await manager.ready(signal), signal)
+    known = new Map(tools.map(tool => [tool.name, tool]))
+    return { tools: tools.filter(tool => isUsed(tool.name)), problems }
+  }
+  return {
+    list,
+    /** Throws MCP_CALL_FAILED for a tool that the options of the client exclude. */
+    check(tool: string) {
+      if (!isUsed(tool)) throw toolNotFound(resolved.name, tool, { delivered: 'no' })
+    },
+    /** Lists the tools if there is no list. */
+    async tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined> {
+      if (known === undefined) await list(signal)
+      return known?.get(name)
+    },
+    /** Discards the list. */
+    forget() {
+      known = undefined
+      changed()
+    },
+  }
+}
+
 /** Lists all tools, page by page. Leaves out a tool or a page that breaks a limit, and reports it. Throws MCP_CALL_FAILED. */
-export async function listTools(options: ResolvedOptions, connection: Connection, signal: AbortSignal): Promise<ToolList> {
+async function listTools(options: ResolvedOptions, connection: Connection, signal: AbortSignal): Promise<ToolList> {
   const { limits } = options
   const tools = new Map<string, ListedTool>()
   const problems: string[] = []

@@ -4,7 +4,6 @@ import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
 import {
   callFailed,
   failureOf,
-  type ListedTool,
   protocolError,
   readOutcome,
   refused,
@@ -21,17 +20,8 @@ import type { Connection } from '../connection.ts'
 import { failed, questionClosed, statusOf } from '../failures.ts'
 import type { Answer } from '../json-rpc.ts'
 import { positive, type ResolvedOptions } from '../resolved-options.ts'
+import type { Catalogue } from '../tool-list.ts'
 import { RunningCall } from './running-call.ts'
-
-/** The tools of the last list. */
-export interface Catalogue {
-  /** Throws MCP_CALL_FAILED for a tool that the options of the client exclude. */
-  check(name: string): void
-  /** Lists the tools if there is no list. */
-  tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined>
-  /** Discards the list. */
-  forget(): void
-}
 
 /** What a call sends. */
 interface Sending {
@@ -86,7 +76,7 @@ export class Calls {
 
   /** Starts with the first `next`, and ends with its last step or `return`. */
   call(tool: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep> {
-    let call: RunningCall
+    let call: RunningCall | undefined
     let unwatch = () => {}
     const begin = () => {
       call = this.#start(tool, args, options, ctx)
@@ -104,8 +94,7 @@ export class Calls {
 
   /** Drops the calls that wait for an answer, because the connection has ended. */
   disconnected(): void {
-    for (const { timer } of this.#parked.values()) clearTimeout(timer)
-    this.#parked.clear()
+    for (const state of this.#parked.keys()) this.#unpark(state)
   }
 
   /** Starts a call, or resumes one that waited for an answer. */
@@ -125,10 +114,14 @@ export class Calls {
   #resume(tool: string, owner: string | undefined, dialog: ToolDialog, state: string): RunningCall {
     const parked = this.#parked.get(state)
     if (parked === undefined || parked.call.tool !== tool || parked.call.owner !== owner) throw questionClosed(this.#options.name)
-    clearTimeout(parked.timer)
-    this.#parked.delete(state)
+    this.#unpark(state)
     parked.call.resume(dialog)
     return parked.call
+  }
+
+  #unpark(state: string): void {
+    clearTimeout(this.#parked.get(state)?.timer)
+    this.#parked.delete(state)
   }
 
   /** Returns the state with which the caller resumes the call. */
@@ -150,6 +143,8 @@ export class Calls {
     this.#running.delete(call)
     call.leave()
     const last = typeof end === 'object' && 'last' in end ? end.last.type : undefined
+    // its caller has not read the question, so no answer can come
+    if (last !== 'input') for (const [state, one] of this.#parked) if (one.call === call) this.#unpark(state)
     if (last === undefined) call.abandon()
     else call.pause()
     if (last === 'result') this.#manager.succeeded()

@@ -2,17 +2,22 @@ import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contrac
 import { deeper, MAX_DEPTH, noAnswer } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
 import { aborted, tooSlow } from '../failures.ts'
-import type { CallListener, Respond } from '../json-rpc.ts'
 import type { ResolvedOptions } from '../resolved-options.ts'
 
 type JsonObject = { readonly [key: string]: Json | undefined }
-type Question = Parameters<CallListener['ask']>[0]
+
+/** A request of the server for input. */
+interface Question {
+  readonly id: string | number
+  readonly method: InputRequest['method']
+  readonly params: unknown
+}
 
 /** Above this many unread steps, the oldest progress is dropped. */
 const MAX_STEPS = 256
 
 /** A call from its start to its last step: a result, a question or a failure. It can wait for the answer of a user. */
-export class RunningCall implements CallListener, AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
+export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
   /** The questions that the caller supports now. */
   can: ToolDialog['can']
   /** Whether the server can have received it. */
@@ -20,6 +25,7 @@ export class RunningCall implements CallListener, AsyncIterable<ToolStep>, Async
   /** Leaves the concurrency limit. */
   leave: () => void = () => {}
   readonly tool: string
+  /** The caller. Needed to attribute a question of the server while calls of several callers run. */
   readonly owner: string | undefined
   readonly #server: string
   /** Milliseconds without progress, and in all. */
@@ -136,13 +142,14 @@ export class RunningCall implements CallListener, AsyncIterable<ToolStep>, Async
     return () => signal.removeEventListener('abort', onAbort)
   }
 
+  /** The server reports progress, or a log message. */
   step(step: ToolStep): void {
     if (step.type === 'progress') this.extend()
     this.push(stripped(step, () => {}))
   }
 
-  ask({ id, method: name, params }: Question, respond: Respond): void {
-    const method = name as InputRequest['method']
+  /** The server asks for input (protocols before 2026). */
+  ask({ id, method, params }: Question, respond: (answer: object) => void): void {
     if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(noAnswer(method))
     const key = String(id)
     this.#questions.set(key, answer => {
