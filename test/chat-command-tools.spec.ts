@@ -32,15 +32,17 @@ describe('svc chat without a terminal to ask questions', () => {
     for (const way of [['--local'], []]) {
       const { code, out, err } = await workspace.svc(['chat', ...way, NOTE])
       expect(code).to.equal(0)
-      expect(err).to.match(/^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*this turn has no interactive reader/)
+      expect(err).to.match(
+        /^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*this turn has no interactive reader/
+      )
       expect(out).to.not.contain('noted')
       const result = await workspace.svc(['chat', '--json', ...way], { input: NOTE })
       expect(result.code, result.err).to.equal(0)
       const events = eventsOf(result.out)
-      expect(events.map(one => one.type))
+      expect(events.map(event => event.type))
         .to.include('tool_result')
         .and.not.include('ask')
-      expect(events.find(one => one.type === 'tool_result')?.success).to.equal(false)
+      expect(events.find(event => event.type === 'tool_result')?.success).to.equal(false)
     }
     await server.end()
   })

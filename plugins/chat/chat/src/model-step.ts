@@ -142,7 +142,7 @@ export class ModelStep {
     const { config, counts, clock } = this.#services
     counts.asked(provider)
     const limits = {
-      firstMs: request.gathered ? config.whole_timeout_ms : config.first_token_timeout_ms,
+      firstMs: (request.gathered ? config.whole_timeout_ms : undefined) ?? config.first_token_timeout_ms,
       betweenMs: config.token_timeout_ms,
       until: this.#turn.until,
       turnMs: this.#turn.limitMs,
@@ -177,7 +177,7 @@ export class ModelStep {
       selected: isSelected ? selected : { ...selected, ...who },
       request,
       round: this.#number,
-      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(one => sameModel(one, who)).length,
+      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(item => sameModel(item, who)).length,
       tried: tried.length === 0 ? NONE : [...tried],
     }
   }

@@ -111,8 +111,8 @@ describe('logging in', () => {
     expect((await client.callTool('now', {})).error).to.equal(null)
     login.good.token = 'over'
     const answers = await Promise.all([1, 2, 3, 4].map(() => client.callTool('now', {})))
-    expect(answers.map(one => one.error)).to.deep.equal([null, null, null, null])
-    expect(login.grants.filter(one => one === 'refresh_token').length).to.be.within(1, 2)
+    expect(answers.map(answer => answer.error)).to.deep.equal([null, null, null, null])
+    expect(login.grants.filter(grant => grant === 'refresh_token').length).to.be.within(1, 2)
     expect(JSON.stringify(kept.value)).to.include(login.good.token)
   })
 

@@ -30,6 +30,7 @@ interface Sending {
   /** Also the keys of the trace in `_meta` (SEP-414). */
   readonly trace: Readonly<Record<string, string>>
   readonly dialog: ToolDialog | undefined
+  readonly beforeResend: StepOptions['beforeResend']
 }
 
 type InputStep = ToolStep & { readonly type: 'input' }
@@ -98,12 +99,17 @@ export class Calls {
   }
 
   /** Starts a call, or resumes one that waited for an answer. */
-  #start(tool: string, args: Arguments, { owner, dialog, timeoutMs }: StepOptions, ctx: RunningCallContext): RunningCall {
+  #start(
+    tool: string,
+    args: Arguments,
+    { owner, dialog, timeoutMs, beforeResend }: StepOptions,
+    ctx: RunningCallContext
+  ): RunningCall {
     this.#catalogue.check(tool)
     const limitMs = positive('timeout', timeoutMs ?? this.#options.timeoutMs)
     if (dialog?.state?.startsWith(PARKED)) return this.#resume(tool, owner, dialog, dialog.state.slice(PARKED.length))
     const call = new RunningCall(this.#options, { tool, owner, can: dialog?.can ?? [] }, limitMs, () => this.#park(call))
-    this.#send(call, { tool, args, trace: traceHeaders(ctx), dialog }).then(
+    this.#send(call, { tool, args, trace: traceHeaders(ctx), dialog, beforeResend }).then(
       step => call.push(step),
       (error: unknown) => call.stop(failed(this.#options.name, error))
     )
@@ -164,6 +170,9 @@ export class Calls {
       const answer = await this.#sendOnce(call, current, resends)
       if (answer === undefined) {
         resends++
+        // connects first: this fails soon while the server is down
+        await this.#manager.soon(signal)
+        await current.beforeResend?.(signal)
         continue
       }
       if ('error' in answer) throw refused(name, tool, answer.error)
