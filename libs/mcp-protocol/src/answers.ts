@@ -1,4 +1,4 @@
-import { type SvcError } from '@svc/core'
+import { isTree, type SvcError } from '@svc/core'
 import type { InputRequest, Json, ToolResult, ToolStep } from '@svc/core/contracts'
 import { stripped, stripResult } from '@svc/plugin-kit'
 import { callFailed, type FailureFacts } from './call.ts'
@@ -116,6 +116,18 @@ export function noAnswer(method: InputMethod): { readonly result: object } | { r
   if (method === 'elicitation/create') return { result: { action: 'cancel' } }
   if (method === 'roots/list') return { result: { roots: [] } }
   return { error: { code: -1, message: 'the caller cannot answer this' } }
+}
+
+/** An accepted form; empty fields get the defaults that the form declares. */
+export function withDefaults(params: unknown, answer: Json | undefined): Json | undefined {
+  const schema = isTree(params) ? params['requestedSchema'] : undefined
+  const properties = isTree(schema) ? schema['properties'] : undefined
+  if (!isTree(answer) || answer['action'] !== 'accept' || !isTree(properties)) return answer
+  const content = isTree(answer['content']) ? answer['content'] : {}
+  const defaults = Object.entries(properties).flatMap(([name, field]) =>
+    isTree(field) && field['default'] !== undefined ? [[name, field['default']] as const] : []
+  )
+  return { ...answer, content: { ...Object.fromEntries(defaults), ...content } } as Json
 }
 
 /** An error of JSON-RPC. */

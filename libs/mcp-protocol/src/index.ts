@@ -12,6 +12,7 @@ export {
   type RpcError,
   textOfResult,
   toolNotFound,
+  withDefaults,
 } from './answers.ts'
 export {
   callFailed,

@@ -171,8 +171,8 @@ export class JsonRpc {
     for (const one of this.#pending.values()) one.reject(error)
   }
 
-  #send(message: object, sender: string, failure = (_: unknown) => {}, options?: TransportSendOptions): void {
-    this.#transport?.send(message as JSONRPCMessage, options, sender).catch(failure)
+  #send(message: object, sender: string, failed?: (error: unknown) => void, options?: TransportSendOptions): void {
+    this.#transport?.send(message as JSONRPCMessage, options, sender).catch(failed ?? (() => {}))
   }
 
   /** The listener for a message that names no request. */

@@ -1,10 +1,8 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { deeper, MAX_DEPTH, noAnswer } from '@svc/mcp-protocol'
+import { deeper, MAX_DEPTH, noAnswer, withDefaults } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
 import { aborted, tooSlow } from '../failures.ts'
 import type { ResolvedOptions } from '../resolved-options.ts'
-
-type JsonObject = { readonly [key: string]: Json | undefined }
 
 /** A request of the server for input. */
 interface Question {
@@ -153,11 +151,14 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
     if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(noAnswer(method))
     const key = String(id)
     this.#questions.set(key, answer => {
-      const filled = method === 'elicitation/create' ? withDefaults(params as JsonObject, answer) : answer
+      const filled = method === 'elicitation/create' ? withDefaults(params, answer) : answer
       respond(filled === undefined ? noAnswer(method) : { result: filled })
     })
     const shown = stripped(params, () => {})
-    const request = { method, ...(shown !== undefined && { params: shown as JsonObject }) } as InputRequest
+    const request = {
+      method,
+      ...(shown !== undefined && { params: shown as NonNullable<InputRequest['params']> }),
+    } as InputRequest
     try {
       this.push({ type: 'input', requests: { [key]: request }, state: this.#park() })
     } catch (error) {
@@ -173,17 +174,4 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
     for (const [key, answer] of this.#questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
     this.#questions.clear()
   }
-}
-
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** An accepted form; empty fields get the defaults that the form declares. */
-function withDefaults(params: JsonObject | undefined, answer: Json | undefined): Json | undefined {
-  const properties = isObject(params?.['requestedSchema']) ? params['requestedSchema']['properties'] : undefined
-  if (!isObject(answer) || answer['action'] !== 'accept' || !isObject(properties)) return answer
-  const content = isObject(answer['content']) ? answer['content'] : {}
-  const defaults = Object.entries(properties).flatMap(([name, one]) =>
-    isObject(one) && one['default'] !== undefined ? [[name, one['default']] as const] : []
-  )
-  return { ...answer, content: { ...Object.fromEntries(defaults), ...content } }
 }
