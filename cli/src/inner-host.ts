@@ -26,7 +26,7 @@ export async function startInnerHost(
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
   const out = withoutSurface(plan.loaded, kept)
-  const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
+  const plugins = plan.loaded.filter(item => !out.has(item.name)).map(refOf)
   // the plan has checked the manifests against the slots and commands of all plugins
   const { slots: _slots, commands: _commands, ...same } = options
   const host = await startHost({
@@ -53,14 +53,14 @@ const openSections = (config: Config) =>
 
 function withoutSurface(loaded: readonly Loaded[], kept: readonly string[]): Set<string> {
   const isSurface = ({ found, plugin }: Loaded) => found.manifest.kind === 'surface' && !kept.includes(plugin.section ?? '')
-  const out = new Set(loaded.filter(isSurface).map(one => one.name))
-  const lost = () => new Set(loaded.filter(one => out.has(one.name)).flatMap(one => one.plugin.provides?.name ?? []))
-  const needs = (one: Loaded, services: Set<string>) =>
-    Object.values(one.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
+  const out = new Set(loaded.filter(isSurface).map(item => item.name))
+  const lost = () => new Set(loaded.filter(item => out.has(item.name)).flatMap(item => item.plugin.provides?.name ?? []))
+  const needs = (item: Loaded, services: Set<string>) =>
+    Object.values(item.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
   for (let size = -1; size !== out.size; ) {
     size = out.size
     const services = lost()
-    for (const one of loaded) if (needs(one, services)) out.add(one.name)
+    for (const item of loaded) if (needs(item, services)) out.add(item.name)
   }
   return out
 }
