@@ -6,10 +6,10 @@ import { deepEqual, equal, match } from 'node:assert/strict'
  */
 /** @type {import('@svc/testing').PluginSamples} */
 const samples = {
-  config: { board: { refresh_s: 0.1, updates: 3 } },
+  config: { board: { refresh_s: 0.1, updates: 2 } },
   routes: {
     board: [{ expect: page => match(String(page), /^<!doctype html>[^]*<th scope="col">Workflow<\/th>/) }],
-    board_live: [{ expect: page => equal(String(page).match(/<main>/g)?.length, 3) }],
+    board_live: [{ expect: page => equal(String(page).match(/<main>/g)?.length, 2) }],
     board_items: [{ expect: body => deepEqual(body, { conversations: [], runs: [] }) }],
   },
 }
