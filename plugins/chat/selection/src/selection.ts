@@ -350,6 +350,24 @@ interface SessionDependencies {
 /** The topic of a change; what changed is read from the store. */
 export const CHANGED = 'selection'
 
+/** Reports each change of the state once, whichever way it arrived, and waits for the report. Reports nothing before `begin`. */
+function createReporter(changed: SessionDependencies['changed']) {
+  const textOf = ({ profile, override, mode }: SessionState) => JSON.stringify([profile, override, mode])
+  let reported: string | undefined
+  let reporting = Promise.resolve()
+  return {
+    begin(now: SessionState) {
+      reported = textOf(now)
+    },
+    report(now: SessionState): Promise<void> {
+      const text = textOf(now)
+      if (reported === undefined || reported === text) return reporting
+      reported = text
+      return (reporting = reporting.then(() => changed({ now })))
+    },
+  }
+}
+
 /** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
 export async function openSession(
   { store, key, peers, changed, log }: SessionDependencies,
@@ -364,22 +382,11 @@ export async function openSession(
     version = of
     now = stateOf(value)
   }
-  /** The last reported state; absent until the session is open. */
-  let reported: SessionState | undefined
-  let reporting = Promise.resolve()
-  /** Reports a change once, whichever way it arrived, and waits for the report. */
-  const report = (): Promise<void> => {
-    if (reported !== undefined && reported !== now) {
-      const state = { now }
-      reported = now
-      reporting = reporting.then(() => changed(state))
-    }
-    return reporting
-  }
+  const reporter = createReporter(changed)
   const watch = async (ctx: CallContext) => {
     for await (const change of store.watch(COLLECTION, ctx)) {
       if (change.key === key) take(change.value, change.version)
-      await report()
+      await reporter.report(now)
     }
   }
   // where another file has taken the store's place, what it has is true, even if it is older
@@ -388,13 +395,13 @@ export async function openSession(
     const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
-    await report()
+    await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
     log.error({ err }, 'switches of other workers are no longer seen')
   )
   await read(lasting)
-  reported = now
+  reporter.begin(now)
 
   const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
@@ -416,7 +423,7 @@ export async function openSession(
     read,
     async change(change, ctx) {
       await put(change, ctx)
-      await report()
+      await reporter.report(now)
       await peers?.broadcast(CHANGED, null, ctx)
     },
   }
