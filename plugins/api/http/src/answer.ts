@@ -122,8 +122,11 @@ const OF_ISOLATED: ReadonlySet<string> = new Set(ROUTE_HEADERS.isolated)
 
 /** Types that a browser never executes: JSON, event streams, plain text. */
 const DATA = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain|text\/event-stream)\s*(?:;\s*charset="?utf-8"?\s*)?$/i
-/** Policy for all other types: the browser can show the content, but without scripts, forms, other documents or the origin of this server. */
-const SANDBOX = "sandbox; default-src 'none'"
+/**
+ * Policy for all other types: the browser can show the content and its inline styles, but without scripts, forms, other documents or
+ * the origin of this server. Styles load nothing: images and fonts are `default-src`.
+ */
+const SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 const POLICY = 'content-security-policy'
 /** Script types, anywhere in a list of types. Pages of this server such as `/docs` run scripts from it, so an isolated plugin must not serve any. */
 const SCRIPT = /(?:java|ecma|live|j)script/i
