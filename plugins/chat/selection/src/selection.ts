@@ -429,28 +429,6 @@ export async function openSession(
   }
 }
 
-interface Reporter {
-  /** Sets the state that needs no report. Before, nothing is reported. */
-  begin(first: SessionState): void
-  /** Reports a state once, whichever way it arrived, and waits for the report. */
-  report(now: SessionState): Promise<void>
-}
-
-function createReporter(changed: SessionDependencies['changed']): Reporter {
-  let reported: SessionState | undefined
-  let reporting = Promise.resolve()
-  return {
-    begin: first => void (reported = first),
-    report(now) {
-      if (reported !== undefined && reported !== now) {
-        reported = now
-        reporting = reporting.then(() => changed({ now }))
-      }
-      return reporting
-    },
-  }
-}
-
 const stateOf = (value: Json): SessionState => ({ ...NOTHING, ...(value as unknown as SessionState) })
 
 /** Sessions of servers that ended long ago. */
