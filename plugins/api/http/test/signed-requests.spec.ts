@@ -1,0 +1,196 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { svcError } from '@svc/core'
+import { type AuthScheme, AuthSchemes, type CredentialRequest, Mounts, type Route } from '@svc/core/contracts'
+import { item } from '@svc/testing'
+import { expect } from 'chai'
+import { call, open, post, raw, serve } from './support/client.ts'
+import { GOOD, say } from './support/routes.ts'
+
+const SECRET = 'the-secret-of-anna'
+const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex')
+
+/** The signature of a request: over method, path, query and the digest of the body. */
+const signed = (method: string, target: string, body: string | Uint8Array = '', secret = SECRET) => {
+  const [path, query = ''] = target.split('?')
+  const text = [method, path, query, sha256(body)].join('\n')
+  return { 'x-signature': `anna ${createHmac('sha256', secret).update(text).digest('hex')}` }
+}
+
+/** What the scheme of the tests was called with. */
+const seen: CredentialRequest[] = []
+
+const hmac: AuthScheme = {
+  headers: ['x-signature'],
+  challenge: 'Signature',
+  async authenticate(request) {
+    seen.push(request)
+    const { headers, method, path, query, bodyDigest } = request
+    const [id, signature = ''] = headers['x-signature']!.split(' ')
+    if (id !== 'anna') throw svcError('AUTHENTICATION_FAILED', 'the key is not known')
+    if (!bodyDigest) return { needs: 'sha256' }
+    const expected = createHmac('sha256', SECRET).update([method, path, query, bodyDigest.hex].join('\n')).digest()
+    const given = Buffer.from(signature, 'hex')
+    if (given.length !== expected.length || !timingSafeEqual(given, expected))
+      throw svcError('AUTHENTICATION_FAILED', 'the signature does not match')
+    return { id: 'hmac:anna', scopes: ['*'] }
+  },
+}
+
+const guardedSay: Route = { ...say, scope: 'chat' }
+const blob: Route = {
+  method: 'POST',
+  path: '/blob',
+  summary: 'Takes bytes',
+  scope: 'chat',
+  accepts: 'bytes',
+  bodyLimit: 100_000,
+  handle: async ({ bytes }) => ({ body: { digest: sha256(bytes!), size: bytes!.length } }),
+}
+const find: Route = {
+  method: 'GET',
+  path: '/find/:id',
+  summary: 'Finds',
+  scope: 'read',
+  handle: async ({ params }, { principal }) => ({ body: { params, id: principal.id } }),
+}
+const none: Route = { method: 'POST', path: '/none', summary: 'Takes no body', scope: 'chat', handle: async () => ({ body: {} }) }
+const mount = {
+  path: '/raw',
+  scope: 'tools' as const,
+  async handle(request: AsyncIterable<Uint8Array>, response: { end(text: string): void }) {
+    const chunks: Uint8Array[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    response.end(`${sha256(Buffer.concat(chunks))}`)
+  },
+}
+const LIMIT = 50_000
+
+describe('a signed request', () => {
+  let served: Awaited<ReturnType<typeof serve>>
+  let url = ''
+  before(async () => {
+    const gifts = [item(AuthSchemes, 'hmac', hmac), item(Mounts, 'raw', mount)]
+    const server = { auth: { enabled: true }, body_limit: LIMIT, max_requests_per_second: 0 }
+    served = await serve({ say: guardedSay, blob, find, none }, server, undefined, gifts)
+    url = served.url
+  })
+  after(() => served.host.close())
+  beforeEach(() => void (seen.length = 0))
+  const JSON_TYPE = { 'content-type': 'application/json' }
+  const statusOf = async (work: Promise<{ status: number }>) => (await work).status
+
+  it('is accepted, and its route reads the body that was verified', async () => {
+    const { status, body } = await post(`${url}/say`, GOOD, { ...JSON_TYPE, ...signed('POST', '/say', GOOD) })
+    expect([status, body]).to.deep.equal([200, { said: JSON.parse(GOOD) }])
+    const bytes = new Uint8Array(LIMIT).map((_, at) => at % 256)
+    const answer = await post(`${url}/blob`, bytes, signed('POST', '/blob', bytes))
+    expect(answer.body).to.deep.equal({ digest: sha256(bytes), size: LIMIT })
+    const passed = await post(`${url}/raw/x`, bytes, signed('POST', '/raw/x', bytes))
+    expect(passed.text, 'a mount reads it, too').to.equal(sha256(bytes))
+  })
+
+  it('gives the scheme path and query as the client sent them, and the digest only when it asks', async () => {
+    const target = '/find/caf%C3%A9%2F1?b=2&a=%20x&b=3'
+    const { status, body } = await call(`${url}${target}`, { headers: signed('GET', target) })
+    expect([status, body]).to.deep.equal([200, { params: { id: 'café/1' }, id: 'hmac:anna' }])
+    const [first, second] = seen
+    expect(first)
+      .to.include({ method: 'GET', path: '/find/caf%C3%A9%2F1', query: 'b=2&a=%20x&b=3' })
+      .and.not.have.property('bodyDigest')
+    expect(second?.bodyDigest).to.deep.equal({ algorithm: 'sha256', hex: sha256('') })
+    expect(Object.keys(second!.headers)).to.deep.equal(['x-signature'])
+  })
+
+  it('is rejected with another body, path, query or method', async () => {
+    const other = GOOD.replace('hi', 'ho')
+    const cases = {
+      body: post(`${url}/say`, other, { ...JSON_TYPE, ...signed('POST', '/say', GOOD) }),
+      secret: post(`${url}/say`, GOOD, { ...JSON_TYPE, ...signed('POST', '/say', GOOD, 'x') }),
+      path: call(`${url}/find/2`, { headers: signed('GET', '/find/1') }),
+      query: call(`${url}/find/1?a=2`, { headers: signed('GET', '/find/1?a=1') }),
+      method: call(`${url}/find/1`, { method: 'HEAD', headers: signed('GET', '/find/1') }),
+    }
+    for (const [what, work] of Object.entries(cases)) expect(await statusOf(work), what).to.equal(401)
+  })
+
+  it('is not read when the scheme rejects it without its body, however large it claims to be', async () => {
+    const head = `POST /blob HTTP/1.1\r\nhost: localhost\r\nx-signature: eve 00\r\ncontent-length: 40000\r\nconnection: close\r\n\r\n`
+    expect((await raw(url, head)).status, 'the answer comes before the body').to.equal(401)
+    expect(seen).to.have.length(1)
+  })
+
+  it('needs no more memory than the limit of a body: a larger one is 413 before it is verified', async () => {
+    const large = new Uint8Array(LIMIT + 1)
+    expect(await statusOf(post(`${url}/blob`, large, signed('POST', '/blob', large)))).to.equal(413)
+    const chunked = (size: number) => `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`
+    const { 'x-signature': signature } = signed('POST', '/blob', 'x'.repeat(LIMIT + 10_000))
+    const text = `POST /blob HTTP/1.1\r\nhost: localhost\r\nx-signature: ${signature}\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunked(LIMIT)}${chunked(10_000)}0\r\n\r\n`
+    expect((await raw(url, text)).status, 'without a length').to.equal(413)
+    expect(seen.every(({ bodyDigest }) => bodyDigest === undefined)).to.equal(true)
+  })
+
+  it('works without a body, with an empty one in chunks, and where the route reads none; the connection stays usable', async () => {
+    const { 'x-signature': empty } = signed('POST', '/say')
+    const { 'x-signature': unread } = signed('POST', '/none', 'never read')
+    const { 'x-signature': last } = signed('GET', '/find/7')
+    const head = (line: string, signature: string) => `${line} HTTP/1.1\r\nhost: localhost\r\nx-signature: ${signature}\r\n`
+    const text = [
+      `${head('POST /say', empty)}transfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n0\r\n\r\n`,
+      `${head('POST /none', unread)}content-length: 10\r\n\r\nnever read`,
+      `${head('GET /find/7', last)}connection: close\r\n\r\n`,
+    ]
+    const socket = await open(url)
+    let answer = ''
+    socket.setEncoding('utf8').on('data', chunk => (answer += chunk))
+    socket.write(text.join(''))
+    await once(socket, 'close')
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).to.deep.equal(['HTTP/1.1 400', 'HTTP/1.1 200', 'HTTP/1.1 200'])
+    expect(answer).to.include('MISSING_FIELD').and.include('"id":"hmac:anna"')
+  })
+
+  it('that arrives slowly costs the scheme no time, and a client that leaves frees its bytes', async () => {
+    const body = 'x'.repeat(1000)
+    const { 'x-signature': signature } = signed('POST', '/blob', body)
+    const head = `POST /blob HTTP/1.1\r\nhost: localhost\r\nx-signature: ${signature}\r\ncontent-length: 1000\r\nconnection: close\r\n\r\n`
+    const slow = await open(url)
+    let answer = ''
+    slow.setEncoding('utf8').on('data', chunk => (answer += chunk))
+    slow.write(head + body.slice(0, 10))
+    for (let at = 10; at < 1000; at += 330) {
+      await new Promise(resolve => setTimeout(resolve, 20))
+      slow.write(body.slice(at, Math.min(at + 330, 1000)))
+    }
+    await once(slow, 'close')
+    expect(answer).to.match(/^HTTP\/1\.1 200/)
+    const gone = await open(url)
+    gone.write(head + body.slice(0, 10))
+    await new Promise(resolve => setTimeout(resolve, 20))
+    gone.destroy()
+    expect(await statusOf(post(`${url}/blob`, body, signed('POST', '/blob', body)))).to.equal(200)
+  })
+
+  it('shows a scheme nothing of requests without one of its headers', async () => {
+    await call(`${url}/find/1?token=of-somebody-else`, { headers: { authorization: 'Bearer x' } })
+    await call(`${url}/find/1`)
+    expect(seen).to.deep.equal([])
+  })
+})
+
+describe('a scheme that asks for a digest', () => {
+  const answering = async (answer: unknown) => {
+    const scheme = { ...hmac, authenticate: async () => answer } as unknown as AuthScheme
+    await using one = await serve({ find }, { auth: { enabled: true } }, { level: 'silent' }, [item(AuthSchemes, 'odd', scheme)])
+    return (await call(`${one.url}/find/1`, { headers: { 'x-signature': 'x' } })).status
+  }
+  it('of an unknown kind, or again, lets nobody in', async () => {
+    for (const answer of [
+      { needs: 'md5' },
+      { needs: 'constructor' },
+      { needs: 5 },
+      { needs: 'sha256' },
+      { needs: 'md5', id: 'a', scopes: ['*'] },
+    ])
+      expect(await answering(answer), JSON.stringify(answer)).to.equal(500)
+  })
+})
