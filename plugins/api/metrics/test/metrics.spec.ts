@@ -126,7 +126,7 @@ describe('metrics', () => {
     )
     const { status, text } = await scrape(host)
     expect(status).to.equal(200)
-    expect(text).to.include('svc_test_total{of="x"} 7').and.include('svc_requests_total')
+    expect(text).to.include('plugin_test_metric_sources_good_svc_test_total{of="x"} 7').and.include('svc_requests_total')
   })
 
   it('never counts backwards', async () => {
