@@ -41,7 +41,11 @@ export interface ClientHost extends AsyncDisposable {
 }
 
 /** Starts a host with a temporary home and a store in memory. */
-export async function openClientHost(clients: readonly McpClientConfig[], give: readonly Fixture[] = []): Promise<ClientHost> {
+export async function openClientHost(
+  clients: readonly McpClientConfig[],
+  give: readonly Fixture[] = [],
+  mcp: object = {}
+): Promise<ClientHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home
@@ -55,7 +59,7 @@ export async function openClientHost(clients: readonly McpClientConfig[], give: 
       }),
   })
   const host = await testHost(['store-memory', 'mcp-client'].map(pluginFolder), {
-    config: { mcp: { clients } },
+    config: { mcp: { clients, ...mcp } },
     give: [{ name: 'test:changes', use: changes }, ...give],
   })
   const service = host.service(McpClients)
