@@ -115,7 +115,7 @@ export interface Route {
    * a string. Bytes of any media type arrive in `request.bytes`, without a schema.
    */
   readonly accepts?: 'json' | 'form' | 'text' | 'bytes'
-  /** The route also gets the body as sent, in `request.rawBody`, to verify a signature of it. With `accepts: 'bytes'` it has `bytes`. */
+  /** The route also gets the body as sent, in `request.rawBody`, to verify a signature of it. */
   readonly rawBody?: boolean
   /** Maximum size of the body in bytes. Default: `server.body_limit`. */
   readonly bodyLimit?: number

@@ -13,7 +13,14 @@ export interface AuthSubject extends KitSubject {
    * A valid credential and its holder. `header` carries the whole credential; its name is in lower case: `authorization`,
    * `x-api-key`. A scheme for signed requests takes it for `GET /` without a body.
    */
-  readonly good: { readonly header: string; readonly value: string; readonly id: string; readonly scopes: readonly string[] }
+  readonly good: {
+    readonly header: string
+    readonly value: string
+    readonly id: string
+    readonly scopes: readonly string[]
+    /** Further headers of each request with a credential: a key id, a time. */
+    readonly beside?: Headers
+  }
   /** Invalid credentials of its kind, by reason: expired, revoked, of another issuer. */
   readonly bad: Readonly<Record<string, string>>
   /** Revokes the valid credential: for a scheme with `changes`. */
@@ -52,7 +59,7 @@ async function authenticated(scheme: AuthScheme, headers: Headers, ctx: CallCont
   return second
 }
 
-const sent = ({ good }: AuthSubject, value: string): Headers => ({ [good.header]: value })
+const sent = ({ good }: AuthSubject, value: string): Headers => ({ ...good.beside, [good.header]: value })
 
 function taking(make: Make): KitCase[] {
   return [

@@ -56,7 +56,8 @@ export function createAnswer({ life, limits, common, log }: AnswerDependencies):
 function requestOf(ctx: Context): RouteRequest {
   const { query, bytes, route } = ctx.state
   const { body } = ctx.request as { body?: RouteRequest['body'] }
-  const raw = bytes && (route?.route.rawBody ? { rawBody: bytes } : { bytes })
+  const { accepts, rawBody } = route!.route
+  const raw = bytes && { ...(accepts === 'bytes' ? { bytes } : {}), ...(rawBody ? { rawBody: bytes } : {}) }
   return { params: ctx.params as RouteRequest['params'], query, headers: headersOf(ctx), body, ...raw }
 }
 

@@ -6,7 +6,7 @@ import { createStepBatcher, type SchemaProblem, type JsonSchema, messageOf, sche
 import type { Route } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type bodyParser from 'koa-bodyparser'
-import type { Check, Checks, Context, Fields, Middleware } from './context.ts'
+import type { Bound, Check, Checks, Context, Fields, Middleware } from './context.ts'
 import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
 
 // loaded at the first body, because it takes as long to load as all other dependencies of this plugin together
@@ -38,14 +38,14 @@ export function createBody(defaultLimit: number): Middleware {
     const coding = headers['transfer-encoding']
     if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw encoded(ctx, coding)
     const { route } = ctx.state.route ?? {}
-    if (route?.body === undefined && route?.accepts !== 'bytes') return next()
+    if (!route || !takesBody(route)) return next()
     const kind = route.accepts ?? 'json'
     const declared = headers['content-length']
     if (isEmpty(ctx.req)) {
       takeEmpty(ctx, kind, route.rawBody)
       return next()
     }
-    const limit = route.bodyLimit ?? defaultLimit
+    const limit = limitOf(ctx.state.route!, defaultLimit)
     mustBe(kind, headers)
     if (Number(declared) > limit) throw tooLarge(ctx, Number(declared), limit)
     const bytes = await (kind === 'bytes' ? readBytes(ctx.req, limit) : parse(ctx, kind, limit, parserOf(kind, limit)))
@@ -54,6 +54,18 @@ export function createBody(defaultLimit: number): Middleware {
     return next()
   }
 }
+
+/** Body limit for isolated plugins, which get a body in one message. */
+const LONGEST_ISOLATED = 16 * 1024 * 1024
+/** The same for a route that also gets the parsed body. */
+const LONGEST_TWICE = LONGEST_ISOLATED / 2
+
+function limitOf({ route: { bodyLimit, rawBody }, isIsolated }: Bound, defaultLimit: number): number {
+  const limit = bodyLimit ?? defaultLimit
+  return isIsolated ? Math.min(limit, rawBody ? LONGEST_TWICE : LONGEST_ISOLATED) : limit
+}
+
+const takesBody = ({ body, accepts, rawBody }: Route) => body !== undefined || accepts === 'bytes' || rawBody === true
 
 /** Whether the request has no body, or an empty one that authentication has read. */
 const isEmpty = ({ headers, readableEnded }: IncomingMessage) =>
