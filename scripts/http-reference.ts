@@ -66,7 +66,9 @@ const row = (name: string, place: string, schema: Schema | undefined, more: { re
 function inputs({ parameters = [], requestBody }: Operation): string {
   const body = Object.values(requestBody?.content ?? {})[0]?.schema
   const rows = [
-    ...parameters.map(one => row(one.name, one.in, one.schema, { description: one.schema?.description ?? '', ...one })),
+    ...parameters.map(parameter =>
+      row(parameter.name, parameter.in, parameter.schema, { description: parameter.schema?.description ?? '', ...parameter })
+    ),
     ...Object.entries(body?.properties ?? {}).map(([name, schema]) =>
       row(name, 'body', schema, {
         required: body?.required?.includes(name) ?? false,

@@ -39,7 +39,7 @@ describe('svc mcp', function () {
   const until = async (service: Service, name: string, isTrue: (info: McpServerInfo) => boolean) => {
     for (const endsAt = performance.now() + LIMIT_MS; ; ) {
       const { servers } = (await fresh(service).get('/mcp-list')).body as { servers: McpServerInfo[] }
-      const info = servers.find(one => one.name === name)
+      const info = servers.find(server => server.name === name)
       if (info && isTrue(info)) return info
       if (performance.now() > endsAt) throw new Error(`it never came about: ${JSON.stringify(servers)}`)
       await wait()

@@ -30,14 +30,14 @@ describe('the ways out of the process', () => {
     )
 
   it('are in few hands: what goes out on a user’s word is looked at', () => {
-    expect(found.filter(place => !MAY.some(one => one.test(place)))).to.deep.equal([])
+    expect(found.filter(place => !MAY.some(item => item.test(place)))).to.deep.equal([])
   })
 
   it('are found where they are', () => {
-    for (const one of MAY.slice(0, 5))
+    for (const item of MAY.slice(0, 5))
       expect(
-        found.some(place => one.test(place)),
-        String(one)
+        found.some(place => item.test(place)),
+        String(item)
       ).to.equal(true)
   })
 })

@@ -7,7 +7,7 @@ import { ipcTransport } from '../processes/wire.ts'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
 import type { SupervisorPeerHub } from './peer-hub.ts'
-import { type DrainRequest, EXCLUDED, SUCCESSOR, Supervision, TRACE, WorkerControl } from './worker-link.ts'
+import { type DrainRequest, EXCLUDED, RELOAD, SUCCESSOR, Supervision, TRACE, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
@@ -58,6 +58,8 @@ interface ForkOptions {
   readonly env?: NodeJS.ProcessEnv
 }
 
+/** The reason can be a list of changed files. The environment of a process has a limit. */
+const LONGEST_REASON = 1_000
 const START_MS = 120_000
 /** Longer than the import of all plugins from a cold and slow disk. */
 const BLOCKED_MS = 30_000
@@ -77,6 +79,8 @@ export interface SpawnContext<R> {
   readonly env: NodeJS.ProcessEnv | undefined
   /** Data of the first worker of the generation. Absent for the first one. */
   readonly inherited: unknown
+  /** Why the generation starts that it leads. Absent for workers that lead no reload. */
+  readonly reason: string | undefined
   /** The file for its trace, if any. */
   readonly trace: string | undefined
   /** Plugins that it must not start. */
@@ -88,11 +92,12 @@ export interface SpawnContext<R> {
 
 /** Forks a worker and serves its channel until it exits. */
 export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
-  const { hub, connections, generation, inherited, trace, excluded } = place
+  const { hub, connections, generation, inherited, reason, trace, excluded } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const env = {
     ...place.env,
     ...(inherited === undefined ? {} : { [SUCCESSOR]: '1' }),
+    ...(reason === undefined ? {} : { [RELOAD]: reason.slice(0, LONGEST_REASON) }),
     ...(trace === undefined ? {} : { [TRACE]: trace }),
     ...(excluded.length === 0 ? {} : { [EXCLUDED]: JSON.stringify(excluded) }),
   }

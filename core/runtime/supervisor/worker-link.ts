@@ -24,6 +24,9 @@ export const Supervision = defineService<Supervision>('supervision', {
 /** Variable of a worker whose generation already serves. */
 export const SUCCESSOR = 'SVC_SUCCESSOR'
 
+/** Variable of the first worker of a reload: the reason. */
+export const RELOAD = 'SVC_RELOAD'
+
 /** Variables of a worker: the file for its trace, and the excluded plugins as JSON. */
 export const TRACE = 'SVC_TRACE'
 export const EXCLUDED = 'SVC_EXCLUDED'
@@ -45,6 +48,12 @@ export interface WorkerControl {
 }
 export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
 
+/** Why a worker starts. */
+export type WorkerStart =
+  | { readonly kind: 'server' }
+  | { readonly kind: 'reload'; readonly reason: string }
+  | { readonly kind: 'worker' }
+
 /** Connects a worker to its supervisor. */
 export interface WorkerLink {
   /** For further contracts between worker and supervisor. */
@@ -56,6 +65,8 @@ export interface WorkerLink {
    * the current files.
    */
   readonly inherited: Promise<unknown>
+  /** Why this worker starts: with the server, as the first worker of a reload, or besides others of its generation. */
+  readonly start: WorkerStart
   /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
   readonly excluded: readonly HandledPlugin[]
   /** Reports that this worker serves. `report` is plain data. */
@@ -95,13 +106,15 @@ export function workerLink(): WorkerLink {
   }
   const takers = receiveConnections()
   const isSuccessor = process.env[SUCCESSOR] !== undefined
-  const { [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
+  const { [RELOAD]: reason, [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
+  const start: WorkerStart = reason !== undefined ? { kind: 'reload', reason } : { kind: isSuccessor ? 'worker' : 'server' }
   if (trace !== undefined) traceHandling(trace)
   // Children of this worker are not workers.
-  for (const name of [SUCCESSOR, TRACE, EXCLUDED]) delete process.env[name]
+  for (const name of [SUCCESSOR, RELOAD, TRACE, EXCLUDED]) delete process.env[name]
   return {
     excluded: JSON.parse(excluded) as HandledPlugin[],
     channel,
+    start,
     inherited: isSuccessor ? supervisor.inherited(ctx) : Promise.resolve(undefined),
     peers: createPeerLink(channel),
     ready: report => supervisor.ready(report, ctx),

@@ -15,7 +15,7 @@ describe('a supervisor', () => {
     await using _ = supervisor
     const { port } = await supervisor.start()
     expect(supervisor.state).to.deep.include({ state: 'running', report: { port } })
-    expect(supervisor.workers.map(one => one.state)).to.deep.equal(['ready'])
+    expect(supervisor.workers.map(worker => worker.state)).to.deep.equal(['ready'])
     expect(await textOf(port)).to.equal(String(supervisor.workers[0]!.pid))
   })
 

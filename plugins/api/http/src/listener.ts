@@ -60,7 +60,8 @@ export function createListener({ server, config, life, log, listeners }: Listene
       // http.Server starts its timeout checks on this event, which it does not emit itself when another server owns the port
       server.emit('listening')
       for (const warning of warningsOf(config)) log.warn({ host }, warning)
-      log.info({ host, port: port.number, scheme }, 'listening')
+      // a supervisor has its port before and after this process, and its workers log its start
+      log[shared ? 'debug' : 'info']({ host, port: port.number, scheme }, 'listening')
     },
     async drain({ successor, limitMs = config.shutdown_timeout * 1000 }) {
       life.draining = true

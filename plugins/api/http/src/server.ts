@@ -270,7 +270,7 @@ function createFlood(limit: number): Middleware {
   return ratelimit(options) as Middleware
 }
 
-/** A Map that drops its oldest entry when full, because koa-ratelimit never deletes an entry. */
+/** A Map that drops its oldest entry when full: koa-ratelimit never deletes an entry, and accepts only a Map, not an LRU cache. */
 class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number
 

@@ -30,7 +30,7 @@ describe('the life of the server', () => {
     const slow = definePlugin({
       requires: { http: Http },
       setup(scope, { http }) {
-        scope.tap(Host.hooks.ready, async (_, one) => void early.push(await http.address(one)))
+        scope.tap(Host.hooks.ready, async (_, item) => void early.push(await http.address(item)))
       },
     })
     await using host = await testHost([folder, { name: 'slow', use: slow }], { config: { server: { port: 0 } } })
@@ -168,7 +168,7 @@ describe('the life of the server', () => {
     await begun.promise
     socket.destroy()
     await aborted.promise
-    const line = lines.map(one => JSON.parse(one)).find(one => one.route === '/stuck')
+    const line = lines.map(item => JSON.parse(item)).find(item => item.route === '/stuck')
     expect(line).to.include({ status: 499, gone: true })
     expect((await served.host.service(Http).metrics(ctx)).requestsActive).to.equal(0)
   })

@@ -183,7 +183,7 @@ describe('a scheme that asks for a digest', () => {
     await using one = await serve({ find }, { auth: { enabled: true } }, { level: 'silent' }, [item(AuthSchemes, 'odd', scheme)])
     return (await call(`${one.url}/find/1`, { headers: { 'x-signature': 'x' } })).status
   }
-  it('of an unknown kind, or again, lets nobody in', async () => {
+  it('of an unknown kind, or twice, rejects the request', async () => {
     for (const answer of [
       { needs: 'md5' },
       { needs: 'constructor' },

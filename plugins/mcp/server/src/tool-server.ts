@@ -17,7 +17,7 @@ import {
 } from '@svc/core/contracts'
 import { PROTOCOL_VERSIONS } from '@svc/mcp-protocol'
 import { CALL_LIMITS, createCalls } from './call.ts'
-import { findUnknownNames, toolSets } from './catalogue.ts'
+import { findUnknownNames, type ModeGate, toolSets } from './catalogue.ts'
 import { createMcp, type Mcp } from './mcp.ts'
 import type { Published } from './published.ts'
 import { createServerKey } from './server-key.ts'
@@ -27,6 +27,7 @@ import { createToolRoutes } from './tool-routes.ts'
 interface ToolServerOptions {
   readonly config: McpServerConfig
   readonly tools: SlotView<Tool>
+  readonly gate: ModeGate
   readonly resources: SlotView<Resource>
   readonly prompts: SlotView<Prompt>
   readonly peers: Peers | undefined

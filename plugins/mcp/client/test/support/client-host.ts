@@ -11,7 +11,7 @@ import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 const HOSTILE = fileURLToPath(new URL('../../../../../test/support/hostile-server.mjs', import.meta.url))
 
 /** A server that violates the protocol as the options say. */
-export const hostile = (faults: object = {}) => ({ command: process.execPath, args: [HOSTILE, JSON.stringify(faults)] })
+export const hostile = (problems: object = {}) => ({ command: process.execPath, args: [HOSTILE, JSON.stringify(problems)] })
 
 /** An MCP server from npm. */
 export const community = (name: string, ...args: string[]) => ({
@@ -63,7 +63,7 @@ export async function openClientHost(
     give: [{ name: 'test:changes', use: changes }, ...give],
   })
   const service = host.service(McpClients)
-  const info = async (name: string) => (await service.list(testContext())).find(one => one.name === name)!
+  const info = async (name: string) => (await service.list(testContext())).find(item => item.name === name)!
   return {
     host,
     clients: service,

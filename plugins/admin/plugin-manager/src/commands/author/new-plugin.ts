@@ -86,7 +86,7 @@ async function templateOf(kind: Kind, words: PluginWords): Promise<Template> {
   const read = readerOf(words)
   const folder = fileURLToPath(new URL(`${kind}/`, TEMPLATES))
   const inside = await readdir(folder, { recursive: true, withFileTypes: true })
-  const paths = inside.filter(one => one.isFile()).map(one => relative(folder, join(one.parentPath, one.name)))
+  const paths = inside.filter(item => item.isFile()).map(item => relative(folder, join(item.parentPath, item.name)))
   const own = paths.filter(path => path !== 'svc.json' && path !== 'README.md')
   const texts = await Promise.all(own.map(async path => [withWords(path, words), await read(`${kind}/${path}`)] as const))
   return {
