@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Attacked, describeIsolated, startAttacked } from '../support/attacker.ts'
 
@@ -66,7 +67,7 @@ describeIsolated('an isolated plugin that names single tools and providers', fun
   after(() => attacked?.[Symbol.asyncDispose]())
 
   it('calls these, and finds no other, now or later', async () => {
-    await new Promise(resolve => setTimeout(resolve, 1_000))
+    await wait(1_000)
     const answer = await fetch(`${attacked.service.url}/attack`)
     const tried = (await answer.json()) as Record<string, unknown>
     for (const key of ['tools', 'again']) {

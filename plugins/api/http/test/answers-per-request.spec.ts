@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Route, RouteReply, RouteStreamItem } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { call, serve } from './support/client.ts'
@@ -113,7 +114,7 @@ describe('a route that decides per request', () => {
     const response = await fetch(`${one.url}/large`)
     const reader = response.body!.getReader()
     await reader.read()
-    await new Promise(resolve => setTimeout(resolve, 200))
+    await wait(200)
     expect(made, 'the stream waits').to.be.lessThan(60)
     let size = 0
     for (let part = await reader.read(); !part.done; part = await reader.read()) size += part.value.length

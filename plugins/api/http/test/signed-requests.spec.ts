@@ -1,9 +1,14 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { svcError } from '@svc/core'
 import { type AuthScheme, AuthSchemes, type CredentialRequest, Mounts, type Route } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
+import { createDigestBody } from '../src/body-digest.ts'
+import { type Context, createState } from '../src/context.ts'
 import { call, open, post, raw, serve } from './support/client.ts'
 import { GOOD, say } from './support/routes.ts'
 
@@ -150,22 +155,24 @@ describe('a signed request', () => {
   })
 
   it('that arrives slowly costs the scheme no time, and a client that leaves frees its bytes', async () => {
+    const server = { auth: { enabled: true, timeout_ms: 250 } }
+    await using quick = await serve({ blob }, server, undefined, [item(AuthSchemes, 'hmac', hmac)])
     const body = 'x'.repeat(1000)
     const { 'x-signature': signature } = signed('POST', '/blob', body)
     const head = `POST /blob HTTP/1.1\r\nhost: localhost\r\nx-signature: ${signature}\r\ncontent-length: 1000\r\nconnection: close\r\n\r\n`
-    const slow = await open(url)
+    const slow = await open(quick.url)
     let answer = ''
     slow.setEncoding('utf8').on('data', chunk => (answer += chunk))
-    slow.write(head + body.slice(0, 10))
-    for (let at = 10; at < 1000; at += 330) {
-      await new Promise(resolve => setTimeout(resolve, 20))
-      slow.write(body.slice(at, Math.min(at + 330, 1000)))
+    slow.write(head)
+    for (let at = 0; at < 1000; at += 200) {
+      await wait(100)
+      slow.write(body.slice(at, at + 200))
     }
     await once(slow, 'close')
     expect(answer).to.match(/^HTTP\/1\.1 200/)
     const gone = await open(url)
     gone.write(head + body.slice(0, 10))
-    await new Promise(resolve => setTimeout(resolve, 20))
+    await wait(20)
     gone.destroy()
     expect(await statusOf(post(`${url}/blob`, body, signed('POST', '/blob', body)))).to.equal(200)
   })
@@ -192,5 +199,95 @@ describe('a scheme that asks for a digest', () => {
       { needs: 'md5', id: 'a', scopes: ['*'] },
     ])
       expect(await answering(answer), JSON.stringify(answer)).to.equal(500)
+  })
+})
+
+describe('an open stream of a signed request', () => {
+  it('is checked again as the same request, not as a replay, and closes when the credential is revoked', async () => {
+    const nonces = new Set<string>()
+    const rechecked: CredentialRequest[] = []
+    const [accepted, revoked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let isRevoked = false
+    const scheme: AuthScheme = {
+      ...hmac,
+      async authenticate(request, ctx) {
+        const nonce = request.headers['x-signature']!
+        if (isRevoked) throw svcError('AUTHENTICATION_FAILED', 'the key is revoked')
+        if (!request.isRecheck && nonces.has(nonce)) throw svcError('AUTHENTICATION_FAILED', 'the request was repeated')
+        const holder = await hmac.authenticate(request, ctx)
+        if (request.bodyDigest) nonces.add(nonce)
+        if (request.isRecheck && request.bodyDigest) {
+          rechecked.push(request)
+          accepted.resolve()
+        }
+        return holder
+      },
+      async *changes() {
+        yield null
+        await revoked.promise
+        yield null
+      },
+    }
+    const ticks: Route = {
+      method: 'POST',
+      path: '/ticks',
+      summary: 'Ticks',
+      scope: 'read',
+      accepts: 'bytes',
+      streams: 'text/event-stream',
+      endless: true,
+      async *stream({ bytes }, { signal }) {
+        yield `data: ${bytes!.length}\n\n`
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+      },
+    }
+    await using one = await serve({ ticks }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'once', scheme)])
+    const init = { method: 'POST', body: 'abc', headers: signed('POST', '/ticks', 'abc') }
+    const response = await fetch(`${one.url}/ticks`, init)
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    expect([response.status, (await reader.read()).value]).to.deep.equal([200, 'data: 3\n\n'])
+    await accepted.promise
+    expect(rechecked[0]?.bodyDigest?.hex).to.equal(sha256('abc'))
+    expect((await fetch(`${one.url}/ticks`, init)).status, 'a replay').to.equal(401)
+    isRevoked = true
+    revoked.resolve()
+    expect(
+      await reader.read().then(
+        ({ done }) => (done ? 'ended' : 'more'),
+        () => 'closed'
+      )
+    ).to.equal('closed')
+  })
+})
+
+describe('unverified bodies', () => {
+  it('together take no more memory than their limit, and give it back', async () => {
+    const digestBody = createDigestBody(1000, 1500)
+    const answers: string[] = []
+    const server = createServer((req, res) => {
+      digestBody({ req, res, state: createState() } as unknown as Context, 'sha256').then(
+        ({ hex }) => (answers.push(hex), res.end()),
+        (error: { code: string }) => (answers.push(error.code), res.writeHead(503).end())
+      )
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const send = async (length: number, sent: number) => {
+      const socket = await open(`http://127.0.0.1:${port}`)
+      socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${'x'.repeat(sent)}`)
+      return socket
+    }
+    const first = await send(1000, 900)
+    await wait(50)
+    const second = await send(1000, 1000)
+    await once(second.resume(), 'close')
+    expect(answers).to.deep.equal(['UNAVAILABLE'])
+    first.write('x'.repeat(100))
+    await once(first.resume(), 'close')
+    const third = await send(1000, 1000)
+    await once(third.resume(), 'close')
+    const digest = sha256('x'.repeat(1000))
+    expect(answers).to.deep.equal(['UNAVAILABLE', digest, digest])
+    server.close()
   })
 })
