@@ -88,6 +88,11 @@ export const bundleOrName = (spec: string): SvcError =>
 export const nameInvalid = (name: string, why: string): SvcError =>
   svcError('NAME_INVALID', `"${name}" is not a valid plugin name: ${why}`, { hint: 'Choose another name' })
 
+export const kindsSeparate = (kind: string): SvcError =>
+  svcError('KINDS_SEPARATE', `a plugin of kind ${kind} cannot have another kind`, {
+    hint: `Create two packages: one with --kind ${kind}, one with the other kinds`,
+  })
+
 export const folderTaken = (folder: string): SvcError =>
   svcError('FOLDER_TAKEN', `the folder ${folder} is not empty`, {
     where: folder,

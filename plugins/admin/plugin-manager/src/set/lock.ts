@@ -43,6 +43,8 @@ const permissions = {
   read: texts,
   write: texts,
   services: texts,
+  tools: texts,
+  providers: texts,
   hooks: texts,
   public_routes: texts,
   credential_headers: texts,

@@ -204,6 +204,8 @@ const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
     isWide: () => true,
   },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
+  tools: { say: name => `call the tool ${name}`, isWide: hasStar },
+  providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
   hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
