@@ -6,6 +6,7 @@ interface Price {
   input: number
   output: number
   cached_input?: number
+  cache_write?: number
 }
 
 /** The section `models`. */
@@ -47,6 +48,7 @@ export const MODELS_CONFIG = schema<ModelsConfig>({
           input: amount('A million tokens of input'),
           output: amount('A million tokens of output'),
           cached_input: amount('A million tokens of input that the provider had cached; default: as input'),
+          cache_write: amount('A million tokens of input that the provider wrote to its cache; default: as input'),
         },
       },
     },
@@ -87,10 +89,15 @@ export function createCosts({ prices, currency }: Readonly<Pick<ModelsConfig, 'p
   }
 }
 
-/** `cached` is a part of `input`. */
-function costOf({ input, output, cached = 0 }: Usage, price: Price): number {
+/** `cached` and `cacheWrite` are parts of `input`. */
+function costOf({ input, output, cached = 0, cacheWrite = 0 }: Usage, price: Price): number {
   const known = Math.min(cached, input)
-  return ((input - known) * price.input + known * (price.cached_input ?? price.input) + output * price.output) / MILLION
+  const written = Math.min(cacheWrite, input - known)
+  const inputCost =
+    (input - known - written) * price.input +
+    known * (price.cached_input ?? price.input) +
+    written * (price.cache_write ?? price.input)
+  return (inputCost + output * price.output) / MILLION
 }
 
 /** Models may have slashes in their names, providers have none. */
