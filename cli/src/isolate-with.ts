@@ -33,7 +33,8 @@ export const isolateWith =
     // it can be restarted long after the start of the server
     const verify = async () => (await import('@svc/plugin-manager/installed')).verifyFiles(name, folder, files!)
     const options = { contracts: TOKENS, excluded, ...(files === undefined ? {} : { verify }) }
-    const describe = () => (excluded.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
+    const describe = () =>
+      excluded.some(isolatedName => isolatedName.plugin === name) ? NOTHING : describeInSandbox(ref, config.value)
     return isolate(ref, options, entry.declares ?? (await describe()))
   }
 

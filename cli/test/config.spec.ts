@@ -67,8 +67,8 @@ describe('svc config show', () => {
       Array(section.out.match(/"key"/g)?.length ?? 0).fill('server')
     )
     const { plugins } = JSON.parse((await workspace.svc(['config', 'show', '--json'])).out) as Shown
-    expect(plugins.map(one => one.name)).to.not.include('@svc/plugin-metrics')
-    expect(plugins.find(one => one.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
+    expect(plugins.map(plugin => plugin.name)).to.not.include('@svc/plugin-metrics')
+    expect(plugins.find(plugin => plugin.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
     const unknown = await workspace.svc(['config', 'show', 'server.prot'])
     expect(unknown.code).to.equal(1)
     expect(unknown.err)
@@ -154,9 +154,9 @@ describe('svc config check', () => {
     await workspace.write('svc.config.yaml', `providers:\n${entries.map(entry => `  ${entry}\n`).join('')}`)
     const env = { ANTHROPIC_API_KEY: '', GEMINI_API_KEY: '', GOOGLE_API_KEY: '' }
     const { code, out } = await workspace.svc(['config', 'check', '--json'], { env })
-    const { faults } = JSON.parse(out) as { faults: { code: string; message: string }[] }
+    const { faults: problems } = JSON.parse(out) as { faults: { code: string; message: string }[] }
     expect(code).to.equal(1)
-    expect(faults.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
+    expect(problems.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
       'PROVIDER_KEY providers.mine: the variable MY_KEY is not set',
       'PROVIDER_KEY providers.other: the variable ANTHROPIC_API_KEY is not set',
       'PROVIDER_KEY providers.third: the variable GEMINI_API_KEY is not set',
@@ -197,9 +197,9 @@ describe('svc config check', () => {
     )
     const { code, out } = await workspace.svc(['config', 'check', '--json', '--profile', 'nope'])
     expect(code).to.equal(1)
-    const { faults } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
+    const { faults: problems } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
     const file = `${workspace.home}/profiles.yaml`
-    expect(faults.map(one => [one.code, one.where])).to.have.deep.members([
+    expect(problems.map(fault => [fault.code, fault.where])).to.have.deep.members([
       ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:3'],
       ['PLUGIN_UNKNOWN', undefined],
       ['PLUGIN_UNKNOWN', undefined],
@@ -210,11 +210,11 @@ describe('svc config check', () => {
       ['PROFILES_INVALID', `${file}:1`],
       ['INVALID_VALUE', undefined],
     ])
-    expect(faults.find(one => one.where === `${file}:3`)).to.include({
+    expect(problems.find(fault => fault.where === `${file}:3`)).to.include({
       plugin: '@svc/plugin-selection',
       hint: 'did you mean "temperature"?',
     })
-    expect(faults.find(one => one.where === 'svc.config.yaml:6')?.hint)
+    expect(problems.find(fault => fault.where === 'svc.config.yaml:6')?.hint)
       .to.contain('did you mean "tools"?')
       .and.contain('no-such-plugin')
   })

@@ -44,7 +44,7 @@ async function run(options: HttpOptions, context: Scenario['context']): Promise<
   await using client = createMcpClient(options)
   const { tools } = await client.listTools(ctx)
   const calls = context.toolCalls ?? tools.map(tool => ({ name: tool.name, arguments: sampleOf(tool, tools[0]!) }))
-  for (const one of calls) await call(client, one.name, one.arguments, { can: CAN }, ctx)
+  for (const item of calls) await call(client, item.name, item.arguments, { can: CAN }, ctx)
 }
 
 async function call(

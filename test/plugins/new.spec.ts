@@ -36,7 +36,7 @@ describe('svc plugins new', function () {
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
     const env = { ...process.env, ...FRUGAL }
     const out = await run(process.execPath, [tsc, '-p', '.', '--pretty', 'false', '--listFiles'], { cwd: folder, env }).then(
-      one => one.stdout,
+      item => item.stdout,
       (error: { stdout: string }) => error.stdout
     )
     for (const kind of KINDS) expect(out, kind).to.match(new RegExp(`/${kind}-js/test/samples\\.js$`, 'm'))
@@ -45,7 +45,7 @@ describe('svc plugins new', function () {
   })
 
   it('makes packages whose own tests and kits pass at once', async () => {
-    const files = (await Promise.all((await readdir(folder)).map(async one => testsIn(join(folder, one))))).flat()
+    const files = (await Promise.all((await readdir(folder)).map(async item => testsIn(join(folder, item))))).flat()
     expect(files).to.have.length(KINDS.length * 2)
     const args = [...CONDITIONS, '--test', '--test-isolation=none', '--test-reporter=tap', ...files]
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT'))

@@ -23,9 +23,9 @@ async function publishInstalled(registry: Registry, work: string, name: string, 
   const file = ROOT.resolve.paths(name)!.map(folder => join(folder, name, 'package.json'))
   const path = (
     await Promise.all(
-      file.map(one =>
-        readFile(one).then(
-          () => one,
+      file.map(item =>
+        readFile(item).then(
+          () => item,
           () => undefined
         )
       )
@@ -37,7 +37,7 @@ async function publishInstalled(registry: Registry, work: string, name: string, 
   const tarball = join(folder, 'package.tgz')
   await create({ file: tarball, cwd: folder, gzip: true, portable: true }, ['package'])
   await registry.publish(tarball, pkg)
-  for (const one of Object.keys(pkg.dependencies ?? {})) await publishInstalled(registry, work, one, done)
+  for (const key of Object.keys(pkg.dependencies ?? {})) await publishInstalled(registry, work, key, done)
 }
 
 /** As a person would: the package, its dependency from a registry, a real database, a process of its own. */
@@ -61,7 +61,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ tools: { pgquery } }))
     const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')
     expect(code, `${out}\n${err}`).to.equal(0)
-    expect(out).to.include('runs      in a process of its own')
+    expect(out).to.include('runs      in its own process')
   })
   after(() => stack.disposeAsync())
 

@@ -15,7 +15,7 @@ export interface ErrorFacts {
 export function problemsOf(error: unknown): [SvcError, ...SvcError[]] {
   const { problems } = Object(error) as { problems?: unknown }
   const [first = error, ...others] = Array.isArray(problems) ? problems : []
-  return [asSvcError(first, 'FAILED'), ...others.map(one => asSvcError(one, 'FAILED'))]
+  return [asSvcError(first, 'FAILED'), ...others.map(other => asSvcError(other, 'FAILED'))]
 }
 
 export const errorFacts = (error: unknown): ErrorFacts[] =>

@@ -148,8 +148,8 @@ export async function readManifest(file: string): Promise<PackageInfo> {
     throw manifestInvalid(name, 'its package.json has no "svc" part', basename(file), 'Add "svc": { "api": 1, "kind": "tool" }')
   const strange = unsupportedApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
   if (strange) throw strange
-  const faults = manifestSchema.check(structuredClone(pkg.svc))
-  if (faults.length > 0) throw schemaProblems(name, faults, text, file)
+  const problems = manifestSchema.check(structuredClone(pkg.svc))
+  if (problems.length > 0) throw schemaProblems(name, problems, text, file)
   const claim = forbiddenClaim(pkg.svc)
   if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.hint)
   return {
@@ -196,11 +196,11 @@ export async function placeIn(folder: string, keys: readonly string[]): Promise<
 
 const placeOf = (file: string, text: string, keys: readonly string[]) => `${basename(file)}:${lineOf(text, keys) ?? 1}`
 
-function schemaProblems(name: string, faults: SchemaProblem[], text: string, file: string) {
-  const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
-  const near = faults.map(f => f.nearest).find(Boolean)
+function schemaProblems(name: string, problems: SchemaProblem[], text: string, file: string) {
+  const where = placeOf(file, text, ['svc', ...problems[0]!.keys])
+  const near = problems.map(f => f.nearest).find(Boolean)
   const hint = near ? `did you mean "${near}"?` : 'See docs/guides/package-a-plugin.md for the keys of a manifest'
-  return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
+  return manifestInvalid(name, problems.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
 }
 
 /** The declared names by slot. Commands are not a slot. */
@@ -216,7 +216,7 @@ export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [
 
 /** Whether a manifest allows the plugin to add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>
-  slotsOf(manifest).some(([one, words]) => one === slot && words.some(word => matchesPattern(word, name)))
+  slotsOf(manifest).some(([item, words]) => item === slot && words.some(word => matchesPattern(word, name)))
 
 /** The data that a manifest declares for an item, or an empty object when it lists only the name. */
 export function detailsOf({ contributes = {} }: Manifest, slot: string, name: string): Readonly<Record<string, unknown>> {
@@ -249,7 +249,7 @@ export function matchesPattern(pattern: string, name: string): boolean {
 export function matchesHost(declared: readonly string[], host: string): boolean {
   const bare = host.replace(/:\d+$/, '')
   return declared.some(
-    one => one === '*' || one === host || one === bare || (one.startsWith('*.') && bare.endsWith(one.slice(1)))
+    item => item === '*' || item === host || item === bare || (item.startsWith('*.') && bare.endsWith(item.slice(1)))
   )
 }
 

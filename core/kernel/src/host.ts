@@ -122,7 +122,7 @@ class HostImpl implements RunningHost {
   }
 
   async ready(): Promise<void> {
-    for (const one of this.#slots.values()) await one.flush()
+    for (const slot of this.#slots.values()) await slot.flush()
     this.#state = 'running'
     await this.#hooks.caller(Host.hooks.ready)({}, this.#ctx)
     // Not a warning: the contributions of a plugin can depend on its configuration.
@@ -142,7 +142,7 @@ class HostImpl implements RunningHost {
 
   report(): HostReport {
     const { serverId = '', version = '' } = this.#options
-    const plugins = [...this.#set.map(one => runningReport(one.plannedPlugin, one.owned, one.setupMs)), ...this.#failed]
+    const plugins = [...this.#set.map(item => runningReport(item.plannedPlugin, item.owned, item.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
     const counted = { hooks: this.#hooks.stats(), calls: this.#counts?.stats() ?? [] }
     return { serverId, version, state: this.#state, successor, startedAt, plugins, ...counted }
@@ -263,5 +263,5 @@ function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
     view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))
   )
   const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
-  return [...items, ...taps].map(one => closeFailed(one.plugin, 'left over', new Error(one.what)))
+  return [...items, ...taps].map(item => closeFailed(item.plugin, 'left over', new Error(item.what)))
 }

@@ -5,6 +5,7 @@ export {
   type Plugin,
   type PluginDefinition,
   type Scope,
+  type CheckContext,
   type PluginProcessStatus,
   type TapOptions,
   type Tokens,
@@ -40,6 +41,7 @@ export type { JsonSchema } from '../config/validator.ts'
 export { maskArguments } from '../config/secrets.ts'
 export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
+export { matchesPattern } from '../loading/manifest.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
 export { withTimeout, type TimeoutOptions } from './scheduling.ts'

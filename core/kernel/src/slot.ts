@@ -47,9 +47,9 @@ export function createSlot(token: AnySlot, notify: (change: SlotChange) => Promi
       const other = held.get(name)
       if (other) throw nameTaken(plugin, token.name, name, other.plugin)
       const mine: SlotEntry = { item, plugin, position: place }
-      const later = [...held].filter(([, one]) => one.position > place)
+      const later = [...held].filter(([, slotEntry]) => slotEntry.position > place)
       for (const [next] of later) held.delete(next)
-      for (const [next, one] of [[name, mine] as const, ...later]) held.set(next, one)
+      for (const [next, slotEntry] of [[name, mine] as const, ...later]) held.set(next, slotEntry)
       changed(name, 'added')
       return () => {
         if (held.get(name) !== mine) return
@@ -79,7 +79,7 @@ function viewOf(held: Map<string, SlotEntry>, version: () => number): SlotView<u
     get: (name: string) => held.get(name)?.item,
     has: (name: string) => held.has(name),
     names: () => [...held.keys()],
-    entries: () => [...held].map(([name, one]): [string, unknown] => [name, one.item]),
+    entries: () => [...held].map(([name, slotEntry]): [string, unknown] => [name, slotEntry.item]),
     owner: (name: string) => held.get(name)?.plugin,
   })
 }

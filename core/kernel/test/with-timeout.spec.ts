@@ -27,13 +27,13 @@ describe('a limit of time', () => {
 
   it('ends work that takes too long, whether or not it listens to its signal', async () => {
     const error = new Error('late')
-    let told: AbortSignal | undefined
+    let reported: AbortSignal | undefined
     const work = (signal: AbortSignal) => {
-      told = signal
+      reported = signal
       return never()
     }
     expect(await thrown(withTimeout(5, work, { late: () => error }))).to.equal(error)
-    expect(told?.reason).to.equal(error)
+    expect(reported?.reason).to.equal(error)
     expect(await thrown(withTimeout(5, never))).to.have.property('message', 'the work did not end within 5 ms')
   })
 

@@ -73,7 +73,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
 /** Uses the token of the host if it has one: the offering side never uses the method table of an untrusted plugin. */
 function hostToken<T extends AnyService | AnySlot>({ name }: IsolatedRef, { contracts = [] }: IsolateOptions, token: T): T {
   if (token.what === 'slot' && token.local) throw notIsolable(name, token.name)
-  const ours = contracts.find((one): one is T => one.what === token.what && one.name === token.name)
+  const ours = contracts.find((contract): contract is T => contract.what === token.what && contract.name === token.name)
   const difference = ours && differenceOf(token, ours)
   if (difference) throw contractMismatch(name, token.name, difference)
   return ours ?? withOwnHooks(token)

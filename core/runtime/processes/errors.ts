@@ -160,7 +160,7 @@ export function fromWire(wire: WireError): SvcError {
 function shortened(details: Record<string, unknown>): Record<string, unknown> {
   const short = Object.entries(details)
     .slice(0, 50)
-    .filter(one => isWithinSize(one, LONGEST_TEXT))
+    .filter(entry => isWithinSize(entry, LONGEST_TEXT))
   return { ...Object.fromEntries(short), cut: true }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { codeOf, systemContext, type CallContext } from '@svc/core'
+import { codeOf, systemContext, type CallContext, withTimeout } from '@svc/core'
 import type { PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { broadcastTimeout, peerGone } from './errors.ts'
@@ -115,7 +115,8 @@ export class SupervisorPeerHub {
       acquire: (name, limit) => this.#acquire(peer, name, limit),
       release: async name => this.#permits.release(peer, name),
       self: async () => id,
-      ask: (worker, topic, message, ctx) => this.#ask(worker, topic, message, ctx),
+      ask: (worker, topic, message, ctx) =>
+        askPeer([...this.#peers].find(({ id }) => id === worker) ?? worker, topic, message, ctx),
     })
     return () => this.#leave(peer)
   }
@@ -123,6 +124,12 @@ export class SupervisorPeerHub {
   /** Sends a message of the supervisor itself to the workers of one generation. */
   announce(message: PeerMessage, generation: number): void {
     for (const peer of this.#peers) if (peer.generation === generation) peer.end.message(message, contextOf(peer)).catch(() => {})
+  }
+
+  /** Asks a worker of the newest generation that has joined. Throws PEER_GONE if there is none, and as `Peers.ask`. */
+  askNewest(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> {
+    const joined = [...this.#peers].filter(peer => peer.joined).sort((a, b) => b.generation - a.generation)
+    return askPeer(joined[0] ?? 'of this server', topic, message, ctx)
   }
 
   #join(peer: PeerConnection) {
@@ -133,16 +140,6 @@ export class SupervisorPeerHub {
   async #broadcast(from: PeerConnection, message: PeerMessage, requestId: string): Promise<void> {
     const others = [...this.#peers].filter(peer => peer !== from)
     await Promise.all(others.map(peer => notifyPeer(peer, message, requestId)))
-  }
-
-  async *#ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
-    const peer = [...this.#peers].find(({ id }) => id === worker)
-    if (!peer) throw peerGone(worker)
-    try {
-      yield* peer.end.answer(topic, message, ctx)
-    } catch (error) {
-      throw peer.channel.signal.aborted ? peerGone(worker, error) : error
-    }
   }
 
   async #acquire(peer: PeerConnection, name: string, limit: number): Promise<boolean> {
@@ -174,13 +171,13 @@ export class SupervisorPeerHub {
   #take(peer: PeerConnection, snapshot: Snapshot) {
     if (peer.last && peer.last.seq >= snapshot.seq) return
     peer.last = snapshot
-    this.#retained = this.#retained.filter(one => one.successor !== peer || !snapshot.took.includes(one.id))
+    this.#retained = this.#retained.filter(item => item.successor !== peer || !snapshot.took.includes(item.id))
   }
 
   #leave(peer: PeerConnection) {
     this.#peers.delete(peer)
     this.#permits.forget(peer)
-    for (const one of this.#retained) if (one.successor === peer) one.successor = undefined
+    for (const item of this.#retained) if (item.successor === peer) item.successor = undefined
     if (peer.last) this.#retained.push({ id: ++this.#ids, metrics: peer.last.metrics, successor: undefined })
     for (const other of this.#peers) other.end.workerExit(peer.pid, contextOf(other)).catch(() => {})
     this.#assignRetained()
@@ -190,17 +187,32 @@ export class SupervisorPeerHub {
   #assignRetained() {
     const successor = [...this.#peers].find(peer => peer.joined && peer.isSuccessor())
     if (!successor) return
-    for (const one of this.#retained.filter(metrics => !metrics.successor)) {
-      one.successor = successor
-      const { id, metrics } = one
+    for (const item of this.#retained.filter(metrics => !metrics.successor)) {
+      item.successor = successor
+      const { id, metrics } = item
       const taken = successor.end.inherit({ id, metrics }, contextOf(successor))
-      taken.then(snapshot => this.#take(successor, snapshot)).catch(() => this.#refused(one, successor))
+      taken.then(snapshot => this.#take(successor, snapshot)).catch(() => this.#refused(item, successor))
     }
   }
 
-  #refused(one: RetainedMetrics, successor: PeerConnection) {
-    if (one.successor !== successor || !this.#peers.has(successor)) return
-    one.successor = undefined
+  #refused(retainedMetrics: RetainedMetrics, successor: PeerConnection) {
+    if (retainedMetrics.successor !== successor || !this.#peers.has(successor)) return
+    retainedMetrics.successor = undefined
+  }
+}
+
+/** Asks a worker; a name stands for one that has exited. Throws PEER_GONE, PEER_SILENT. */
+async function* askPeer(
+  peer: PeerConnection | string,
+  topic: string,
+  message: unknown,
+  ctx: CallContext
+): AsyncGenerator<unknown, void> {
+  if (typeof peer === 'string') throw peerGone(peer)
+  try {
+    yield* peer.end.answer(topic, message, ctx)
+  } catch (error) {
+    throw peer.channel.signal.aborted ? peerGone(peer.id, error) : error
   }
 }
 
@@ -220,12 +232,5 @@ const contextOf = ({ channel }: PeerConnection, requestId?: string) => systemCon
 
 const LATE = new Error('the worker did not answer in time')
 
-/** Like `withTimeout`, but without an abort: a busy worker can still finish the work after the caller stops waiting. */
-async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
-  work.catch(() => {})
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(LATE), ms)
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
+/** Stops waiting, but does not abort the work: a busy worker can still finish it. */
+const inTime = <T>(work: Promise<T>, ms: number): Promise<T> => withTimeout(ms, () => work, { late: () => LATE })

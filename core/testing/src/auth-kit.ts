@@ -158,7 +158,10 @@ function refusing(make: Make): KitCase[] {
     make('reveals no secret when it rejects', async subject => {
       const { value: good } = subject.good
       const secrets = [good, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
-      for (const value of [...tamperedCredentials(good).map(one => one.value), ...Object.values(subject.bad)]) {
+      for (const value of [
+        ...tamperedCredentials(good).map(tamperedCredential => tamperedCredential.value),
+        ...Object.values(subject.bad),
+      ]) {
         const { error } = await ask(subject.scheme, sent(subject, value))
         const text = error === undefined ? '' : allOf(error)
         for (const secret of secrets)

@@ -40,7 +40,7 @@ function note(id: number, type: string, _trigger: number, resource: Resource): v
 
 /** The place where it was opened: the first line of the stack outside of Node and this file. */
 function placeOf({ place: { stack = '' } }: Opened): string {
-  const line = stack.split('\n').find(one => one.includes('file:') && !one.includes(import.meta.url))
+  const line = stack.split('\n').find(item => item.includes('file:') && !item.includes(import.meta.url))
   return line?.match(/[^/]+:\d+(?=:\d+\)?$)/)?.[0] ?? 'unknown'
 }
 
@@ -85,12 +85,12 @@ export function watchLeftovers(): LeftoverWatch {
 }
 
 function leftOpen(left: readonly Opened[]): SvcError {
-  const open = [...Map.groupBy(left, one => one.plugin)].map(([plugin, all]) => ({
+  const open = [...Map.groupBy(left, opened => opened.plugin)].map(([plugin, all]) => ({
     plugin,
-    things: all.map(one => `${one.kind} (${placeOf(one)})`),
+    things: all.map(item => `${item.kind} (${placeOf(item)})`),
   }))
-  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things.join(', ')}`).join('\n'), {
-    plugin: open.map(one => one.plugin).join(', '),
+  return svcError('LEFTOVERS', open.map(item => `${item.plugin} left open: ${item.things.join(', ')}`).join('\n'), {
+    plugin: open.map(item => item.plugin).join(', '),
     details: { open },
     hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
   })

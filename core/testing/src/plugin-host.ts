@@ -92,7 +92,7 @@ export function itemUnderTest<T>(
     async open() {
       const { host, close, undeclared } = await openPlugin(found, options)
       const end = async () => {
-        for (const one of undeclared()) reached.add(one)
+        for (const item of undeclared()) reached.add(item)
         await close()
       }
       return { item: itemOf(host, slot, name), close: end }
@@ -177,7 +177,7 @@ export async function openPackage(place: URL | string): Promise<PluginPackage> {
 /** Maps keys of `exports` to the existing file of the condition `development`. */
 function sourcesOf(folder: string, { exports }: PackageJson): ReadonlyMap<string, string> {
   const named = Object.entries(typeof exports === 'object' ? exports : {}).map(
-    ([key, one]) => [key, (one as { development?: unknown } | null)?.development] as const
+    ([key, item]) => [key, (item as { development?: unknown } | null)?.development] as const
   )
   const files = named.flatMap(([key, file]) => (typeof file === 'string' ? [[key, join(folder, file)] as const] : []))
   return new Map(files.filter(([, file]) => existsSync(file)))

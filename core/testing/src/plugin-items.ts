@@ -62,12 +62,12 @@ export function itemCases(found: PluginPackage, options: PluginKitOptions, host:
 
 /** Each case also fails for undeclared accesses of the plugin. */
 const named = (slot: AnySlot, name: string, reached: Set<string>, cases: readonly KitCase[]): KitCase[] =>
-  cases.map(one => ({
-    ...one,
-    title: `${slot.name} ${name}: ${one.title}`,
+  cases.map(testCase => ({
+    ...testCase,
+    title: `${slot.name} ${name}: ${testCase.title}`,
     async run() {
       reached.clear()
-      await one.run.call(this)
+      await testCase.run.call(this)
       assert.deepEqual([...reached], [], [...reached].join('\n'))
     },
   }))
@@ -132,7 +132,7 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
       [Symbol.asyncDispose]: () => run.close(),
     }
   }
-  return storeKit(open).map(one => ({ ...one, title: `store: ${one.title}` }))
+  return storeKit(open).map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
 }
 
 /** Cases for an auth scheme without samples. */

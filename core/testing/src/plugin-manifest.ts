@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
-import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
-import { matchesPattern } from '@svc/core/internal'
+import {
+  COMMANDS_MODULE,
+  commandsOf,
+  definePlugin,
+  type JsonSchema,
+  messageOf,
+  type RunningHost,
+  matchesPattern,
+} from '@svc/core'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
@@ -37,7 +44,7 @@ export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitC
   const { info } = found
   return [
     make(STARTS, async ({ host }) => {
-      assert.ok(host.report().plugins.some(one => one.name === info.name && one.state === 'running'))
+      assert.ok(host.report().plugins.some(plugin => plugin.name === info.name && plugin.state === 'running'))
     }),
     make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
     make('declares the variables that it reads and the hosts that it asks while it starts', async ({ undeclared }) =>
@@ -73,7 +80,7 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
   return [
     make('declares the services and slots that it uses, and the hooks that it joins', async ({ host }) => {
       const uses = Object.values({ ...plugin.requires, ...plugin.optional }).map(token => token.name)
-      const joined = host.report().hooks.flatMap(one => (one.plugin === info.name ? one.hook : []))
+      const joined = host.report().hooks.flatMap(hook => (hook.plugin === info.name ? hook.hook : []))
       const free = ['host.ready', 'host.closing', ...uses.map(name => `${name}.changed`)]
       const undeclared = {
         services: missing(
@@ -92,9 +99,9 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
 
 /** A declared pattern can match no item. */
 function assertAdded(host: RunningHost, { info, plugin }: PluginPackage): void {
-  const mine = host.report().plugins.filter(one => one.name === info.name)
-  const absent = mine.flatMap(one => Object.entries(one.absent ?? {}))
-  const missing = absent.filter(([slot]) => !mine.some(one => !Object.hasOwn(one.absent ?? {}, slot)))
+  const mine = host.report().plugins.filter(item => item.name === info.name)
+  const absent = mine.flatMap(item => Object.entries(item.absent ?? {}))
+  const missing = absent.filter(([slot]) => !mine.some(item => !Object.hasOwn(item.absent ?? {}, slot)))
   assert.deepEqual(
     Object.fromEntries(missing),
     {},

@@ -1,9 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { PackageInfo } from '@svc/core'
+import { type PackageInfo, matchesPattern } from '@svc/core'
 import { COMMON_VARIABLES } from '@svc/runtime/isolation'
-import { matchesHost, matchesPattern } from '@svc/core/internal'
+import { matchesHost } from '@svc/core/internal'
 
 /** Tracks accesses of a package's code while other code runs. */
 export interface Reach extends Disposable {
@@ -45,7 +45,7 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
   }
 }
 
-const declares = (declared: readonly string[] = [], name: string) => declared.some(one => matchesPattern(one, name))
+const declares = (declared: readonly string[] = [], name: string) => declared.some(item => matchesPattern(item, name))
 
 const isLoopback = (host: string) => /^(127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(host)
 

@@ -106,9 +106,9 @@ function strippedList(list: readonly unknown[], found: Found): readonly unknown[
 function strippedObject(value: object, found: Found): object {
   let isClean = true
   const entries: [string, unknown][] = []
-  for (const [key, one] of Object.entries(value)) {
-    const entry: [string, unknown] = [stripped(key, found), stripped(one as unknown, found)]
-    isClean &&= entry[0] === key && entry[1] === one
+  for (const [key, item] of Object.entries(value)) {
+    const entry: [string, unknown] = [stripped(key, found), stripped(item as unknown, found)]
+    isClean &&= entry[0] === key && entry[1] === item
     entries.push(entry)
   }
   return isClean ? value : Object.fromEntries(entries)

@@ -19,10 +19,10 @@ describe('the parts of tools', () => {
     expect(tool).to.deep.include({ description: 'Greets.', category: 'text', effects: [] })
   })
 
-  it('do not begin a call that nobody wants any more', async () => {
+  it('do not begin a call that its caller has aborted', async () => {
     const error = await tool
       .call({ name: 'Ada' }, systemContext(AbortSignal.abort(new Error('enough'))))
-      .catch((one: unknown) => one)
+      .catch((item: unknown) => item)
     expect(error).to.have.property('message', 'enough')
   })
 

@@ -74,7 +74,7 @@ export async function openRoots(
   { home = svcHome(), protectedPaths }: RootsOptions = {}
 ): Promise<Roots> {
   const all: Root[] = []
-  for (const path of new Set(paths.map(one => resolve(one)))) all.push(await openRoot(path, all, where))
+  for (const path of new Set(paths.map(item => resolve(item)))) all.push(await openRoot(path, all, where))
   const closed = await realpath(home).catch(() => resolve(home))
   const isClosed = (real: string) =>
     isInside(closed, real) && !all.some(root => root.real !== closed && isInside(closed, root.real) && isInside(root.real, real))
@@ -135,12 +135,12 @@ function locate(roots: readonly Root[], path: string): { root: Root; target: str
   if (!path.isWellFormed()) throw invalidPath(path.toWellFormed(), 'it contains an unpaired surrogate')
   if (isAbsolute(path)) {
     const target = resolve(path)
-    const root = roots.find(one => isInside(one.path, target) || isInside(one.real, target))
+    const root = roots.find(item => isInside(item.path, target) || isInside(item.real, target))
     if (!root) throw outside(path)
     return { root, target }
   }
   const [label = '', ...rest] = roots.length > 1 ? path.split(sep).filter(part => part !== '.') : [roots[0]!.label, path]
-  const root = roots.find(one => one.label === label)
+  const root = roots.find(item => item.label === label)
   if (!root) throw outside(path)
   const target = resolve(root.path, ...rest.map(part => part || '.'))
   if (!isInside(root.path, target)) throw outside(path)

@@ -17,17 +17,17 @@ const PATTERNS = 200
 /** Makes the check of a tool's `parameters`. Patterns take time in proportion to the text (RE2), whatever they say; the engine is loaded for those who have some. */
 export async function toolSchema(parameters: JsonSchema): Promise<ToolSchema> {
   const patterns = [...patternsOf(parameters)]
-  if (patterns.length === 0) return { ...checking(faults => schema(parameters, { faults })), unchecked: [] }
+  if (patterns.length === 0) return { ...checking(problems => schema(parameters, { faults: problems })), unchecked: [] }
   const { bounded, isReadable, regExp } = await import('./linear.ts')
-  const unchecked = patterns.filter((one, at) => at >= PATTERNS || !isReadable(one))
+  const unchecked = patterns.filter((pattern, at) => at >= PATTERNS || !isReadable(pattern))
   const json = unchecked.length === 0 ? parameters : withoutPatterns(parameters, new Set(unchecked))
-  const { check } = checking(faults => schema(json, { faults, regExp }))
-  return { check: (value, faults) => bounded(() => check(value, faults)), unchecked }
+  const { check } = checking(problems => schema(json, { faults: problems, regExp }))
+  return { check: (value, problems) => bounded(() => check(value, problems)), unchecked }
 }
 
 function checking(make: (faults: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
   const made = { all: make('all'), first: make('first') }
-  return { check: (value, faults = 'all') => made[faults].check(value) }
+  return { check: (value, problems = 'all') => made[problems].check(value) }
 }
 
 /** Keywords whose values are data, not schemas. */
@@ -41,12 +41,12 @@ const TURNING = new Set(['not', 'if', 'oneOf'])
 
 /** All regular expressions in a schema. Throws RangeError for one that is nested without end. */
 function patternsOf(json: unknown, found: Set<string> = new Set()): Set<string> {
-  if (Array.isArray(json)) for (const one of json) patternsOf(one, found)
+  if (Array.isArray(json)) for (const item of json) patternsOf(item, found)
   if (!isTree(json)) return found
   if (typeof json.pattern === 'string') found.add(json.pattern)
   for (const name of namesOf(json.patternProperties)) found.add(name)
   for (const [word, value] of Object.entries(json))
-    if (!DATA.has(word)) for (const one of schemasIn(word, value)) patternsOf(one, found)
+    if (!DATA.has(word)) for (const item of schemasIn(word, value)) patternsOf(item, found)
   return found
 }
 
@@ -60,7 +60,7 @@ function withoutPatterns(json: JsonSchema, gone: ReadonlySet<string>): JsonSchem
 }
 
 function without(json: unknown, gone: ReadonlySet<string>): unknown {
-  if (Array.isArray(json)) return json.map(one => without(one, gone))
+  if (Array.isArray(json)) return json.map(item => without(item, gone))
   if (!isTree(json)) return json
   const isOpen = namesOf(json.patternProperties).some(name => gone.has(name))
   const kept = Object.entries(json).filter(([word, value]) => {
@@ -74,5 +74,5 @@ function inner(word: string, value: unknown, gone: ReadonlySet<string>): unknown
   if (DATA.has(word)) return value
   if (!NAMED.has(word) || !isTree(value)) return without(value, gone)
   const named = Object.entries(value).filter(([name]) => word !== 'patternProperties' || !gone.has(name))
-  return Object.fromEntries(named.map(([name, one]) => [name, without(one, gone)]))
+  return Object.fromEntries(named.map(([name, entry]) => [name, without(entry, gone)]))
 }

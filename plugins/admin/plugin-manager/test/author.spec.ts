@@ -62,7 +62,7 @@ describe('svc plugins test', function () {
     await using other = await makeWorkspace()
     const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
     const cases = await pluginKit(await liar(other, LIAR.replace('const home', opens)))
-    const again = cases.find(one => one.title === 'can be started again after its end, and leaves nothing behind')
+    const again = cases.find(testCase => testCase.title === 'can be started again after its end, and leaves nothing behind')
     const error = await again!.run().then(
       () => undefined,
       (why: Error) => why
@@ -133,7 +133,7 @@ describe('svc plugins lint', function () {
       'warning NETWORK_UNDECLARED',
       'warning WRITE_UNDECLARED',
     ])
-    const hosts = (await lintPlugin(join(workspace.folder, 'liar'))).filter(one => one.code === 'NETWORK_UNDECLARED')
+    const hosts = (await lintPlugin(join(workspace.folder, 'liar'))).filter(item => item.code === 'NETWORK_UNDECLARED')
     expect(hosts.map(({ message }) => message).join())
       .to.include('api.example-host.org')
       .and.to.not.include('in-a-comment')
@@ -149,7 +149,7 @@ describe('svc plugins lint', function () {
       `export default { setup() {} }`,
     ]
     const folder = await liar(workspace, code.join('\n'), {})
-    const found = (await lintPlugin(folder)).filter(one => one.code === 'NETWORK_CLOSED')
+    const found = (await lintPlugin(folder)).filter(item => item.code === 'NETWORK_CLOSED')
     expect(found.map(({ message, where }) => `${where}: ${message}`)).to.deep.equal([
       'index.js:1: it sends datagrams (UDP), which does not work in a process of its own',
       'index.js:4: it asks a name server for other records than addresses, which does not work in a process of its own',

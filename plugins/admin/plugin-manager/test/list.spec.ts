@@ -44,7 +44,7 @@ describe('svc plugins, for plugins that a user has added', function () {
   it('list: those of such a name, of svc too; ends with 1 where none has it', async () => {
     const found = await workspace.svc(['plugins', 'list', 'moon', '@svc/plugin-c*', '--json'])
     const { plugins, disabled } = JSON.parse(found.out) as { plugins: { name: string }[]; disabled: { name: string }[] }
-    expect([...plugins, ...disabled].map(one => one.name).sort()).to.deep.equal([
+    expect([...plugins, ...disabled].map(plugin => plugin.name).sort()).to.deep.equal([
       '@svc/plugin-chat',
       '@svc/plugin-conversations',
       'svc-plugin-moon',
@@ -59,10 +59,10 @@ describe('svc plugins, for plugins that a user has added', function () {
     const { findings } = JSON.parse((await workspace.svc(['plugins', 'doctor', '--json'])).out) as {
       findings: { name: string }[]
     }
-    expect(findings.filter(one => one.name === 'variables')).to.have.length(1)
+    expect(findings.filter(finding => finding.name === 'variables')).to.have.length(1)
     const server = await workspace.serve([], { env: { NOBODY_HAS_IT: 'yes' } })
     const { out } = await server.end()
-    const line = out.split('\n').find(one => one.includes('not set here'))!
+    const line = out.split('\n').find(item => item.includes('not set here'))!
     expect(JSON.parse(line)).to.deep.include({ plugin: TIDES, unset: [VARIABLE] })
   })
 })

@@ -98,24 +98,24 @@ describe('what a person reads before a plugin is let in', () => {
 })
 
 describe('the table of svc plugins top', () => {
-  const one: PluginUsage = {
+  const pluginUsage: PluginUsage = {
     name: 'svc-plugin-with-a-name-of-many-words',
     calls: 123_456,
     errors: 12,
     ms: 65_000,
     isolated: { memoryBytes: 2 ** 28, cpuMs: 12_345, restarts: 3, refusals: 1234, quarantined: false },
   }
-  const recent = { seconds: 2, of: new Map([[one.name, one]]) }
+  const recent = { seconds: 2, of: new Map([[pluginUsage.name, pluginUsage]]) }
   const linesOf = (row: PluginUsage, width: number) => stripVTControlCharacters(usageTable([row], { recent, width })).split('\n')
 
   it('is no wider than the terminal: names are shortened, then columns left out in one order, restarts and refusals never', () => {
     for (const width of [60, 80, 100, 120])
       for (const quarantined of [false, true]) {
-        const [head = '', line = ''] = linesOf({ ...one, isolated: { ...one.isolated!, quarantined } }, width)
+        const [head = '', line = ''] = linesOf({ ...pluginUsage, isolated: { ...pluginUsage.isolated!, quarantined } }, width)
         expect(Math.max(head.length, line.length), `${width}`).to.be.at.most(width)
         expect(line).to.match(quarantined ? / quarantined +1,234$/ : / 3 +1,234$/)
       }
-    const heads = (width: number) => linesOf(one, width)[0]!.split(/ +/)
+    const heads = (width: number) => linesOf(pluginUsage, width)[0]!.split(/ +/)
     const all = ['PLUGIN', '/S', 'BUSY', 'CALLS', 'ERRORS', 'TIME', 'MEMORY', 'CPU', 'RESTARTS', 'REFUSED']
     expect(heads(Infinity)).to.deep.equal(all)
     expect(heads(80)).to.deep.equal(all.filter(head => !['TIME', '/S', 'CPU'].includes(head)))

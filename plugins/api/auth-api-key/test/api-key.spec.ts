@@ -17,7 +17,7 @@ describe('auth-api-key', () => {
 
   describe('in process, by the kit', () => {
     const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY }, log }), good, bad })
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   describe('through the strict host, by the kit', () => {
@@ -29,7 +29,7 @@ describe('auth-api-key', () => {
       delete process.env.SVC_TEST_KEY
       return { scheme: host.slot(AuthSchemes).get('api_key')!, good, bad, close: () => host.close() }
     }
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   it('tells who sends the key as a token where it goes, and leaves tokens to others', async () => {
@@ -73,8 +73,8 @@ describe('auth-api-key', () => {
       const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
       await scheme.prepare!(ctx)
       const texts = [warnings.splice(0).join(), JSON.stringify(scheme.doubt)]
-      for (const one of texts)
-        expect(one, KEY)
+      for (const text of texts)
+        expect(text, KEY)
           .to.match(/KEY can be guessed.*openssl rand -hex 32/)
           .and.not.contain(KEY.trim())
     }

@@ -55,7 +55,7 @@ describe('auth-oidc', () => {
   afterEach(() => issuer[Symbol.asyncDispose]())
 
   describe('in process, by the kit', () => {
-    for (const one of authKit(() => subject(issuer, schemeOf(issuer)))) it(one.title, one.run)
+    for (const testCase of authKit(() => subject(issuer, schemeOf(issuer)))) it(testCase.title, testCase.run)
   })
 
   describe('through the strict host, by the kit', () => {
@@ -63,7 +63,7 @@ describe('auth-oidc', () => {
       const host = await testHost([OWN], { config: configOf(issuer) })
       return subject(issuer, host.slot(AuthSchemes).get('oidc')!, () => host.close())
     }
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   describe('the keys of the issuer', () => {
@@ -127,7 +127,7 @@ describe('auth-oidc', () => {
     it('are not asked for by a token that says itself that it is not for us', async () => {
       const scheme = schemeOf(issuer)
       const claims = [{ iss: 'https://issuer.example' }, { aud: 'another' }, { exp: now() - 60 }]
-      const others = [...(await Promise.all(claims.map(one => issuer.token(one)))), unsigned({ iss: issuer.url })]
+      const others = [...(await Promise.all(claims.map(claim => issuer.token(claim)))), unsigned({ iss: issuer.url })]
       for (const token of others) expect(await codeFor(ask(scheme, token))).to.equal('AUTHENTICATION_FAILED')
       expect(issuer.asked).to.deep.equal([])
     })

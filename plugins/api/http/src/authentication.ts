@@ -1,5 +1,5 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
-import type { AuthScheme, Route } from '@svc/core/contracts'
+import type { AuthScheme } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
 import { isEndless } from './concurrency-limit.ts'
@@ -69,10 +69,10 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
     if (!holder) throw challenged(ctx, who, hasCredential(ctx.state) ? UNKNOWN : undefined)
     return holder
   }
-  const enter = async (ctx: Context, who: ScopeSchemes, scope: Route['scope'], next: Next) => {
+  const enter = async (ctx: Context, who: ScopeSchemes, next: Next) => {
     const { id, scopes } = await identify(ctx, who)
     admit(ctx.state, id, scopes)
-    if (!isWithin(scopes, scope)) throw scopeMissing(scope ?? '')
+    if (!isWithin(scopes, ctx.state)) throw scopeMissing(targetOf(ctx.state)?.scope ?? '')
     return next()
   }
   const whoFor = (state: RequestState) => {
@@ -89,25 +89,28 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
       const target = targetOf(state)
       const isOpen = target !== undefined && target.scope === undefined
       const who = isOpen ? undefined : schemesFor(target?.scope)
-      if (who) return enter(ctx, who, target?.scope, next)
+      if (who) return enter(ctx, who, next)
       admit(state, ANONYMOUS, isOpen && enabled ? NONE : ALL)
       return next()
     },
     asks: state => whoFor(state) !== undefined,
     async again(state) {
-      const { scope } = targetOf(state) ?? {}
       const who = whoFor(state)
       if (!who) return {}
       const holder = await ask(who, state, state.credentials).catch(() => undefined)
-      return holder?.id === state.principal.id && isWithin(holder.scopes, scope) ? holder : undefined
+      return holder?.id === state.principal.id && isWithin(holder.scopes, state) ? holder : undefined
     },
   }
 }
 
 const targetOf = ({ route, mount }: RequestState) => route?.route ?? mount
 
-const isWithin = (scopes: readonly string[], scope: Route['scope']) =>
-  scope === undefined || scopes.includes(scope) || scopes.includes('*')
+/** Whether these scopes allow the request. `admin` implies reading: the scope `read`, and each GET route of other scopes. */
+function isWithin(scopes: readonly string[], state: RequestState): boolean {
+  const { scope } = targetOf(state) ?? {}
+  if (scope === undefined || scopes.includes(scope) || scopes.includes('*')) return true
+  return scopes.includes('admin') && (scope === 'read' || state.route?.route.method === 'GET')
+}
 
 function challenged(ctx: Context, { challenge }: ScopeSchemes, message?: string) {
   ctx.set('WWW-Authenticate', challenge)

@@ -254,7 +254,13 @@ function validate(check: Check, fields: Fields): void | Promise<void> {
 }
 
 function refuseFirst([problem]: readonly SchemaProblem[]): void {
-  if (problem) throw invalid(problem)
+  if (problem) throw problem.keyword === 'unknown' ? unknownName(problem) : invalid(problem)
+}
+
+/** A name that a closed schema does not know: a query parameter, or a field of the body. */
+function unknownName({ path, allowed = [], nearest }: SchemaProblem) {
+  const reason = nearest === undefined ? 'is not known here' : `is not known here; did you mean "${nearest}"?`
+  return invalidValue(path.slice(0, 100), reason, { allowed })
 }
 
 function invalid(problem: SchemaProblem) {

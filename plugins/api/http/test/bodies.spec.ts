@@ -59,7 +59,7 @@ describe('bodies of routes', () => {
 
   it('lose no field of a form, whatever its name and however many there are', async () => {
     const names = Array.from({ length: 50 }, (_, at) => String(at))
-    const { body } = await post(`${url}/count`, names.map(one => `name=${one}`).join('&'), FORM)
+    const { body } = await post(`${url}/count`, names.map(name => `name=${name}`).join('&'), FORM)
     expect(body).to.deep.equal({ fields: 1, names })
     const fields = (many: number) => Array.from({ length: many }, (_, at) => `f${at}`).join('&')
     expect((await post(`${url}/count`, fields(1_500), FORM)).body).to.deep.equal({ fields: 1_500 })

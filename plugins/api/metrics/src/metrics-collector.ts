@@ -43,7 +43,7 @@ export function createMetricsCollector(sources: SlotView<MetricSource>, peers: P
   }
   const readAll = async (among: Peers, ctx: CallContext): Promise<readonly WorkerMetrics[]> => {
     const all = await among.metrics(ctx)
-    if (all.every(one => one.ended || partOf(one).wasRead)) return all
+    if (all.every(metric => metric.ended || partOf(metric).wasRead)) return all
     await among.broadcast(NAME, null, ctx)
     return among.metrics(ctx)
   }
@@ -108,14 +108,14 @@ const STEP = 2 ** -20
 /** Rounds values to whole steps, whose sum does not depend on the order. Otherwise a total could decrease slightly when a worker ends, which Prometheus takes for a restart. */
 const summable = (family: MetricFamily): MetricFamily =>
   grows(family)
-    ? { ...family, values: family.values.map(one => ({ ...one, value: Math.floor(one.value / STEP) * STEP })) }
+    ? { ...family, values: family.values.map(value => ({ ...value, value: Math.floor(value.value / STEP) * STEP })) }
     : family
 
 function addTo(series: Map<string, Sample>, samples: readonly Sample[]) {
   for (const sample of samples) {
     const key = keyOf(sample)
-    const [name, one] = series.has(key) || series.size < SERIES ? [key, sample] : otherOf(sample)
-    series.set(name, { ...one, value: one.value + (series.get(name)?.value ?? 0) })
+    const [name, found] = series.has(key) || series.size < SERIES ? [key, sample] : otherOf(sample)
+    series.set(name, { ...found, value: found.value + (series.get(name)?.value ?? 0) })
   }
 }
 
@@ -148,8 +148,12 @@ export function createExposition(metrics: MetricsCollector, http: Http): Route {
   }
 }
 
+/** A sample with the value NaN: prom-client writes `Nan`, which is not in the text format. */
+const MISSPELT_NAN = /^([^#\n].* )Nan$/gm
+
 async function exposed(workers: readonly (readonly MetricFamily[])[]) {
   const { AggregatorRegistry } = await import('prom-client')
   const registry = AggregatorRegistry.aggregate(workers as unknown as object[])
-  return { text: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
+  const text = (await registry.metrics()).replace(MISSPELT_NAN, '$1NaN')
+  return { text, headers: { 'Content-Type': registry.contentType } }
 }

@@ -42,7 +42,7 @@ export async function createConversations(parts: ConversationsOptions): Promise<
       const all = ctx.principal.scopes.includes('admin') || ctx.principal.scopes.includes('*')
       const range = all ? { index: 'by_updated' } : { index: 'by_owner', equals: [ctx.principal.id] }
       const page = await pageOf(store, { ...range, reverse: true, limit, ...(cursor === undefined ? {} : { cursor }) }, ctx)
-      const conversations = page.records.map(one => summaryOf(one.key, one.value as unknown as ConversationRecord))
+      const conversations = page.records.map(record => summaryOf(record.key, record.value as unknown as ConversationRecord))
       return { conversations, ...(page.next === undefined ? {} : { next: page.next }) }
     },
 

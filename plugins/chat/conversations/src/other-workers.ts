@@ -78,11 +78,11 @@ export class Makers {
   readonly onPeerMessage = async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
     if (topic === ASK) await this.#answer(messageAs<readonly Question[]>(message), ctx)
     if (topic === MAKING) this.#note(messageAs<Answer>(message))
-    if (topic === MADE) this.#free(one => one.id === message)
+    if (topic === MADE) this.#free(item => item.id === message)
   }
 
   /** For a tap of `Peers.hooks.workerExit`: what that worker was making is not made. */
-  readonly gone = async ({ holder }: { readonly holder: string }): Promise<void> => this.#free(one => one.holder === holder)
+  readonly gone = async ({ holder }: { readonly holder: string }): Promise<void> => this.#free(item => item.holder === holder)
 
   #ask(peers: Peers, question: Question): Promise<void> {
     this.#questions.push(question)
@@ -103,18 +103,18 @@ export class Makers {
       if (made) this.#promise(id, made)
       return made !== undefined
     })
-    if (mine.length > 0) await peers?.broadcast(MAKING, { questions: mine.map(one => one.question), holder }, ctx)
+    if (mine.length > 0) await peers?.broadcast(MAKING, { questions: mine.map(question => question.question), holder }, ctx)
   }
 
   /** A worker that misses the message waits until its own limit. */
   #promise(id: string, made: Promise<void>) {
     if (this.#awaited.has(id)) return
     this.#awaited.add(id)
-    const tell = () => {
+    const notify = () => {
       this.#awaited.delete(id)
       return this.#parts.peers?.broadcast(MADE, id, this.#parts.lasting)
     }
-    made.then(tell).catch(() => {})
+    made.then(notify).catch(() => {})
   }
 
   #note({ questions, holder }: Answer) {
@@ -124,8 +124,8 @@ export class Makers {
     }
   }
 
-  #free(isOver: (one: Waiting) => boolean) {
-    for (const one of this.#waiting.values()) if (isOver(one)) one.made.resolve()
+  #free(isOver: (waiting: Waiting) => boolean) {
+    for (const item of this.#waiting.values()) if (isOver(item)) item.made.resolve()
   }
 }
 

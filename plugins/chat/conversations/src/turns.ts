@@ -227,10 +227,10 @@ export class Turns {
     if (made) await withTimeout(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
   }
 
-  #hold(one: TicketedTurn): string {
+  #hold(ticketedTurn: TicketedTurn): string {
     const ticket = `${this.#parts.holder}:${++this.#tickets}`
-    this.#held.set(ticket, one)
-    if (one.lease) this.#renewal ??= setInterval(() => this.#renewAll(), this.#parts.limits.leaseMs / 3).unref()
+    this.#held.set(ticket, ticketedTurn)
+    if (ticketedTurn.lease) this.#renewal ??= setInterval(() => this.#renewAll(), this.#parts.limits.leaseMs / 3).unref()
     return ticket
   }
 

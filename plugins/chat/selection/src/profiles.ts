@@ -123,8 +123,8 @@ export async function checkProfiles({ file, named }: ProfilesPlace, begin?: stri
 function valueOf(file: string, layer: Layer): { value: ProfilesFile; problems: SvcError[] } {
   const value = structuredClone(layer.value) as unknown as ProfilesFile
   const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
-  const faults = PROFILES_SCHEMA.check(value)
-  const problems = faults.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), hintOf(fault)))
+  const found = PROFILES_SCHEMA.check(value)
+  const problems = found.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), hintOf(fault)))
   const { default: first, profiles } = value
   // a name can only be missed in a list that is one
   if (typeof first !== 'string' || Object(profiles) !== profiles || Object.hasOwn(profiles, first)) return { value, problems }
@@ -200,8 +200,8 @@ export function checkBegin(begin: { profile?: string; mode?: string }, profiles:
 export function warnOfNames(profiles: Profiles, providers: SlotView<Provider>, tools: SlotView<Tool>, log: Log): void {
   for (const { name: profile, provider, tools: named = [], fallback = [] } of profiles.byName.values()) {
     const missing = {
-      providers: [provider, ...fallback.map(one => one.provider)].filter(one => one !== undefined && !providers.has(one)),
-      tools: named.filter(one => !tools.has(one)),
+      providers: [provider, ...fallback.map(item => item.provider)].filter(item => item !== undefined && !providers.has(item)),
+      tools: named.filter(item => !tools.has(item)),
     }
     if (missing.providers.length + missing.tools.length > 0) log.warn({ profile, missing }, 'a profile names what is not there')
   }

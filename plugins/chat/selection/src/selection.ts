@@ -6,6 +6,7 @@ import type {
   Profile,
   Selected,
   Selection,
+  SelectionChange,
   SelectionWish,
   ChoiceSource,
   ModelAlias,
@@ -33,14 +34,27 @@ export interface SelectionOptions {
 
 const FALLBACK_MODE = 'build'
 
+type SelectionState = Pick<SelectionOptions, 'profiles' | 'begin'> & { readonly session: Pick<Session, 'now'> }
+
+function currentProfile({ profiles, session, begin }: SelectionState): Profile {
+  const name = session.now.profile ?? begin.profile ?? profiles.default
+  return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
+}
+
+const currentMode = (state: SelectionState): string =>
+  state.session.now.mode ?? state.begin.mode ?? currentProfile(state).mode ?? FALLBACK_MODE
+
+/** Profile and mode for taps of `Selection.hooks.changed`. */
+export const changeOf = (state: SelectionState): SelectionChange => ({
+  profile: currentProfile(state).name,
+  mode: currentMode(state),
+})
+
 /** Decides who answers, from request, override, profile and default. */
 export function createSelection(parts: SelectionOptions): Selection {
-  const { profiles, session, sources, modes, begin } = parts
-  const profileNow = (): Profile => {
-    const name = session.now.profile ?? begin.profile ?? profiles.default
-    return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
-  }
-  const modeNow = () => session.now.mode ?? begin.mode ?? profileNow().mode ?? FALLBACK_MODE
+  const { profiles, session, sources, modes } = parts
+  const profileNow = () => currentProfile(parts)
+  const modeNow = () => currentMode(parts)
   const recent = createRecentChoices(parts)
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
@@ -67,6 +81,8 @@ export function createSelection(parts: SelectionOptions): Selection {
   }
 
   return {
+    mode: async () => modeNow(),
+
     effective,
 
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
@@ -176,14 +192,14 @@ const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 /** Fallback models, with aliases of their own provider replaced by real names. */
 function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources, ctx: CallContext): readonly T[] | Promise<T[]> {
   const { aliases } = sources
-  if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
+  if (aliases.size === 0 || !refs.some(ref => aliases.has(ref.model))) return refs
   return Promise.all(
-    refs.map(async one => {
-      const alias = aliases.get(one.model)
+    refs.map(async ref => {
+      const alias = aliases.get(ref.model)
       // one that is not configured may be by the time it is needed
-      if (alias?.provider !== one.provider || !sources.providers.has(one.provider)) return one
-      if (infoOf(await listOf(one.provider, sources, ctx), one.model)) return one
-      return { ...one, model: alias.model }
+      if (alias?.provider !== ref.provider || !sources.providers.has(ref.provider)) return ref
+      if (infoOf(await listOf(ref.provider, sources, ctx), ref.model)) return ref
+      return { ...ref, model: alias.model }
     })
   )
 }
@@ -199,8 +215,8 @@ async function chooseAmong(
     return await choose(wishes, sources, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    for (const one of fallback) {
-      const next = await choose([choiceOf(one, 'profile')], sources, ctx).catch(() => undefined)
+    for (const modelRef of fallback) {
+      const next = await choose([choiceOf(modelRef, 'profile')], sources, ctx).catch(() => undefined)
       if (next) return next
     }
     throw error
@@ -231,9 +247,9 @@ async function listOf(name: string, sources: ModelSources, ctx: CallContext): Pr
   }
 }
 
-const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(one => one.id === model)
+const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(item => item.id === model)
 
-const idsOf = (list: ModelList | undefined) => list?.models.map(one => one.id) ?? []
+const idsOf = (list: ModelList | undefined) => list?.models.map(model => model.id) ?? []
 
 const chosen = (
   { provider, model }: ModelRef,
@@ -296,7 +312,7 @@ async function elsewhere(
   const lists = await Promise.all(
     names.map(async name => ({ name, list: await modelsOf(name, sources, ctx).catch(() => undefined) }))
   )
-  const has = lists.filter(one => infoOf(one.list, model))
+  const has = lists.filter(list => infoOf(list.list, model))
   const [only] = has
   if (only && has.length === 1) return chosen({ provider: only.name, model }, source, source, infoOf(only.list, model))
   if (own?.open && has.length === 0)
@@ -304,7 +320,7 @@ async function elsewhere(
   throw modelNotFound(
     null,
     model,
-    lists.flatMap(one => idsOf(one.list))
+    lists.flatMap(list => idsOf(list.list))
   )
 }
 
@@ -356,14 +372,37 @@ interface SessionDependencies {
   readonly key: string
   /** The other workers, which must have taken a change before it is answered. */
   readonly peers: Peers | undefined
+  /** Called in this worker after each change of the state. */
+  readonly changed: (session: Pick<Session, 'now'>) => Promise<void>
   readonly log: Log
 }
 
 /** The topic of a change; what changed is read from the store. */
 export const CHANGED = 'selection'
 
+/** Reports each change of the state once, whichever way it arrived, and waits for the report. Reports nothing before `begin`. */
+function createReporter(changed: SessionDependencies['changed']) {
+  const textOf = ({ profile, override, mode }: SessionState) => JSON.stringify([profile, override, mode])
+  let reported: string | undefined
+  let reporting = Promise.resolve()
+  return {
+    begin(now: SessionState) {
+      reported = textOf(now)
+    },
+    report(now: SessionState): Promise<void> {
+      const text = textOf(now)
+      if (reported === undefined || reported === text) return reporting
+      reported = text
+      return (reporting = reporting.then(() => changed({ now })))
+    },
+  }
+}
+
 /** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
-export async function openSession({ store, key, peers, log }: SessionDependencies, lasting: CallContext): Promise<Session> {
+export async function openSession(
+  { store, key, peers, changed, log }: SessionDependencies,
+  lasting: CallContext
+): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0
@@ -373,8 +412,12 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     version = of
     now = stateOf(value)
   }
+  const reporter = createReporter(changed)
   const watch = async (ctx: CallContext) => {
-    for await (const change of store.watch(COLLECTION, ctx)) if (change.key === key) take(change.value, change.version)
+    for await (const change of store.watch(COLLECTION, ctx)) {
+      if (change.key === key) take(change.value, change.version)
+      await reporter.report(now)
+    }
   }
   // where another file has taken the store's place, what it has is true, even if it is older
   const read = async (ctx: CallContext) => {
@@ -382,11 +425,13 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
+    await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
     log.error({ err }, 'switches of other workers are no longer seen')
   )
   await read(lasting)
+  reporter.begin(now)
 
   const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
@@ -408,6 +453,7 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     read,
     async change(change, ctx) {
       await put(change, ctx)
+      await reporter.report(now)
       await peers?.broadcast(CHANGED, null, ctx)
     },
   }
@@ -420,7 +466,7 @@ async function forgetOld(store: Store, ctx: CallContext): Promise<void> {
   const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, ctx)
   if (records.length > 0)
     await store.batch(
-      records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })),
+      records.map(record => ({ op: 'delete', collection: COLLECTION, key: record.key })),
       {},
       ctx
     )

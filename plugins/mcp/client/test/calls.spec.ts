@@ -41,7 +41,7 @@ describe('a call', () => {
       class: 'tool_not_found',
       message: 'it has no tool "nothing"',
     })
-    const error = await client.getToolSchema('nothing').catch((one: unknown) => one)
+    const error = await client.getToolSchema('nothing').catch((item: unknown) => item)
     expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
   })
 
@@ -66,7 +66,7 @@ describe('a call', () => {
 
   for (const timeout of [0, -1, Number.NaN])
     it(`takes no time of ${timeout} s`, async () => {
-      const error = await client.callTool('echo', {}, { timeout }).catch((one: unknown) => one)
+      const error = await client.callTool('echo', {}, { timeout }).catch((item: unknown) => item)
       expect(error).to.deep.include({ code: 'CONFIG_INVALID' })
     })
 
@@ -134,7 +134,7 @@ describe('a call', () => {
     leaving.abort()
     await third
     await narrow.close()
-    expect((await Promise.all(slow)).map(one => one.error?.class)).to.deep.equal(['cancelled', 'connection_refused'])
+    expect((await Promise.all(slow)).map(item => item.error?.class)).to.deep.equal(['cancelled', 'connection_refused'])
   })
 
   it('that has been sent is never sent again', async () => {
@@ -193,7 +193,7 @@ describe('a question of the server', () => {
     }
     const goOn = async (owner: string, tool: string, state: string) => {
       const dialog = { can: CAN, answers: {}, state }
-      return steps(client.call(tool, {}, { owner, dialog }, forever())).catch((one: unknown) => one as Error)
+      return steps(client.call(tool, {}, { owner, dialog }, forever())).catch((error: unknown) => error as Error)
     }
 
     it('cannot be resumed by another caller, or with another tool', async () => {
@@ -235,7 +235,7 @@ describe('a question of the server', () => {
 
     it('exceeds the limit', async () => {
       const open = [await ask('anna'), await ask('anna')]
-      const error = await ask('anna').catch((one: unknown) => one)
+      const error = await ask('anna').catch((item: unknown) => item)
       expect(error).to.be.an('error').with.property('message').that.includes('2 calls are already waiting')
       for (const { state } of open) await goOn('anna', 'ask', state!)
     })

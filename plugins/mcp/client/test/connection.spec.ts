@@ -19,7 +19,7 @@ describe('a connection to a program', () => {
       replyOf(client, 'pid'),
       client.connect().then(() => replyOf(client, 'pid')),
     ])
-    expect(new Set((pids as Pids[]).map(one => one.pid)).size).to.equal(1)
+    expect(new Set((pids as Pids[]).map(pid => pid.pid)).size).to.equal(1)
     expect(client.status()).to.deep.include({ state: 'connected', attempts: 0, protocolVersion: '2025-11-25' })
     expect(client.status().server).to.deep.equal({ name: 'hostile', version: '1.0.0' })
     expect(client.status().stderr).to.equal('hostile: ready')
@@ -228,7 +228,7 @@ describe('a connection to a program', () => {
     expect(await connecting).to.deep.include({ code: 'MCP_CALL_FAILED' })
   })
 
-  for (const [what, faults, connectMs, words] of [
+  for (const [what, problems, connectMs, words] of [
     ['does not answer', { silent: ['server/discover', 'initialize'] }, 300, /0.3 s/],
     ['claims an unknown version', { version: '1999-01-01' }, 10_000, /not supported/],
     ['answers the handshake with nonsense', { malformed: { initialize: 'id' } }, 300, /0.3 s/],
@@ -236,8 +236,8 @@ describe('a connection to a program', () => {
     it(`fails where the program ${what}`, async () => {
       const mark = `SVC_TEST=${randomUUID()}`
       const env = { SVC_TEST: mark.slice('SVC_TEST='.length) }
-      await using client = hostile(faults, { connectMs, reconnect: NONE, env })
-      const error = await client.connect().catch((one: unknown) => one)
+      await using client = hostile(problems, { connectMs, reconnect: NONE, env })
+      const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.be.an('error').with.property('code', 'MCP_CALL_FAILED')
       expect((error as Error).message).to.match(words)
       await client.close()

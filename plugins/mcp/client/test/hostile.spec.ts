@@ -13,7 +13,7 @@ async function grown(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe('a list of tools', () => {
-  for (const [what, faults, count, fault] of [
+  for (const [what, problems, count, fault] of [
     ['with 100,000 tools is cut', { tools: 100_000 }, 1_000, 'it has more than 1000 tools: the rest is left out'],
     ['without end is cut', { cursors: 'endless' }, 100, 'its list has more than 100 pages: the rest is left out'],
     ['that leads back to itself is cut', { cursors: 'same' }, 1, 'its list leads back to an earlier page'],
@@ -26,7 +26,7 @@ describe('a list of tools', () => {
     ['whose pattern would take for ever is only passed on', { schema: 'pattern' }, 15, undefined],
   ] as const)
     it(what, async () => {
-      await using client = hostile(faults)
+      await using client = hostile(problems)
       const { tools, problems: reported } = await client.listTools()
       expect(tools.length).to.equal(count)
       expect(reported).to.include.members(fault === undefined ? [] : [fault])
@@ -39,7 +39,7 @@ describe('a list of tools', () => {
     await client.connect()
     let error: unknown
     const bytes = await grown(async () => {
-      error = await client.listTools().catch((one: unknown) => one)
+      error = await client.listTools().catch((item: unknown) => item)
     })
     expect(error).to.be.an('error').with.property('message').that.includes('more than 10485760 bytes')
     expect(bytes).to.be.below(MOST_GROWN)
@@ -118,10 +118,10 @@ describe('a flood', () => {
       )
       await using good = hostile()
       const cut = changeOf(bad, 'disconnected')
-      const failed = bad.connect().catch((one: unknown) => one)
+      const failed = bad.connect().catch((error: unknown) => error)
       for (let calls = 0; calls < 10; calls++) expect((await good.callTool('echo', { text: 'x' })).error).to.equal(null)
       // it may be over before the handshake is
-      await Promise.race([cut, failed.then(one => (one instanceof Error ? undefined : cut))])
+      await Promise.race([cut, failed.then(item => (item instanceof Error ? undefined : cut))])
       expect((await bad.callTool('echo', {})).error?.message).to.include('quarantine')
     })
 
@@ -134,8 +134,8 @@ describe('a flood', () => {
 })
 
 describe('a server over HTTP that', () => {
-  async function withServer(faults: Faults, work: (server: HostileServer) => Promise<void>) {
-    await using server = await openHostile(faults)
+  async function withServer(problems: Faults, work: (server: HostileServer) => Promise<void>) {
+    await using server = await openHostile(problems)
     await work(server)
   }
 
@@ -176,7 +176,7 @@ describe('a server over HTTP that', () => {
     await using aim = await openHostile()
     await withServer({ status: 307, location: aim.url }, async ({ url }) => {
       await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
-      const error = await client.connect().catch((one: unknown) => one)
+      const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
     })
   })

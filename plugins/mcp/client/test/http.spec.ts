@@ -13,11 +13,11 @@ describe('a key', () => {
     await using server = await toolServer(() => true)
     await using bearer = remote(server.url, { apiKey: 'k-1' })
     await bearer.callTool('now', {})
-    expect(new Set(server.seen.map(one => one.headers.authorization))).to.deep.equal(new Set(['Bearer k-1']))
+    expect(new Set(server.seen.map(item => item.headers.authorization))).to.deep.equal(new Set(['Bearer k-1']))
     server.seen.length = 0
     await using own = remote(server.url, { apiKey: 'k-2', apiKeyHeader: 'x-api-key' })
     await own.callTool('now', {})
-    expect(new Set(server.seen.map(one => one.headers['x-api-key']))).to.deep.equal(new Set(['k-2']))
+    expect(new Set(server.seen.map(item => item.headers['x-api-key']))).to.deep.equal(new Set(['k-2']))
     expect(server.seen[0]?.headers.authorization).to.equal(undefined)
   })
 
@@ -82,7 +82,7 @@ describe('client credentials', () => {
       await using server = await toolServer(header => header === 'Bearer t1')
       await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: tokens.url } })
       const answers = await Promise.all([1, 2, 3].map(() => client.callTool('now', {})))
-      expect(answers.map(one => one.error)).to.deep.equal([null, null, null])
+      expect(answers.map(answer => answer.error)).to.deep.equal([null, null, null])
       const basic = `Basic ${Buffer.from('me%3A1:s+%C3%A9').toString('base64')}`
       const form = { grant_type: 'client_credentials', resource: server.url, scope: 'tools' }
       const inForm = { basic: undefined, form: { ...form, client_id: 'me:1', client_secret: 's é' } }
@@ -97,7 +97,7 @@ describe('client credentials', () => {
     expect((await client.callTool('now', {})).error).to.equal(null)
     good = 't2'
     const answers = await Promise.all([1, 2, 3, 4].map(() => client.callTool('now', {})))
-    expect(answers.map(one => one.error)).to.deep.equal([null, null, null, null])
+    expect(answers.map(answer => answer.error)).to.deep.equal([null, null, null, null])
     expect(tokens.asked.length).to.be.at.most(3)
     good = 'none'
     expect((await client.callTool('now', {})).error?.class).to.equal('authentication_failed')
@@ -202,7 +202,7 @@ describe('the library', () => {
       parameters: { type: 'object' },
     })
     expect(await bridged.tool.call({}, testContext())).to.deep.equal({ content: [{ type: 'text', text: 'noon' }] })
-    const none = await bridgeTool({ serverUrl: server.url, toolName: 'then' }).catch((one: unknown) => one)
+    const none = await bridgeTool({ serverUrl: server.url, toolName: 'then' }).catch((error: unknown) => error)
     expect(none).to.have.nested.property('details.class', 'tool_not_found')
   })
 

@@ -111,8 +111,8 @@ describe('logging in', () => {
     expect((await client.callTool('now', {})).error).to.equal(null)
     login.good.token = 'over'
     const answers = await Promise.all([1, 2, 3, 4].map(() => client.callTool('now', {})))
-    expect(answers.map(one => one.error)).to.deep.equal([null, null, null, null])
-    expect(login.grants.filter(one => one === 'refresh_token').length).to.be.within(1, 2)
+    expect(answers.map(answer => answer.error)).to.deep.equal([null, null, null, null])
+    expect(login.grants.filter(grant => grant === 'refresh_token').length).to.be.within(1, 2)
     expect(JSON.stringify(kept.value)).to.include(login.good.token)
   })
 
@@ -138,7 +138,7 @@ describe('logging in', () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
     const options = { url: server.url, clock: CLOCK, oauth: { issuer: login.url } }
-    const late = await loginMcp(options, { show: () => {}, waitMs: 300 }).catch((one: unknown) => one)
+    const late = await loginMcp(options, { show: () => {}, waitMs: 300 }).catch((error: unknown) => error)
     expect(late).to.have.nested.property('details.class', 'timeout')
     expect(login.grants).to.deep.equal([])
   })

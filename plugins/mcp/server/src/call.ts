@@ -168,7 +168,7 @@ function run(published: PublishedTool, args: Arguments, ctx: CallContext, option
   const consent = consentTo(published, dialog)
   if ('instead' in consent) return consent.instead
   const answer = finalStep(tool, args, ctx, { dialog: consent.dialog, ...(notify && { notify }) })
-  return answer.then(one => (isInput(one) ? consented(one) : one))
+  return answer.then(item => (isInput(item) ? consented(item) : item))
 }
 
 async function finalStep(

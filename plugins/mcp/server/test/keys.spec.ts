@@ -54,7 +54,7 @@ describe('the key of the tool server', () => {
       expect(await schemeOf(key, false).prepare!(ctx)).to.equal(undefined)
     }
     const started = await keyed({ mcp: required }, '').then(
-      one => one.host.close(),
+      item => item.host.close(),
       (error: unknown) => error
     )
     expect(started).to.have.nested.property('problems[0].code', 'MCP_KEY_MISSING')

@@ -217,7 +217,7 @@ function createWarn(provider: string, log: Log, hide: (text: string) => string):
 }
 
 const wordsOf = ({ type, feature, setting, details, message }: Warning): string =>
-  [type, feature, setting, details, message].filter(one => typeof one === 'string').join(': ')
+  [type, feature, setting, details, message].filter(item => typeof item === 'string').join(': ')
 
 /** Dependencies of `Answer`. */
 interface AnswerOptions {
@@ -274,8 +274,8 @@ class Answer {
     const reader = stream.getReader()
     this.#reader = reader
     if (this.#ending.signal.aborted) return this.stop()
-    for (let one = await reader.read(); !one.done; one = await reader.read()) {
-      converter.take(one.value)
+    for (let item = await reader.read(); !item.done; item = await reader.read()) {
+      converter.take(item.value)
       if (this.#paused) await this.#paused.promise
       if (events.over) return
     }

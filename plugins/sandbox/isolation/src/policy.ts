@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { codeOf, get, type Log, messageOf, systemContext, type CallContext } from '@svc/core'
+import { codeOf, get, type Log, messageOf, systemContext, type CallContext, matchesPattern } from '@svc/core'
 import type {
   Isolation,
   IsolationUsage,
@@ -9,7 +9,6 @@ import type {
   ProcessSandbox,
   RefusalKind,
 } from '@svc/core/contracts'
-import { matchesPattern } from '@svc/runtime/isolation'
 import { openEgress } from './egress.ts'
 import { pathMissing, unavailable } from './errors.ts'
 import { foldersOf } from './folders.ts'
@@ -45,15 +44,15 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
     return refusals
   }
   const release = async (id: string, ctx: CallContext) => {
-    const one = active.get(id)
+    const activeProcess = active.get(id)
     active.delete(id)
-    return (await one?.release(ctx)) ?? []
+    return (await activeProcess?.release(ctx)) ?? []
   }
   return {
     async prepare(request, ctx) {
       const refusals = refusalsOf(request.plugin)
       const made = await prepareOne(request, refusals, options, ctx)
-      active.set(made.prepared.id, { refusals, release: one => made.release(one) })
+      active.set(made.prepared.id, { refusals, release: item => made.release(item) })
       return made.prepared
     },
     release,
@@ -240,8 +239,8 @@ const [UTIME, STIME, RESIDENT] = [11, 12, 21]
 async function metricsOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
   const all = await treeOf(pid)
   return {
-    cpuMs: all.reduce((sum, one) => sum + one.cpuMs, 0),
-    memoryBytes: all.reduce((sum, one) => sum + one.memoryBytes, 0),
+    cpuMs: all.reduce((sum, item) => sum + item.cpuMs, 0),
+    memoryBytes: all.reduce((sum, item) => sum + item.memoryBytes, 0),
   }
 }
 
@@ -275,7 +274,7 @@ interface Allowed {
 /** Makes paths absolute: relative ones start at the working directory of svc. */
 function allowedOf({ permissions, config }: IsolationRequest): Allowed {
   const { env = [], network = [], read = [], write = [] } = permissions
-  const words = (all: readonly string[]) => all.flatMap(one => filled(one, config))
+  const words = (all: readonly string[]) => all.flatMap(item => filled(item, config))
   const paths = (all: readonly string[]) => words(all).map(path => resolve(path))
   return { env: words(env), network: words(network).map(hostOf), read: paths(read), write: paths(write) }
 }

@@ -3,6 +3,7 @@ import { basename, extname } from 'node:path'
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
+import { LRUCache } from 'lru-cache'
 import type { Checker } from './checker.ts'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
 import type { WorkflowFile, Roots } from './workflow-files.ts'
@@ -62,7 +63,7 @@ const KEPT = 500
 export class Library {
   readonly #parts: LibraryOptions
   /** Results of checks, valid until a name changes that definitions can use. */
-  readonly #looked = new Map<string, LoadedWorkflow>()
+  readonly #looked = new LRUCache<string, LoadedWorkflow>({ max: KEPT })
   /** The same by object identity, which costs nothing to look up. */
   #same = new WeakMap<object, LoadedWorkflow>()
   #version = ''
@@ -212,7 +213,6 @@ export class Library {
 
   #once(key: string, look: () => LoadedWorkflow): LoadedWorkflow {
     this.#forget()
-    if (this.#looked.size > KEPT) this.#looked.clear()
     const known = this.#looked.get(key) ?? look()
     this.#looked.set(key, known)
     return known

@@ -52,8 +52,8 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
   const args = structuredClone(given) as Arguments
   const check = checks.get(tool) ?? toolSchema(tool.parameters)
   checks.set(tool, check)
-  const faults = (await check).check(args)
-  if (faults.length > 0) throw invalid('arguments', `are invalid: ${faults.slice(0, MAX_REPORTED).map(words).join('; ')}`)
+  const problems = (await check).check(args)
+  if (problems.length > 0) throw invalid('arguments', `are invalid: ${problems.slice(0, MAX_REPORTED).map(words).join('; ')}`)
   return args
 }
 

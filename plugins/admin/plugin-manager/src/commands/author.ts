@@ -123,7 +123,7 @@ export class PluginsTest extends BaseCommand {
     const { caseText, hasFailed, summaryText, testPlugin } = await import('./author/test-plugin.ts')
     const { svcHome } = await import('@svc/core/config')
     const asked = { folder: args.folder ?? '.', seed: flags.seed, home: svcHome() }
-    const result = await testPlugin(asked, one => (flags.json ? undefined : this.log(caseText(one))))
+    const result = await testPlugin(asked, item => (flags.json ? undefined : this.log(caseText(item))))
     this.log(flags.json ? JSON.stringify({ ok: !hasFailed(result), ...result }, null, 2) : `\n${summaryText(result)}`)
     return hasFailed(result) ? 1 : 0
   }

@@ -31,8 +31,8 @@ export const notInstalled = (plugin: string, installed: readonly string[]): SvcE
 
 /** `dice` for `svc-plugin-example-dice`: users omit the common prefix. Only an unambiguous match counts. */
 function endingWith(plugin: string, installed: readonly string[]): string | undefined {
-  const [one, ...others] = installed.filter(name => name.endsWith(`-${plugin}`) || name.endsWith(`/${plugin}`))
-  return others.length === 0 ? one : undefined
+  const [first, ...others] = installed.filter(name => name.endsWith(`-${plugin}`) || name.endsWith(`/${plugin}`))
+  return others.length === 0 ? first : undefined
 }
 
 export const notBuilt = (plugin: string, file: string): SvcError =>

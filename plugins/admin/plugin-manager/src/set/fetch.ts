@@ -104,7 +104,7 @@ async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Ca
 /** Describes a new plugin for the user; `npmLock` has its dependencies. */
 export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock | undefined): Candidate {
   const { name, version, origin, manifest, description, installScripts, scripts, integrity, bytes, registry } = plugin
-  const old = plugins.find(one => one.name === name)
+  const old = plugins.find(item => item.name === name)
   const permissions = manifest.permissions ?? {}
   const change = permissionChange(old?.permissions ?? {}, permissions)
   const dependencies =
@@ -119,7 +119,9 @@ export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock
     permissions,
     permissionChange: change,
     installScripts,
-    dependencyScripts: dependencies.filter(one => one.hasScripts).map(one => `${one.name}@${one.version}`),
+    dependencyScripts: dependencies
+      .filter(dependency => dependency.hasScripts)
+      .map(dependency => `${dependency.name}@${dependency.version}`),
     scripts,
     dependencies: dependencies.length,
     ...(registry ? { registry } : {}),

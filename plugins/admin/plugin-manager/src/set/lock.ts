@@ -148,7 +148,7 @@ export function checkedLock(value: unknown): WrittenLock {
 }
 
 function checkPlugins(lock: Lock): void {
-  const names = new Set(lock.plugins.map(one => one.name))
+  const names = new Set(lock.plugins.map(item => item.name))
   if (names.size < lock.plugins.length) throw lockInvalid('it names a plugin twice')
   if (lock.set === '' && lock.plugins.some(needsSet)) throw lockInvalid('it names no set for its plugins')
 }

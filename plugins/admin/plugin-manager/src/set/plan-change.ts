@@ -39,7 +39,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
     before,
     candidates,
     removed,
-    isEmpty: isWhole && removed.length === 0 && candidates.every(one => one.same && sameOrigin(one, before)),
+    isEmpty: isWhole && removed.length === 0 && candidates.every(candidate => candidate.same && sameOrigin(candidate, before)),
     staging,
     hold,
     make: () => buildSet(plan, candidates),
@@ -51,7 +51,7 @@ const WORDS = ['install', 'link', 'uninstall', 'update'] as const
 
 /** For a command that finds the plugins busy: `install svc-plugin-x`. */
 function whatOf(request: ChangeRequest): string {
-  const names = { ...request, install: request.install?.map(one => one.spec) }
+  const names = { ...request, install: request.install?.map(item => item.spec) }
   return WORDS.flatMap(word => (names[word]?.length ? [`${word} ${[names[word]].flat().join(', ')}`] : [])).join('; ')
 }
 
@@ -62,7 +62,7 @@ const askedBy = ({ install = [], link = [] }: ChangeRequest): RequestedPlugin[] 
 ]
 
 function updatedBy({ update = [] }: ChangeRequest, lock: Lock): RequestedPlugin[] {
-  const names = update === 'all' ? lock.plugins.map(one => one.name) : update
+  const names = update === 'all' ? lock.plugins.map(plugin => plugin.name) : update
   return names.map(name => installed(lock, name)).filter(needsSet)
 }
 
@@ -70,9 +70,9 @@ const removedBy = ({ uninstall = [] }: ChangeRequest, lock: Lock): LockedPlugin[
   [...new Set(uninstall)].map(name => installed(lock, name))
 
 function installed({ plugins }: Lock, name: string): LockedPlugin {
-  const found = plugins.find(one => one.name === name)
+  const found = plugins.find(plugin => plugin.name === name)
   if (found) return found
-  const names = plugins.map(one => one.name)
+  const names = plugins.map(plugin => plugin.name)
   throw notInstalled(name, nearest(name, names))
 }
 
@@ -84,9 +84,9 @@ async function fetchAll(
 ): Promise<Fetched[]> {
   const found = new Map<string, Fetched>()
   const notify = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
-  for (const [at, one] of wanted.entries()) {
-    const plugin = await fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline }, notify })
-    if (found.has(plugin.name)) throw specInvalid(one.origin.spec, `${plugin.name} is named twice`)
+  for (const [at, requestedPlugin] of wanted.entries()) {
+    const plugin = await fetchPlugin(requestedPlugin, { work: `${work}/${at}`, npm: { ...options, offline }, notify })
+    if (found.has(plugin.name)) throw specInvalid(requestedPlugin.origin.spec, `${plugin.name} is named twice`)
     found.set(plugin.name, plugin)
   }
   return [...found.values()]
@@ -102,20 +102,20 @@ function planOf(
   around: ResolveContext
 ): Plan {
   const { request, isWhole, ...rest } = around
-  const isSame = (one: Fetched) => isWhole && before.plugins.some(old => sameBytes(one, old))
-  const fresh = fetched.filter(one => one.tarball !== undefined && !isSame(one))
-  const gone = new Set([...fresh, ...fetched.filter(one => one.tarball === undefined), ...removed].map(one => one.name))
-  const dropped = before.plugins.filter(one => needsSet(one) && gone.has(one.name)).map(one => one.name)
+  const isSame = (item: Fetched) => isWhole && before.plugins.some(old => sameBytes(item, old))
+  const fresh = fetched.filter(item => item.tarball !== undefined && !isSame(item))
+  const gone = new Set([...fresh, ...fetched.filter(item => item.tarball === undefined), ...removed].map(item => item.name))
+  const dropped = before.plugins.filter(plugin => needsSet(plugin) && gone.has(plugin.name)).map(plugin => plugin.name)
   return {
     home,
     before,
     fetched,
     ingredients: {
       old: setFolder(home, before),
-      kept: before.plugins.filter(one => needsSet(one) && !gone.has(one.name)),
+      kept: before.plugins.filter(plugin => needsSet(plugin) && !gone.has(plugin.name)),
       fresh,
       // npm also resolves a name anew that was only a dependency before
-      dropped: [...new Set([...dropped, ...fresh.map(one => one.name)])],
+      dropped: [...new Set([...dropped, ...fresh.map(item => item.name)])],
     },
     removed,
     offline: request.offline ?? false,
@@ -123,11 +123,14 @@ function planOf(
   }
 }
 
-const sameBytes = (one: Fetched, old: LockedPlugin) =>
-  one.name === old.name && one.tarball !== undefined && one.integrity === old.integrity && one.scripts === old.scripts
+const sameBytes = (fetched: Fetched, old: LockedPlugin) =>
+  fetched.name === old.name &&
+  fetched.tarball !== undefined &&
+  fetched.integrity === old.integrity &&
+  fetched.scripts === old.scripts
 
 const sameOrigin = ({ name, origin }: Candidate, { plugins }: Lock) => {
-  const old = plugins.find(one => one.name === name)
+  const old = plugins.find(plugin => plugin.name === name)
   return old?.origin.kind === origin.kind && old.origin.spec === origin.spec
 }
 
@@ -137,7 +140,7 @@ const NOTHING_FROM_ELSEWHERE = ['--allow-git=none', '--allow-remote=none']
 /** Lets npm resolve the dependencies of new plugins without installing. Skips npm if none has any. */
 async function candidatesOf({ before, fetched, ingredients, staging, offline, options }: Plan): Promise<Candidate[]> {
   const { fresh, old } = ingredients
-  const isAsked = fresh.some(one => one.hasDependencies)
+  const isAsked = fresh.some(item => item.hasDependencies)
   if (isAsked) {
     options.onProgress?.({ step: 'resolve' })
     await writeSet(staging.set, ingredients)
@@ -152,5 +155,5 @@ async function candidatesOf({ before, fetched, ingredients, staging, offline, op
   const lock = isAsked || old === undefined ? await readNpmLock(staging.set) : await readNpmLock(old)
   const stray = isAsked && lock !== undefined ? strayDependency(lock) : undefined
   if (stray) throw dependencyStray(stray.of, stray.what)
-  return fetched.map(one => candidateOf(one, before, lock))
+  return fetched.map(item => candidateOf(item, before, lock))
 }

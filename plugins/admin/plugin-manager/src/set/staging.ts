@@ -165,7 +165,7 @@ function lockOf(before: Lock, { set, kept, plugins: drafts, dependencies }: NewS
 
 /** The built facts are not the user's choice. */
 function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): LockedPlugin {
-  const choice = plugins.find(one => one.name === draft.name)
+  const choice = plugins.find(plugin => plugin.name === draft.name)
   if (choice === undefined) throw setUnbuilt()
   const { name, version, origin, integrity, files, scripts } = draft
   const { isolation, enabled, permissions, trusted, declares, commands } = choice

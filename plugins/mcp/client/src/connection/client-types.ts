@@ -49,6 +49,8 @@ export interface RunningCallContext extends TraceHeaders {
 export interface StepOptions extends McpCallOptions {
   /** The caller. Only the same caller can answer a question of the server. */
   readonly owner?: string
+  /** Called before the call is sent again over another connection, whose server can have other tools. Its error ends the call. */
+  readonly beforeResend?: (signal: AbortSignal) => Promise<void>
 }
 
 /** A connection to one server. It connects on demand and reconnects after a loss. */

@@ -20,8 +20,8 @@ export const CLOCK = {
 }
 
 /** A client of a hostile server over stdio. */
-export const hostile = (faults: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
-  createMcpClient({ name: 'hostile', ...hostileCommand(faults), clock: CLOCK, ...options })
+export const hostile = (problems: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
+  createMcpClient({ name: 'hostile', ...hostileCommand(problems), clock: CLOCK, ...options })
 
 export const remote = (url: string, options: Partial<Omit<HttpOptions, 'url'>> = {}): McpClient =>
   createMcpClient({ name: 'remote', url, clock: CLOCK, ...options })

@@ -2,8 +2,17 @@ import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { join } from 'node:path'
 import { DEFAULTS, OURS, reservedFor } from '@svc/cli/program'
-import { asSvcError, commandsOf, type Manifest, messageOf, type PackageInfo, readManifest, routesOf, slotsOf } from '@svc/core'
-import { matchesPattern } from '@svc/runtime/isolation'
+import {
+  asSvcError,
+  commandsOf,
+  type Manifest,
+  messageOf,
+  type PackageInfo,
+  readManifest,
+  routesOf,
+  slotsOf,
+  matchesPattern,
+} from '@svc/core'
 import { type Finding, folderOfPlugin, type LintedPackage, type PackageJson } from './plugin-folder.ts'
 import { packageFindings } from './lint-package.ts'
 import { sourceFindings } from './lint-source.ts'

@@ -43,7 +43,7 @@ async function filesOf(kind: string, words: PluginWords, language: Language): Pr
   const read = async (path: string) => withWords(await readFile(new URL(path, TEMPLATES), 'utf8'), words)
   const folder = fileURLToPath(new URL(`${kind}/`, TEMPLATES))
   const inside = await readdir(folder, { recursive: true, withFileTypes: true })
-  const paths = inside.filter(one => one.isFile()).map(one => relative(folder, join(one.parentPath, one.name)))
+  const paths = inside.filter(item => item.isFile()).map(item => relative(folder, join(item.parentPath, item.name)))
   const own = paths.filter(path => path !== 'svc.json' && path !== 'README.md')
   const texts = await Promise.all(
     own.map(async path => [pathIn(path, words, language), inLanguage(await read(`${kind}/${path}`), path, language)])

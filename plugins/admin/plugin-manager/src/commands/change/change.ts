@@ -58,9 +58,9 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   const early = asked.isBundle === true ? await change.build() : undefined
   const proposals = proposalsOf(change, asked, early)
   progress.clear()
-  if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
+  if (change.isEmpty && proposals.every(proposal => isAsBefore(proposal, change)))
     return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
-  const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
+  const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(item => item.name) }
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
@@ -99,7 +99,7 @@ async function takenUp(
 
 function proposalsOf(change: StagedChange, asked: ChangeCommand, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
-    const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
+    const before = (built?.plugins ?? change.before.plugins).find(plugin => plugin.name === candidate.name)
     // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
     return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
@@ -108,7 +108,7 @@ function proposalsOf(change: StagedChange, asked: ChangeCommand, built: BuiltSet
 
 /** Whether an installed plugin already has this isolation and trust. */
 const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
-  before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
+  before.plugins.some(plugin => plugin.name === candidate.name && plugin.isolation === isolation && plugin.trusted === trusted)
 
 /** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
 async function lockedOf(
@@ -117,19 +117,21 @@ async function lockedOf(
   { config }: ChangeCommand,
   { signal, progress }: ChangeContext
 ) {
-  const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
+  const locked = built.plugins.map(plugin => ({ ...plugin, ...choiceOf(plugin, proposals) }))
   // the declarations of a link can change at each start
-  const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
-  const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
+  const unknown = locked.filter(
+    item => item.isolation === 'process' && item.declares === undefined && item.origin.kind !== 'link'
+  )
+  const folders = unknown.map(item => ({ locked: item, folder: folderIn(built, item) }))
   const described = await describeAll(folders, { place: here(), config, signal, report: progress.report })
-  for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
-  const learnt = locked.map(one => described.find(({ name }) => name === one.name) ?? one)
-  const known = learnt.filter(one => isImported(one) && one.commands === undefined && one.origin.kind !== 'link')
+  for (const item of locked) if (isImported(item) && !unknown.includes(item)) await checkBuilt(item, folderIn(built, item))
+  const learnt = locked.map(item => described.find(({ name }) => name === item.name) ?? item)
+  const known = learnt.filter(item => isImported(item) && item.commands === undefined && item.origin.kind !== 'link')
   const withCommands = await describeCommandsOf(
-    known.map(one => ({ locked: one, folder: folderIn(built, one) })),
+    known.map(item => ({ locked: item, folder: folderIn(built, item) })),
     { place: here(), config, signal, report: progress.report }
   )
-  return learnt.map(one => withCommands.find(({ name }) => name === one.name) ?? one)
+  return learnt.map(item => withCommands.find(({ name }) => name === item.name) ?? item)
 }
 
 const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
@@ -138,16 +140,16 @@ const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
 const isImported = ({ isolation }: LockedPlugin) => isolation === 'process' || isolation === 'in-process'
 
 function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<LockedPlugin, 'isolation' | 'trusted'> {
-  const { isolation, trusted } = proposals.find(one => one.candidate.name === name)!
+  const { isolation, trusted } = proposals.find(proposal => proposal.candidate.name === name)!
   return { isolation, trusted }
 }
 
 async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {
   if (json && yes) return
-  const isOpen = proposals.some(one => one.isolation === 'process') && (await goesWithout(config))
-  const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
+  const isOpen = proposals.some(proposal => proposal.isolation === 'process') && (await goesWithout(config))
+  const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(item => item.name).join(', ')}`] : []
   const stream = json ? process.stderr : process.stdout
-  stream.write(`${[...proposals.map(one => proposalText(one, isOpen)), ...goes].join('\n\n')}\n\n`)
+  stream.write(`${[...proposals.map(proposal => proposalText(proposal, isOpen)), ...goes].join('\n\n')}\n\n`)
 }
 
 function questionOf({ candidates }: StagedChange, { verb }: ChangeCommand): string {
@@ -157,7 +159,9 @@ function questionOf({ candidates }: StagedChange, { verb }: ChangeCommand): stri
 }
 
 const namesOf = ({ candidates, removed }: StagedChange) =>
-  candidates.length > 0 ? candidates.map(one => `${one.name} ${one.version}`).join(', ') : removed.map(one => one.name).join(', ')
+  candidates.length > 0
+    ? candidates.map(candidate => `${candidate.name} ${candidate.version}`).join(', ')
+    : removed.map(item => item.name).join(', ')
 
 export const servedBy = ({ urls }: ChangeResult): string =>
   urls.length === 0

@@ -97,10 +97,10 @@ export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): 
 
 /** Returns an installed plugin. Throws PLUGIN_NOT_INSTALLED. */
 export function named(plugins: readonly LockedPlugin[], name: string): LockedPlugin {
-  const found = plugins.find(one => one.name === name)
+  const found = plugins.find(plugin => plugin.name === name)
   if (found) return found
   throw notInstalled(
     name,
-    plugins.map(one => one.name)
+    plugins.map(plugin => plugin.name)
   )
 }

@@ -45,7 +45,7 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
 
 const switched = (lock: Lock, names: readonly string[], enabled: boolean): Lock => ({
   ...lock,
-  plugins: lock.plugins.map(one => (names.includes(one.name) ? { ...one, enabled } : one)),
+  plugins: lock.plugins.map(plugin => (names.includes(plugin.name) ? { ...plugin, enabled } : plugin)),
 })
 
 export interface UninstallAsked {
@@ -85,7 +85,7 @@ async function isDraining(): Promise<boolean> {
   using stack = new DisposableStack()
   const servers = (await findServers(here().home)).map(server => stack.use(server))
   const infos = await Promise.all(servers.map(({ control }) => control.info(systemContext(AbortSignal.timeout(PATIENCE_MS)))))
-  return infos.some(({ workers }) => workers.some(one => one.state === 'draining'))
+  return infos.some(({ workers }) => workers.some(worker => worker.state === 'draining'))
 }
 
 /** `svc plugins pack`: writes all installed plugins into one file. */
@@ -102,7 +102,7 @@ export async function packPlugins({ file, json }: { readonly file: string; reado
     return INTERRUPTED
   }
   progress.clear()
-  const names = (await readLock(setHome())).plugins.map(one => `${one.name} ${one.version}`)
+  const names = (await readLock(setHome())).plugins.map(plugin => `${plugin.name} ${plugin.version}`)
   const bytes = statSync(path).size
   return printSuccess(
     { json },
@@ -120,8 +120,13 @@ export async function searchRegistry({ text, json }: { readonly text: string; re
   if (json) process.stdout.write(`${JSON.stringify({ plugins: found }, null, 2)}\n`)
   else if (found.length === 0) process.stderr.write('the registry has no matching plugin (keyword svc-plugin)\n')
   else {
-    const rows = found.map(one =>
-      [one.name, one.version, one.date.slice(0, DATE), clipped(oneLine(one.description), 80)].map(text => visible(oneLine(text)))
+    const rows = found.map(searchPlugin =>
+      [
+        searchPlugin.name,
+        searchPlugin.version,
+        searchPlugin.date.slice(0, DATE),
+        clipped(oneLine(searchPlugin.description), 80),
+      ].map(text => visible(oneLine(text)))
     )
     process.stdout.write(`${table([HEAD, ...rows])}\n`)
   }

@@ -66,7 +66,7 @@ function changeRows({ from, permissionChange: { added, removed } }: Candidate): 
   return [
     ...rowsOf(
       'asks',
-      added.map(one => `for MORE: ${one}`)
+      added.map(item => `for MORE: ${item}`)
     ),
     ...rowsOf('drops', [...removed]),
   ]
@@ -187,8 +187,8 @@ export function permissionWords(permissions: Permissions): string[] {
   )
   if (all.length === 0)
     return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
-  const wide = all.filter(one => one.isWide)
-  const others = all.filter(one => !one.isWide)
+  const wide = all.filter(item => item.isWide)
+  const others = all.filter(item => !item.isWide)
   const rest = others.length - MOST
   return [
     ...wide.map(({ text }) => `WIDE: ${text}`),
@@ -205,7 +205,7 @@ const askedOf = (kind: keyof Permissions, name: string): ChangeCommand => ({
 /** Describes routes: those without a credential first. */
 export function routeWords(contributes: Manifest['contributes']): string[] {
   const all = routesOf({ contributes }).map(([, route]) => route)
-  return [...all.filter(isOpen), ...all.filter(one => !isOpen(one))].map(wordsOf)
+  return [...all.filter(isOpen), ...all.filter(route => !isOpen(route))].map(wordsOf)
 }
 
 const isOpen = ({ scope }: RouteManifest) => scope === undefined

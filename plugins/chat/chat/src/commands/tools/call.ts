@@ -152,8 +152,8 @@ class Pairs {
   fit(parameters: Tool['parameters']): ToolArguments {
     const properties = isTree(parameters) && isTree(parameters.properties) ? parameters.properties : {}
     const isText = (key: string) => {
-      const one = Object.hasOwn(properties, key) ? properties[key] : undefined
-      return isTree(one) && one.type === 'string'
+      const found = Object.hasOwn(properties, key) ? properties[key] : undefined
+      return isTree(found) && found.type === 'string'
     }
     return Object.fromEntries(this.#pairs.map(([key, value]) => [key, isText(key) ? value : jsonOr(value)]))
   }

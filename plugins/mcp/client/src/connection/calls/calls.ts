@@ -128,7 +128,7 @@ function start(
   const resumed = resume(context, tool, callOptions)
   if (resumed !== undefined) return resumed
   const running = createRunningCall(options, { tool, args, owner, trace: traceContextOf(ctx), can: dialog?.can ?? [] }, timeoutMs)
-  send(context, running, dialog).then(
+  send(context, running, callOptions).then(
     step => running.steps.push(step),
     (error: unknown) => running.steps.fail(failed(options.name, error))
   )
@@ -171,7 +171,7 @@ const MAX_POSTPONED = 10
 const POSTPONED_MS = 250
 
 /** Sends a call until it has arrived once. Throws MCP_CALL_FAILED. */
-async function send(context: CallsContext, running: RunningCall, dialog: ToolDialog | undefined): Promise<ToolStep> {
+async function send(context: CallsContext, running: RunningCall, { dialog, beforeResend }: StepOptions): Promise<ToolStep> {
   const { options, limit, manager } = context
   const { tool } = running
   const { signal } = running.abort
@@ -186,6 +186,9 @@ async function send(context: CallsContext, running: RunningCall, dialog: ToolDia
     const answer = await sendOnce(context, running, connection, current, resends)
     if (answer === undefined) {
       resends++
+      // connects first: this fails soon while the server is down
+      await manager.soon(signal)
+      await beforeResend?.(signal)
       continue
     }
     if ('error' in answer) throw refused(options.name, tool, answer.error)
