@@ -13,7 +13,7 @@ const MAY = [
   /^plugins\/api\/http\/|^plugins\/mcp\/client\/src\/connection\/oauth\/login\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
   /^plugins\/api\/auth-oidc\/src\/keys\.ts/, // to the issuer of the configuration
-  /^plugins\/mcp\/client\/src\/(connection\/oauth\/|commands\/test\.ts)/, // by the fetch that they are given; whether a named server listens
+  /^plugins\/mcp\/client\/src\/(connection\/oauth\/|ownership\/connection-test\.ts)/, // by the fetch that they are given; whether a configured server listens
   /^plugins\/sandbox\/quickjs\/src\/requests\.ts/, // calls its own fetch, which is guarded
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
   /^(cli|plugins\/admin\/plugin-manager\/src\/commands\/server)\//, // to the server that a person names

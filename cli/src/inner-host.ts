@@ -32,7 +32,7 @@ export async function startInnerHost(
   const host = await startHost({
     ...same,
     plugins: [...plugins, protectedPathsOf(config, home)],
-    reserved: openSections(config),
+    reserved: openSections(config, plan.loaded, out),
     ...(log ? { log } : {}),
   })
   return { host, plan, leftOut: out, [Symbol.asyncDispose]: () => host.close() }
@@ -45,11 +45,12 @@ const refOf = ({ name, plugin, found }: Loaded) => ({
   ...(found.declared ? { manifest: found.manifest } : {}),
 })
 
-/** The plan has checked every key, and here the owners of some are missing. */
-const openSections = (config: Config) =>
-  Object.keys(config.value)
-    .filter(section => section !== 'host' && section !== 'log')
-    .map(section => ({ section, json: true }))
+/** Sections without an owner here, also those within a section of another plugin. The plan has checked their keys. */
+function openSections(config: Config, loaded: readonly Loaded[], out: ReadonlySet<string>) {
+  const sections = Object.keys(config.value).filter(section => section !== 'host' && section !== 'log')
+  const missing = loaded.flatMap(({ name, plugin }) => (out.has(name) && plugin.section !== undefined ? [plugin.section] : []))
+  return [...new Set([...sections, ...missing])].map(section => ({ section, json: true }))
+}
 
 function withoutSurface(loaded: readonly Loaded[], kept: readonly string[]): Set<string> {
   const isSurface = ({ found, plugin }: Loaded) => found.manifest.kind === 'surface' && !kept.includes(plugin.section ?? '')

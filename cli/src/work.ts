@@ -127,6 +127,7 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
     plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],
     serverId,
     startedAt,
+    running: link.start.kind === 'worker',
     log: { destination: log.destination },
   })
 }

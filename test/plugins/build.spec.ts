@@ -54,7 +54,9 @@ describeWith('bubblewrap', 'svc build', function () {
       /^plugin-(?!(manager|kit)$)/.test(name)
     )
     expect(own).to.have.members(KEPT.map(name => name.replace('@svc/', '')))
-    expect(await readFile(join(folder, 'one', 'Containerfile'), 'utf8')).to.match(/^FROM .*node.*$/m)
+    const image = await readFile(join(folder, 'one', 'Containerfile'), 'utf8')
+    expect(image).to.match(/^FROM .*node.*$/m)
+    expect(image.includes('SVC_SERVER__RATE_LIMIT__ENABLED=true')).to.equal(KEPT.includes('@svc/plugin-rate-limit'))
     await rm(join(folder, 'two'), { recursive: true })
     await using service = await startService({
       command: ['npm', 'start', '--silent', '--'],

@@ -250,6 +250,22 @@ export interface Listener {
    * drains. Throws system errors such as EADDRINUSE.
    */
   listen(address: ListenAddress, take: (connection: Socket) => void, ctx: CallContext): Promise<number>
+  /** Keeps a valid certificate in memory, in place of an earlier one, for later processes with the same configuration. */
+  keepCertificate?(certificate: KeptCertificate, ctx: CallContext): Promise<void>
+  /** The certificate that another process with the same configuration has kept, for a process that finds its files invalid. */
+  keptCertificate?(ctx: CallContext): Promise<KeptCertificate | undefined>
 }
+
+/** A certificate and its private key, as PEM, with the files that they were read from. Never written to a file. */
+export interface KeptCertificate {
+  readonly files: readonly string[]
+  readonly cert: Uint8Array
+  readonly key: Uint8Array
+}
+
 /** Listeners for this process. Without one, a plugin listens itself. */
-export const Listeners = defineSlot<Listener>('listeners', { api: 1, methods: { listen: 'call' }, local: true })
+export const Listeners = defineSlot<Listener>('listeners', {
+  api: 1,
+  methods: { listen: 'call', keepCertificate: 'call', keptCertificate: 'call' },
+  local: true,
+})

@@ -21,7 +21,7 @@ import {
 } from '../src/errors.ts'
 import { Events } from '../src/events.ts'
 import type { LogOptions } from '../src/log.ts'
-import { definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
+import { type CheckContext, definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
 import { withTimeout } from '../src/scheduling.ts'
 import type { PluginBoundary } from '../src/scope.ts'
@@ -45,6 +45,8 @@ export interface HostOptions extends KnownNames {
   readonly serverId?: string
   /** Start time of the server in Unix milliseconds, when it is older than this host. Default: now. */
   readonly startedAt?: number
+  /** Other processes of this server already run with this configuration. Plugins learn it in their `check`. */
+  readonly running?: boolean
   /** The version that `/health` reports. */
   readonly version?: string
   readonly boundary?: PluginBoundary
@@ -92,7 +94,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const changedFiles = await options.watchFiles?.()
   const { loaded, lost, failed, problems } = await loadAll(options, config)
   const cut = splitSections(config, loaded, options.reserved)
-  const sections = { ...cut, plannedPlugins: await checkAll(cut) }
+  const sections = { ...cut, plannedPlugins: await checkAll(cut, { running: options.running === true }) }
   const commands = [...(await brokenCommands(loaded, options)), ...sectionsTaken(loaded)]
   const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
   const gone = [...lost, ...failed.map(item => item.name)]
@@ -126,18 +128,22 @@ export async function planHost(options: HostOptions): Promise<Plan> {
 }
 
 /** Runs the `check` of each plugin. */
-const checkAll = ({ plannedPlugins, kernel }: Sections): Promise<PlannedPlugin[]> =>
+const checkAll = ({ plannedPlugins, kernel }: Sections, context: CheckContext): Promise<PlannedPlugin[]> =>
   Promise.all(
     plannedPlugins.map(async plannedPlugin => ({
       ...plannedPlugin,
-      problems: [...plannedPlugin.problems, ...(await checkOne(plannedPlugin, kernel))],
+      problems: [...plannedPlugin.problems, ...(await checkOne(plannedPlugin, kernel, context))],
     }))
   )
 
-async function checkOne({ name, plugin, config, instance, problems }: PlannedPlugin, kernel: KernelConfig): Promise<SvcError[]> {
+async function checkOne(
+  { name, plugin, config, instance, problems }: PlannedPlugin,
+  kernel: KernelConfig,
+  context: CheckContext
+): Promise<SvcError[]> {
   if (plugin.check === undefined || problems.length > 0) return []
   try {
-    const found = await withTimeout(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance))
+    const found = await withTimeout(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance, context))
     return (found ?? []).map(problem => Object.assign(problem, { plugin: name }))
   } catch (error) {
     return [checkFailed(name, error)]

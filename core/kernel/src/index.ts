@@ -5,6 +5,7 @@ export {
   type Plugin,
   type PluginDefinition,
   type Scope,
+  type CheckContext,
   type PluginProcessStatus,
   type TapOptions,
   type Tokens,

@@ -1,5 +1,5 @@
 // Not a unit test: a setup runs in a process of its own.
-import { definePlugin, defineService, formatError, planHost, schema, type Series, svcError } from '@svc/core'
+import { type CheckContext, definePlugin, defineService, formatError, planHost, schema, type Series, svcError } from '@svc/core'
 import { expect } from 'chai'
 import {
   entry,
@@ -215,6 +215,18 @@ describe('a start that fails before anything is set up', () => {
       ['CHECK_FAILED', 'c'],
     ])
     expect(plan.failed.map(item => item.error?.code)).to.deep.equal(['FILE_WRONG'])
+  })
+
+  it('tells a check whether the server already runs with this configuration', async () => {
+    const running: unknown[] = []
+    const check = async (_config: unknown, _instance?: string, context?: CheckContext) => {
+      running.push(context?.running)
+      return []
+    }
+    const plugins = [entry('a', definePlugin({ check, setup() {} }))]
+    await planHost({ plugins })
+    await planHost({ plugins, running: true })
+    expect(running).to.deep.equal([false, true])
   })
 })
 

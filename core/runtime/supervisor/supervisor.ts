@@ -5,6 +5,7 @@ import { createRestartPolicy, type RestartPolicy } from './restart-policy.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
 import {
   drainAll,
+  GenerationMemory,
   infoOf,
   isMissed,
   killWorker,
@@ -116,6 +117,7 @@ class WorkerPool<R> implements Supervisor<R> {
   readonly #options: SupervisorOptions<R>
   readonly #members = new Set<WorkerHandle<R>>()
   readonly #hub = new SupervisorPeerHub()
+  readonly #memory = new GenerationMemory()
   readonly #connections: Connections
   readonly #judge: ReturnType<typeof createRestartPolicy>
   readonly #blame: PluginBlame
@@ -210,6 +212,7 @@ class WorkerPool<R> implements Supervisor<R> {
 
   /** Starts the first worker of the next generation. */
   #startLeader(reason: string): WorkerHandle<R> {
+    this.#memory.forget(this.#generation + 1)
     const leader = this.#bringUp(this.#generation + 1, reason)
     leader.trial = true
     return leader
@@ -220,6 +223,7 @@ class WorkerPool<R> implements Supervisor<R> {
     const report = await leader.up.promise
     leader.trial = false
     this.#generation = leader.generation
+    this.#memory.startAt(leader.generation)
     this.#run(report)
     this.#connections.serve(leader.process)
     this.#connections.keep(leader.process)
@@ -252,7 +256,8 @@ class WorkerPool<R> implements Supervisor<R> {
       generation,
       env,
       inherited: isSuccessor ? inherited : undefined,
-      reason,
+      start: reason === undefined ? { kind: isSuccessor ? 'worker' : 'server' } : { kind: 'reload', reason },
+      memory: this.#memory,
       trace: this.#blame.newTrace(),
       excluded: this.#blame.excluded(generation),
       onReady: this.#onReady,

@@ -1,5 +1,14 @@
 import type { Socket } from 'node:net'
-import { asSvcError, type CallContext, type HookCallers, type Host, type Log, type SlotView, type SvcError } from '@svc/core'
+import {
+  asSvcError,
+  type CallContext,
+  type CheckContext,
+  type HookCallers,
+  type Host,
+  type Log,
+  type SlotView,
+  type SvcError,
+} from '@svc/core'
 import type {
   Allowance,
   AuthScheme,
@@ -89,7 +98,7 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 
   const app = createApp({ ...parts, ...access, life, journal, refusal, concurrency, allowance, common, isIsolated: isolated.has })
-  const socket = await createSocket(config, log)
+  const socket = await createSocket(parts)
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   attend(listener, app.callback(), createMalformed(journal, common))
 
@@ -107,8 +116,8 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
     async open(callContext) {
       await isolated.learn(callContext)
       await access.authentication.prepare(callContext)
-      await allowance.prepare(callContext)
-      await listener.listen(callContext)
+      const isLimited = await allowance.prepare(callContext)
+      await listener.listen({ isLimited }, callContext)
     },
     async drain(how) {
       await listener.drain(how)
@@ -212,8 +221,8 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
 
 /** The documented limits, counted by the provider of `Limits`. */
 interface AllowanceCheck {
-  /** Asks once, before the server opens, whether limits are enabled. */
-  prepare(callContext: CallContext): Promise<void>
+  /** Asks once, before the server opens, whether limits are enabled. Returns the answer. */
+  prepare(callContext: CallContext): Promise<boolean>
   /** Throws RATE_LIMITED, UNAVAILABLE. */
   readonly middleware: Middleware
 }
@@ -223,6 +232,7 @@ function createAllowance(limits: Limits | undefined): AllowanceCheck {
   return {
     async prepare(callContext) {
       active = (await limits?.isActive(callContext)) ? limits : undefined
+      return active !== undefined
     },
     middleware(ctx, next) {
       if (!active || ctx.state.route?.route.uncounted) return next()
@@ -351,12 +361,19 @@ const OVER_TLS = { 'Strict-Transport-Security': 'max-age=31536000' } as const
 const securityHeaders = (isTls: boolean): Readonly<Record<string, string>> =>
   isTls ? { ...EVERY_ANSWER, ...OVER_TLS } : EVERY_ANSWER
 
-/** Returns all problems of the configured proxies, origins and certificate files. Opens nothing. */
-export async function serverProblems({ trusted_proxies, cors, ssl }: ServerConfig): Promise<readonly SvcError[]> {
+/**
+ * Returns all problems of the configured proxies, origins and certificate files. Opens nothing. While the server runs, `createServer` reads the certificate: it can
+ * use the last valid one.
+ */
+export async function serverProblems(
+  { trusted_proxies, cors, ssl }: ServerConfig,
+  _instance?: string,
+  { running }: CheckContext = { running: false }
+): Promise<readonly SvcError[]> {
   const checks = [
     ...trusted_proxies.map(proxy => () => createAddresses([proxy])),
     () => refuseLentCredentials(cors),
-    () => (ssl.enabled ? readCertificate(ssl) : undefined),
+    () => (ssl.enabled && !running ? readCertificate(ssl) : undefined),
   ]
   const problems = await Promise.all(checks.map(problemOf))
   return problems.filter(problem => problem !== undefined)

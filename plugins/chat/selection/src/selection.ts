@@ -350,6 +350,24 @@ interface SessionDependencies {
 /** Peer message topic of a change. The receivers read the change from the store. */
 export const CHANGED = 'selection'
 
+/** Reports each change of the state once, whichever way it arrived, and waits for the report. Reports nothing before `begin`. */
+function createReporter(changed: SessionDependencies['changed']) {
+  const textOf = ({ profile, override, mode }: SessionState) => JSON.stringify([profile, override, mode])
+  let reported: string | undefined
+  let reporting = Promise.resolve()
+  return {
+    begin(now: SessionState) {
+      reported = textOf(now)
+    },
+    report(now: SessionState): Promise<void> {
+      const text = textOf(now)
+      if (reported === undefined || reported === text) return reporting
+      reported = text
+      return (reporting = reporting.then(() => changed({ now })))
+    },
+  }
+}
+
 /** Loads the session of a server and follows changes of other workers until `lasting.signal` aborts. */
 export async function openSession(
   { store, key, peers, changed, log }: SessionDependencies,
@@ -407,28 +425,6 @@ export async function openSession(
       await put(change, ctx)
       await reporter.report(now)
       await peers?.broadcast(CHANGED, null, ctx)
-    },
-  }
-}
-
-interface Reporter {
-  /** Sets the state that needs no report. Before, nothing is reported. */
-  begin(first: SessionState): void
-  /** Reports a state once, whichever way it arrived, and waits for the report. */
-  report(now: SessionState): Promise<void>
-}
-
-function createReporter(changed: SessionDependencies['changed']): Reporter {
-  let reported: SessionState | undefined
-  let reporting = Promise.resolve()
-  return {
-    begin: first => void (reported = first),
-    report(now) {
-      if (reported !== undefined && reported !== now) {
-        reported = now
-        reporting = reporting.then(() => changed({ now }))
-      }
-      return reporting
     },
   }
 }

@@ -1,6 +1,5 @@
 import { definePlugin, Events, Host, type SlotToken, systemContext } from '@svc/core'
 import { McpClients, Modes, Peers, Prompts, Resources, Routes, Selection, Tools } from '@svc/core/contracts'
-import { createModeGate } from './catalogue.ts'
 import { mcpServerConfig } from './settings.ts'
 
 /** Runs before the http plugin waits for its connections. */
@@ -18,14 +17,11 @@ export default definePlugin({
     const { createToolServer } = await import('./tool-server.ts')
     const own = systemContext(scope.signal, 'mcp-server')
     const { version } = await host.report(own)
-    const gate = createModeGate(modes)
-    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, gate, ...services })
+    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, modes, ...services })
     const add = <T>(slot: SlotToken<T>, name: string, item: T) => void scope.add(slot, name, item)
     server.contribute(add)
-    scope.tap(Selection.hooks.changed, ({ mode }) => {
-      if (gate.set(mode)) mcp.modeChanged()
-    })
-    if (selection) gate.set(await selection.mode(own))
+    scope.tap(Selection.hooks.changed, ({ mode }) => server.setMode(mode))
+    if (selection) server.setMode(await selection.mode(own))
     scope.tap(Tools.changed, change => mcp.toolsChanged(change))
     scope.tap(Resources.changed, () => mcp.resourcesChanged())
     scope.tap(Prompts.changed, () => mcp.promptsChanged())

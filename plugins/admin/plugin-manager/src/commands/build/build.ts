@@ -178,7 +178,10 @@ if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) pro
 await import('./node_modules/@svc/cli/bin/svc.js')
 `
 
-const CONTAINER = `# This build in a container: podman build -t svc .
+const LIMITS = '@svc/plugin-rate-limit'
+
+/** An image listens on all addresses, so it requires credentials, and limits requests if the build can. */
+const container = (plugins: readonly BuiltPlugin[]) => `# This build in a container: podman build -t svc .
 FROM docker.io/library/node:24-bookworm-slim
 RUN apt-get update \\
   && apt-get install -y --no-install-recommends bubblewrap \\
@@ -187,7 +190,7 @@ RUN apt-get update \\
 WORKDIR /opt/svc
 COPY . .
 USER node
-ENV SVC_HOME=/var/lib/svc SVC_SERVER__HOST=0.0.0.0 SVC_SERVER__AUTH__ENABLED=true
+ENV SVC_HOME=/var/lib/svc SVC_SERVER__HOST=0.0.0.0 SVC_SERVER__AUTH__ENABLED=true${plugins.some(({ name }) => name === LIMITS) ? ' SVC_SERVER__RATE_LIMIT__ENABLED=true' : ''}
 VOLUME /var/lib/svc
 EXPOSE 8080
 # asks at the port and with the TLS of the configuration
@@ -214,7 +217,7 @@ async function writeFrame(to: string, version: string, plugins: readonly BuiltPl
   const files = {
     'package.json': `${JSON.stringify(pkg, null, 2)}\n`,
     'start.mjs': START,
-    Containerfile: CONTAINER,
+    Containerfile: container(plugins),
     '.dockerignore': 'home\n',
     'README.md': readme(plugins),
   }

@@ -186,6 +186,8 @@ async function send(context: CallsContext, running: RunningCall, { dialog, befor
     const answer = await sendOnce(context, running, connection, current, resends)
     if (answer === undefined) {
       resends++
+      // connects first: this fails soon while the server is down
+      await manager.soon(signal)
       await beforeResend?.(signal)
       continue
     }
