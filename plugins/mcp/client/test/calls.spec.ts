@@ -111,7 +111,7 @@ describe('a call', () => {
 
   it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
     const options = resolveOptions({ command: 'x', timeout: 0.2, maxTimeout: 0.5 })
-    const call = new RunningCall(options, { tool: 'ask', owner: undefined, can: [] }, 200, () => '')
+    const call = new RunningCall(options, { tool: 'ask', args: {}, trace: {} }, 200, () => '')
     const late = call.next().catch((one: Error) => one.message)
     const begun = performance.now()
     const progress = { type: 'progress', progress: 1 } as const

@@ -57,6 +57,18 @@ describe('a list of tools', () => {
     })
   })
 
+  it('that changes with each call is reported at most once a second', async () => {
+    await using client = hostile({ fickle: true })
+    let reports = 0
+    client.onChange(change => change.type === 'tools' && reports++)
+    await client.connect()
+    const begun = performance.now()
+    for (let calls = 0; calls < 50; calls++) await client.callTool('echo', { text: 'x' })
+    expect(reports).to.be.within(1, 2 + (performance.now() - begun) / 1_000)
+    await pause(1_100)
+    expect(reports).to.be.at.least(2)
+  })
+
   it('that changes is reported', async () => {
     await using client = hostile({ fickle: true })
     const [first] = (await client.listTools()).tools
