@@ -16,7 +16,7 @@ const LAST_MS = 2000
 const [module = '', name = '', task] = process.argv.slice(2)
 const load = async (): Promise<Plugin> => {
   await guarded
-  const { default: plugin } = await withHostPackages(() => import(module)).catch(error =>
+  const { default: plugin } = await withHostPackages(() => import(module), { place: module }).catch(error =>
     Promise.reject(importFailed(name, error, placeInStack(error)))
   )
   if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)

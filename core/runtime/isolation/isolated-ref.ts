@@ -1,8 +1,9 @@
 import { realpathSync } from 'node:fs'
-import { dirname, extname } from 'node:path'
+import { extname } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
+import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
@@ -63,10 +64,10 @@ export const CLOSE_MS = 2000
 
 // The build renames the entry together with this file.
 const ENTRY = fileURLToPath(new URL(`../isolation/isolate-child${extname(import.meta.url)}`, import.meta.url))
-/** The svc code that such a process reads: this package and the kernel. */
+/** The svc code that such a process reads: this package, the kernel, and the packages that svc gives to plugins. */
 const HOST_FOLDERS = [
   fileURLToPath(new URL(extname(import.meta.url) === '.js' ? '../../' : '../', import.meta.url)),
-  dirname(fileURLToPath(import.meta.resolve('@svc/core/package.json'))),
+  ...HOST_PACKAGES.filter(({ only }) => only === undefined).flatMap(({ name }) => hostPackageFolder(name) ?? []),
 ]
 
 /** Creates the request for a process of this plugin. */
