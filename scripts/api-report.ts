@@ -138,7 +138,10 @@ const projectFor = (out: string) => ({
     outDir: out,
     tsBuildInfoFile: null,
   },
-  include: ['kernel/src', 'kernel/contracts', 'testing/src'].map(folder => join(ROOT, 'core', folder)),
+  // all folders: tsc does not emit a file that it first resolves through the name of its package
+  include: ['kernel/src', 'kernel/config', 'kernel/loading', 'kernel/contracts', 'testing/src'].map(folder =>
+    join(ROOT, 'core', folder)
+  ),
 })
 
 /** The current reports: file → text. */

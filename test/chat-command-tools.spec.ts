@@ -32,7 +32,9 @@ describe('svc chat without a terminal to ask questions', () => {
     for (const way of [['--local'], []]) {
       const { code, out, err } = await workspace.svc(['chat', ...way, NOTE])
       expect(code).to.equal(0)
-      expect(err).to.match(/^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*this turn has no interactive reader/)
+      expect(err).to.match(
+        /^→ careful_note \{"text":"x"\}\n✗ careful_note [\d.]+ ms: Not allowed: .*this turn has no interactive reader/
+      )
       expect(out).to.not.contain('noted')
       const result = await workspace.svc(['chat', '--json', ...way], { input: NOTE })
       expect(result.code, result.err).to.equal(0)

@@ -3,7 +3,6 @@ import { pathToFileURL } from 'node:url'
 import { type Command, Plugin } from '@oclif/core'
 import { withHostPackages } from '@svc/core/config'
 import { clipped, visibleLines } from './command/text.ts'
-import { commandBroken } from './errors.ts'
 
 /** The facts that help and completion show of a command, in the form of oclif's manifest. */
 type Facts = Pick<
@@ -210,11 +209,15 @@ export const safeText = (text: string, words: string) =>
 
 /** Imports the class of a command and sets its id. Throws COMMAND_BROKEN. */
 export async function commandClass(module: Pick<CommandModule, 'plugin' | 'target'>, id: string): Promise<Command.Class> {
-  const words = id.replaceAll(':', ' ')
-  const commands = await importCommands(module).catch((error: unknown) => {
-    throw commandBroken(words, module.plugin, error)
+  const broken = async (cause: unknown) => {
+    // help and completion need this file, but not the kernel, which the errors load
+    const { commandBroken } = await import('./errors.ts')
+    return commandBroken(id.replaceAll(':', ' '), module.plugin, cause)
+  }
+  const commands = await importCommands(module).catch(async (error: unknown) => {
+    throw await broken(error)
   })
   const found = Object.hasOwn(commands, id) ? commands[id] : undefined
-  if (typeof found?.run !== 'function') throw commandBroken(words, module.plugin, new TypeError(`COMMANDS has no class "${id}"`))
+  if (typeof found?.run !== 'function') throw await broken(new TypeError(`COMMANDS has no class "${id}"`))
   return Object.assign(found, { id })
 }

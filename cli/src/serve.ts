@@ -178,6 +178,7 @@ function openControl(
       report: async () => now().host,
       stop: async () => stop(),
       reload: () => reloading.reload('svc reload'),
+      ask: (topic, message, ctx) => supervisor.ask(topic, message, ctx),
       ...createPausing(reloading),
     }
   )

@@ -61,7 +61,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ tools: { pgquery } }))
     const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')
     expect(code, `${out}\n${err}`).to.equal(0)
-    expect(out).to.include('runs      in a process of its own')
+    expect(out).to.include('runs      in its own process')
   })
   after(() => stack.disposeAsync())
 

@@ -52,10 +52,15 @@ export interface Control {
   resume(ctx: CallContext): Promise<ReloadResult>
   /** Starts workers from the current files and drains the old ones. Resolves when the new ones serve or have failed. */
   reload(ctx: CallContext): Promise<ReloadResult>
+  /**
+   * Asks a worker that serves, and streams the answer of its item `topic` in the slot `PeerAnswers`. Throws PEER_GONE if no worker
+   * serves or that one ends first, and PEER_SILENT if it has no such item.
+   */
+  ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
 }
 export const Control = defineService<Control>('control', {
   api: 1,
-  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call', pause: 'stream', resume: 'call' },
+  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call', pause: 'stream', resume: 'call', ask: 'stream' },
 })
 
 export interface ControlSocket extends AsyncDisposable {

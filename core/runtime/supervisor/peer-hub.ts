@@ -115,7 +115,8 @@ export class SupervisorPeerHub {
       acquire: (name, limit) => this.#acquire(peer, name, limit),
       release: async name => this.#permits.release(peer, name),
       self: async () => id,
-      ask: (worker, topic, message, ctx) => this.#ask(worker, topic, message, ctx),
+      ask: (worker, topic, message, ctx) =>
+        askPeer([...this.#peers].find(({ id }) => id === worker) ?? worker, topic, message, ctx),
     })
     return () => this.#leave(peer)
   }
@@ -123,6 +124,12 @@ export class SupervisorPeerHub {
   /** Sends a message of the supervisor itself to the workers of one generation. */
   announce(message: PeerMessage, generation: number): void {
     for (const peer of this.#peers) if (peer.generation === generation) peer.end.message(message, contextOf(peer)).catch(() => {})
+  }
+
+  /** Asks a worker of the newest generation that has joined. Throws PEER_GONE if there is none, and as `Peers.ask`. */
+  askNewest(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> {
+    const joined = [...this.#peers].filter(peer => peer.joined).sort((a, b) => b.generation - a.generation)
+    return askPeer(joined[0] ?? 'of this server', topic, message, ctx)
   }
 
   #join(peer: PeerConnection) {
@@ -133,16 +140,6 @@ export class SupervisorPeerHub {
   async #broadcast(from: PeerConnection, message: PeerMessage, requestId: string): Promise<void> {
     const others = [...this.#peers].filter(peer => peer !== from)
     await Promise.all(others.map(peer => notifyPeer(peer, message, requestId)))
-  }
-
-  async *#ask(worker: string, topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
-    const peer = [...this.#peers].find(({ id }) => id === worker)
-    if (!peer) throw peerGone(worker)
-    try {
-      yield* peer.end.answer(topic, message, ctx)
-    } catch (error) {
-      throw peer.channel.signal.aborted ? peerGone(worker, error) : error
-    }
   }
 
   async #acquire(peer: PeerConnection, name: string, limit: number): Promise<boolean> {
@@ -201,6 +198,21 @@ export class SupervisorPeerHub {
   #refused(one: RetainedMetrics, successor: PeerConnection) {
     if (one.successor !== successor || !this.#peers.has(successor)) return
     one.successor = undefined
+  }
+}
+
+/** Asks a worker; a name stands for one that has exited. Throws PEER_GONE, PEER_SILENT. */
+async function* askPeer(
+  peer: PeerConnection | string,
+  topic: string,
+  message: unknown,
+  ctx: CallContext
+): AsyncGenerator<unknown, void> {
+  if (typeof peer === 'string') throw peerGone(peer)
+  try {
+    yield* peer.end.answer(topic, message, ctx)
+  } catch (error) {
+    throw peer.channel.signal.aborted ? peerGone(peer.id, error) : error
   }
 }
 

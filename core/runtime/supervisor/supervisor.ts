@@ -1,4 +1,4 @@
-import { StartFailed, type SvcError, systemContext } from '@svc/core'
+import { type CallContext, StartFailed, type SvcError, systemContext } from '@svc/core'
 import { type PluginBlame, type BlamedEvent, createBlame } from './blame.ts'
 import { Connections, type WaitLimits } from './connections.ts'
 import { createRestartPolicy, type RestartPolicy } from './restart-policy.ts'
@@ -95,6 +95,8 @@ export interface Supervisor<R> extends AsyncDisposable {
    * Throws START_FAILED when they cannot start; the supervisor has then given up.
    */
   pause(work: () => Promise<void>): Promise<ReloadOutcome<R>>
+  /** Asks a worker of the newest generation that serves; see `Control.ask`. */
+  ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
   /** Drains the workers and kills them at the limit or at the second call. Resolves when the last one has exited. */
   stop(): Promise<void>
 }
@@ -145,6 +147,10 @@ class WorkerPool<R> implements Supervisor<R> {
 
   get gaveUp() {
     return this.#gaveUp.promise
+  }
+
+  ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> {
+    return this.#hub.askNewest(topic, message, ctx)
   }
 
   start(): Promise<R> {

@@ -19,6 +19,7 @@ const infoOf = (pid: number, port: number): ServerInfo => ({
 })
 const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control => ({
   async *pause() {},
+  async *ask() {},
   resume: async () => ({ problems: [], workers: [], url: '', drainLimitMs: 0 }),
   info: async () => info,
   report: async () => ({
