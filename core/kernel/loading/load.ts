@@ -187,7 +187,7 @@ export async function importFrom(name: string, place: string): Promise<unknown> 
 }
 
 /** Resolves `name` from `place` as `import` would. No code of it runs. */
-async function urlFrom(name: string, place: string): Promise<string> {
+export async function urlFrom(name: string, place: string): Promise<string> {
   const entry = entryOfPackage(name, place)
   if (entry !== undefined) return entry
   let url = ''

@@ -6,6 +6,7 @@ import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
+import type { OpenHandle } from './open-handles.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A reference to a plugin before it runs. */
@@ -40,11 +41,21 @@ export interface IsolateOptions {
   /** Called when its process has ended and its contributions are removed. `delayMs` is the delay before its restart, if any. */
   readonly onGone?: (how: string, delayMs: number | undefined) => void
   readonly onBack?: () => void
+  /** Watches the handles that it opens, for tests. */
+  readonly watch?: HandleListener
   /**
    * Called before its process starts and after it has loaded its module. Throws when the files differ from the accepted ones.
    * The result changes with every write to them.
    */
   readonly verify?: () => Promise<string>
+}
+
+/** Hears of the handles of a plugin. */
+export interface HandleListener {
+  /** Called when a process runs. `open` lists its open handles. */
+  started(open: () => Promise<readonly OpenHandle[]>): void
+  /** Called with the handles that are open after the cleanup of the plugin. */
+  left(handles: readonly OpenHandle[]): void
 }
 
 /** An isolated plugin, for the host. */

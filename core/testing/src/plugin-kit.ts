@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { asSvcError, formatError } from '@svc/core'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
-import { openPackage, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
+import { openPlugin, type PluginHost } from './plugin-host.ts'
+import { openPackage, type PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { itemCases } from './plugin-items.ts'
 
@@ -15,7 +16,7 @@ import { itemCases } from './plugin-items.ts'
 export async function pluginKit(folder: URL | string, options: PluginKitOptions = {}): Promise<KitCase[]> {
   let found: PluginPackage
   try {
-    found = await openPackage(folder)
+    found = await openPackage(folder, options.sandbox)
   } catch (error) {
     return [failing('has a manifest that svc takes, and a module that is a plugin', error)]
   }

@@ -25,7 +25,9 @@ export default {
 `
 
 async function liar(workspace: Workspace, code = LIAR, more: object = {}): Promise<string> {
-  const file = { name: 'svc-plugin-liar', version: '1.0.0', type: 'module', exports: './index.js', svc: MANIFEST, ...more }
+  const peerDependencies = { '@svc/core': '^0.1.0' }
+  const own = { name: 'svc-plugin-liar', version: '1.0.0', type: 'module', exports: './index.js' }
+  const file = { ...own, peerDependencies, svc: MANIFEST, ...more }
   await workspace.write('liar/package.json', JSON.stringify(file))
   await workspace.write('liar/index.js', code)
   return join(workspace.folder, 'liar')
@@ -108,6 +110,7 @@ describe('svc plugins lint', function () {
     }
     const more = {
       exports: './src/index.ts',
+      peerDependencies: {},
       dependencies: { '@svc/core': '*', near: 'file:../near' },
       scripts: { postinstall: 'x' },
       private: true,

@@ -8,6 +8,7 @@ import { testPlugin } from '../src/commands/author/test-plugin.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
+const CORE = { '@svc/core': '^0.1.0' }
 const INSTANCES = { section: 'providers', type: 'far' }
 /** A provider before a server that never answers: it leaves that when it is aborted. */
 const PROVIDER = `
@@ -67,7 +68,7 @@ async function writeTool(
   svc: object = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
 ): Promise<string> {
   await symlink(MODULES, join(workspace.folder, 'node_modules'))
-  const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+  const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', peerDependencies: CORE, svc }
   await workspace.write('far/package.json', JSON.stringify(file))
   for (const [name, text] of Object.entries({ ...files, 'index.js': code })) await workspace.write(`far/${name}`, text)
   return join(workspace.folder, 'far')
@@ -236,7 +237,7 @@ describe('svc plugins test, of a provider', function () {
       await using workspace = await makeWorkspace()
       await symlink(MODULES, join(workspace.folder, 'node_modules'))
       const svc = { api: 1, kind: 'provider', instances: INSTANCES, contributes: { providers: ['*'] } }
-      const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+      const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', peerDependencies: CORE, svc }
       await workspace.write('far/package.json', JSON.stringify(file))
       await workspace.write('far/index.js', PROVIDER)
       await workspace.write('far/test/samples.js', SAMPLES.replace('provider: { ', `provider: { ${connections}`))
