@@ -109,11 +109,14 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
 
 /**
  * Returns the declared variables that are not set. Includes patterns that match no variable, and skips names from the
- * configuration (`<providers[].api_key_env>`).
+ * configuration (`<providers[].api_key_env>`) and optional variables.
  */
-export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {
+export function unsetIn(
+  { env = [], optional_env: optional = [] }: { readonly env?: readonly string[]; readonly optional_env?: readonly string[] },
+  all: NodeJS.ProcessEnv = process.env
+): string[] {
   const set = Object.keys(all)
-  return env.filter(one => !one.startsWith('<') && !set.some(name => matchesPattern(one, name)))
+  return env.filter(one => !one.startsWith('<') && !optional.includes(one) && !set.some(name => matchesPattern(one, name)))
 }
 
 /** A server keeps the variables of its start; a reload brings no others. */

@@ -196,7 +196,7 @@ const stackHere = () =>
     .filter(line => !line.includes(import.meta.url))
     .join('\n')
 
-const FRAME_PATH = /(?:file:\/\/)?(\/[^\n:()]+):\d+:\d+\)?$/m
+const FRAME_PATH = /(?:file:\/\/|[( ])(\/[^\n:()]+):\d+:\d+\)?$/m
 
 /**
  * The package whose code is innermost on a stack; undefined for the code of the plugin itself, whose module this is. A package

@@ -28,7 +28,7 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 /** Frames of modules in files, with path and line: of ES modules `file:///a.js:1:2`, of CommonJS `/a.js:1:2`. */
-const FRAME = /(?:file:\/\/)?(\/[^\n:()]+):(\d+):\d+\)?$/
+const FRAME = /(?:file:\/\/|[( ])(\/[^\n:()]+):(\d+):\d+\)?$/
 const PACKAGE = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//
 
 /** Describes a handle by the stack of its creation. `isAside`: code that is not named, by its path. */
@@ -48,6 +48,10 @@ export function describeHandle(type: string, { stack = '' }: Error, isAside: (pa
 /** A sentence part: `a socket of pg (connection.js:63)`. */
 export const handleText = ({ kind, place, packages: [first] }: OpenHandle): string =>
   `${kind}${first === undefined ? '' : ` of ${first}`} (${place})`
+
+/** Equal handles once, with their number: `a timer (index.js:9) × 50`. */
+export const handlesText = (handles: readonly OpenHandle[]): string =>
+  [...Map.groupBy(handles, handleText)].map(([text, all]) => (all.length === 1 ? text : `${text} × ${all.length}`)).join(', ')
 
 /** The open handles that the code of a plugin has created. */
 export interface HandleWatch {

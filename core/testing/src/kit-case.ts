@@ -44,9 +44,12 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
       let missingSample: MissingSample | void
       try {
         missingSample = await withTimeout(CASE_MS, () => check(subject), { late: neverEnded })
-      } finally {
-        await subject.close?.()
+      } catch (error) {
+        // The error of the case takes precedence over one of its cleanup, which often follows from it.
+        await outcome(Promise.resolve(subject.close?.()))
+        throw error
       }
+      await subject.close?.()
       if (missingSample) skipSelf(this, `${missingSample.missing} was not given`)
     },
   })

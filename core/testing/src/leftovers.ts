@@ -1,7 +1,7 @@
 import { type AsyncHook, AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type SvcError, svcError } from '@svc/core'
-import { describeHandle, type HandleResource, handleText, type OpenHandle } from '@svc/runtime/isolation'
+import { describeHandle, type HandleResource, handlesText, type OpenHandle } from '@svc/runtime/isolation'
 
 /** Tracks resources that the plugins of one host open. */
 export interface LeftoverWatch {
@@ -76,9 +76,9 @@ export function watchLeftovers(): LeftoverWatch {
 function leftOpen(left: readonly Opened[]): SvcError {
   const open = [...Map.groupBy(left, one => one.plugin)].map(([plugin, all]) => ({
     plugin,
-    things: all.map(one => handleText(described(one))),
+    things: handlesText(all.map(described)),
   }))
-  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things.join(', ')}`).join('\n'), {
+  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things}`).join('\n'), {
     plugin: open.map(one => one.plugin).join(', '),
     details: { open },
     hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',

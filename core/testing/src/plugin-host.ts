@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { type ConfigTree, type Plugin, type RunningHost, type SlotToken, svcError } from '@svc/core'
-import { handleText, type OpenHandle } from '@svc/runtime/isolation'
+import { handlesText, type OpenHandle } from '@svc/runtime/isolation'
 import { openTestHost } from './host.ts'
 import { generate, randomOf } from './made-up.ts'
 import type { KitSubject } from './kit-case.ts'
@@ -29,6 +30,7 @@ export interface PluginHost {
 /** The name of a generated instance. */
 export const ENTRY = 'sample'
 
+const GONE_MS = 500
 const SETUP_MS = 5_000
 /** A process takes its time to start on a busy machine. */
 const PROCESS_SETUP_MS = 20_000
@@ -79,6 +81,8 @@ export async function openPlugin(
   )
   const held = stack.move()
   const close = async () => {
+    // A process that is about to end takes a moment to be gone, and the host to log it.
+    await Promise.all(opened.map(open => open().catch(() => sleep(GONE_MS))))
     await host.close().finally(() => held[Symbol.asyncDispose]())
     if (left.length > 0) throw leftOpen(info.name, left)
   }
@@ -93,7 +97,7 @@ export async function openPlugin(
 }
 
 const leftOpen = (plugin: string, left: readonly OpenHandle[]) =>
-  svcError('LEFTOVERS', `${plugin} left open: ${left.map(handleText).join(', ')}`, {
+  svcError('LEFTOVERS', `${plugin} left open: ${handlesText(left)}`, {
     plugin,
     hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
   })

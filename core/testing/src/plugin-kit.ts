@@ -3,7 +3,8 @@ import { asSvcError, formatError } from '@svc/core'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
 import { openPlugin, type PluginHost } from './plugin-host.ts'
-import { openPackage, type PluginPackage } from './plugin-package.ts'
+import { importProblems } from './plugin-imports.ts'
+import { openPackage, packageFiles, type PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { itemCases } from './plugin-items.ts'
 
@@ -18,7 +19,7 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   try {
     found = await openPackage(folder, options.sandbox)
   } catch (error) {
-    return [failing('has a manifest that svc takes, and a module that is a plugin', error)]
+    return [failing('has a manifest that svc takes, and a module that is a plugin', error, undeclaredImports(folder))]
   }
   const cases = packageCases(found, options)
   const lives = lifeCases(found, options)
@@ -26,6 +27,16 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   // Each of the others would wait as long for the same error.
   if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
   return [...lives, ...cases, ...(await casesOfItems(found, options, started))]
+}
+
+/** A module that does not load often imports a package that is installed only beside the plugin. */
+function undeclaredImports(folder: URL | string): string {
+  const files = packageFiles(folder)
+  return files === undefined
+    ? ''
+    : importProblems(files)
+        .map(text => `\n  ${text}`)
+        .join('')
 }
 
 const notRun = (count: number) => `\n  ${count} cases that start it, and those of what it adds, were not run because of that`

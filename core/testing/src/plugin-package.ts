@@ -32,7 +32,31 @@ export interface PluginPackage {
 
 interface PackageJson {
   readonly exports?: unknown
+  readonly main?: unknown
 }
+
+/** The folder of a package, and the files of its modules by their keys in `exports`. */
+export interface PackageFiles {
+  readonly folder: string
+  readonly modules: ReadonlyMap<string, string>
+}
+
+/** Undefined if its package.json cannot be read. */
+export function packageFiles(place: URL | string): PackageFiles | undefined {
+  const folder = folderAt(place)
+  try {
+    return filesOf(folder, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageJson)
+  } catch {
+    return undefined
+  }
+}
+
+const folderAt = (place: URL | string) => (place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place)
+
+const filesOf = (folder: string, json: PackageJson): PackageFiles => ({
+  folder,
+  modules: new Map([...entriesOf(folder, json), ...sourcesOf(folder, json)]),
+})
 
 /** Why a plugin can only run in the process of the host. Undefined if it can be isolated. */
 export function onlyInProcess({ kind, runtime, contributes = {} }: Manifest): string | undefined {
@@ -46,7 +70,7 @@ export function onlyInProcess({ kind, runtime, contributes = {} }: Manifest): st
  * MANIFEST_INVALID, MANIFEST_NEWER, PLUGIN_IMPORT_FAILED.
  */
 export async function openPackage(place: URL | string, policy: readonly PluginRef[] = []): Promise<PluginPackage> {
-  const folder = place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place
+  const folder = folderAt(place)
   const file = join(folder, 'package.json')
   if (!existsSync(file))
     throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'Name the folder of a plugin' })
@@ -56,7 +80,7 @@ export async function openPackage(place: URL | string, policy: readonly PluginRe
   const origin = (module: string) => originOf(info, sources, module)
   const load = async (module: string) =>
     (await importModule(info.name, folder, origin(module))) as { readonly COMMANDS?: unknown }
-  const found = { info, importModule: load, modules: new Map([...entriesOf(folder, json), ...sources]) }
+  const found = { info, importModule: load, modules: filesOf(folder, json).modules }
   if (info.manifest.runtime !== undefined)
     return { ...found, isolation: 'in-process', refFor: async () => pathToFileURL(folder), plugin: undefined }
   if (policy.length > 0 && onlyInProcess(info.manifest) === undefined)
@@ -92,7 +116,7 @@ async function apart(
 }
 
 /** The files that `exports` names for users of the package, if they exist. */
-function entriesOf(folder: string, { exports }: PackageJson): [string, string][] {
+function entriesOf(folder: string, { main = 'index.js', exports = main }: PackageJson): [string, string][] {
   const keys = Object(exports) as Readonly<Record<string, unknown>>
   const isMap = typeof exports !== 'string' && Object.keys(keys).some(key => key.startsWith('.'))
   const named = isMap ? Object.entries(keys) : [['.', exports] as const]

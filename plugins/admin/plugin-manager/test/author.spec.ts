@@ -41,7 +41,10 @@ describe('svc plugins test', function () {
 
   it('reports a false manifest, an undeclared variable, and a broken tool', async () => {
     await using workspace = await makeWorkspace()
-    const { cases } = await testPlugin({ folder: await liar(workspace), seed: 1, home: workspace.home }, () => {})
+    const { cases } = await testPlugin(
+      { folder: await liar(workspace), seed: 1, home: workspace.home, isolation: 'in-process' },
+      () => {}
+    )
     const failed = failedIn(cases)
     expect([...failed.keys()]).to.include.members([
       'adds what its manifest declares, and nothing else',
@@ -59,7 +62,9 @@ describe('svc plugins test', function () {
   it('reports undeclared contributions and leftovers', async () => {
     await using workspace = await makeWorkspace()
     const undeclared = await liar(workspace, LIAR.replace("'liar', {", "'other', {"))
-    const first = failedIn((await testPlugin({ folder: undeclared, seed: 1, home: workspace.home }, () => {})).cases)
+    const first = failedIn(
+      (await testPlugin({ folder: undeclared, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})).cases
+    )
     expect([...first.values()].join('\n')).to.include('which its manifest does not declare')
     await using other = await makeWorkspace()
     const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
@@ -80,7 +85,7 @@ describe('svc plugins test', function () {
       'call: async ({ list = [] }) => ({ said: process.env.LATE_KEY, '
     )
     const run = async (code: string) =>
-      testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home }, () => {})
+      testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
   })
 

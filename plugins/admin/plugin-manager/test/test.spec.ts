@@ -119,7 +119,7 @@ describe('svc plugins test, of what a server would not take', function () {
 import { AuthSchemes, Routes } from '@svc/core/contracts'
 export default definePlugin({ setup: scope => void scope.add(${added}) })`
     const folder = await writeTool(workspace, code, {}, { api: 1, ...svc })
-    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {})
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     return cases.filter(one => one.state === 'failed').map(one => `${one.title}: ${one.error}`)
   }
   const FAR = { method: 'GET', path: '/far', scope: 'read' }
@@ -164,9 +164,11 @@ describe('svc plugins test, of variables', function () {
       'more.js': 'export const more = 1',
     })
     process.env.SVC_TEST_OF_OTHERS = 'no business of the plugin'
-    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {}).finally(() => {
-      delete process.env.SVC_TEST_OF_OTHERS
-    })
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {}).finally(
+      () => {
+        delete process.env.SVC_TEST_OF_OTHERS
+      }
+    )
     expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
     expect(cases.filter(one => one.title.includes('ends made-up calls')).map(one => one.state)).to.deep.equal(['passed'])
   })
@@ -178,7 +180,7 @@ describe('svc plugins test, of a plugin with one problem', function () {
     await using workspace = await makeWorkspace()
     const folder = await writeTool(workspace, code)
     const began = performance.now()
-    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {})
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     return { failed: cases.filter(one => one.state === 'failed'), tookMs: performance.now() - began }
   }
 
@@ -213,7 +215,9 @@ describe('svc plugins test, of a plugin whose timer throws', function () {
     const quick = hanging('call').replace('call: never', 'call: async () => ({ content: [] })')
     await writeTool(workspace, quick.replace('async setup(scope) {', `async setup(scope) {${later}`))
     // a process of its own: what is thrown there would end others with it
-    const { code, out, err } = await workspace.svc(['plugins', 'test', 'far', '--json'], { input: '' })
+    const { code, out, err } = await workspace.svc(['plugins', 'test', 'far', '--json', '--isolation', 'in-process'], {
+      input: '',
+    })
     expect([code, err]).to.deep.equal([1, ''])
     const { cases } = JSON.parse(out) as { cases: { title: string; state: string; error?: string }[] }
     const stray = cases.find(one => one.title.startsWith('throws and rejects nothing'))
@@ -237,11 +241,21 @@ describe('svc plugins test, of a provider', function () {
       await using workspace = await makeWorkspace()
       await symlink(MODULES, join(workspace.folder, 'node_modules'))
       const svc = { api: 1, kind: 'provider', instances: INSTANCES, contributes: { providers: ['*'] } }
-      const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', peerDependencies: CORE, svc }
+      const file = {
+        name: 'svc-plugin-far',
+        version: '1.0.0',
+        type: 'module',
+        exports: './index.js',
+        peerDependencies: CORE,
+        svc,
+      }
       await workspace.write('far/package.json', JSON.stringify(file))
       await workspace.write('far/index.js', PROVIDER)
       await workspace.write('far/test/samples.js', SAMPLES.replace('provider: { ', `provider: { ${connections}`))
-      const { cases } = await testPlugin({ folder: join(workspace.folder, 'far'), seed: 1, home: workspace.home }, () => {})
+      const { cases } = await testPlugin(
+        { folder: join(workspace.folder, 'far'), seed: 1, home: workspace.home, isolation: 'in-process' },
+        () => {}
+      )
       expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
       const found = cases.filter(({ title }) => title.includes('closes the connection upstream'))
       expect(found.map(one => one.state)).to.deep.equal([state])

@@ -31,11 +31,15 @@ export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
     ...rowsOf('signed', signedWords(candidate)),
+    ...rowsOf('tested', testedWords(manifest)),
     ['runs', runsText(isolation, isOpen)],
   ] as const
   const lines = rows.map(([word, text]) => `  ${word.padEnd(8)}  ${visible(text)}`)
   return [head, ...(description === '' ? [] : [`  ${visible(oneLine(description))}`]), ...lines].join('\n')
 }
+
+const testedWords = ({ tested }: Manifest): string[] =>
+  tested === undefined ? [] : ['NOT in a process of its own, as its author recorded: it may not run like that']
 
 type Row = readonly [word: string, text: string]
 const rowsOf = (word: string, texts: readonly string[]): Row[] => texts.map((text, at) => [at === 0 ? word : '', text])
@@ -105,6 +109,7 @@ export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
   contributes: candidate.manifest.contributes ?? {},
   permissions: candidate.permissions,
   permission_change: candidate.permissionChange,
+  ...(candidate.manifest.tested === undefined ? {} : { tested: candidate.manifest.tested }),
   unset_variables: unsetIn(candidate.permissions),
   install_scripts: candidate.installScripts,
   scripts_allowed: candidate.scripts,
@@ -147,6 +152,9 @@ interface ChangeCommand {
   readonly isWide: boolean
 }
 
+/** Optional variables are a part of the variables. */
+type PermissionKind = Exclude<keyof Permissions, 'optional_env'>
+
 interface Kind {
   readonly say: (name: string) => string
   readonly isWide: (name: string) => boolean
@@ -155,7 +163,7 @@ interface Kind {
 const hasStar = (name: string) => name.includes('*')
 
 /** Serious permissions come first: people read the first lines of a long list. */
-const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
+const KINDS: Readonly<Record<PermissionKind, Kind>> = {
   public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
   credential_headers: {
     say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
@@ -182,8 +190,9 @@ const MOST = 20
 
 /** Describes permissions: wide ones first and marked; a long list is shortened. */
 export function permissionWords(permissions: Permissions): string[] {
-  const all = (Object.keys(KINDS) as (keyof Permissions)[]).flatMap(kind =>
-    (permissions[kind] ?? []).map(name => askedOf(kind, name))
+  const optional = permissions.optional_env ?? []
+  const all = (Object.keys(KINDS) as PermissionKind[]).flatMap(kind =>
+    (permissions[kind] ?? []).map(name => askedOf(kind, name, kind === 'env' && optional.includes(name)))
   )
   if (all.length === 0)
     return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
@@ -197,8 +206,8 @@ export function permissionWords(permissions: Permissions): string[] {
   ]
 }
 
-const askedOf = (kind: keyof Permissions, name: string): ChangeCommand => ({
-  text: KINDS[kind].say(name),
+const askedOf = (kind: PermissionKind, name: string, isOptional: boolean): ChangeCommand => ({
+  text: `${KINDS[kind].say(name)}${isOptional ? ', which it does not need' : ''}`,
   isWide: KINDS[kind].isWide(name),
 })
 
