@@ -26,31 +26,6 @@ export function withImports(file: string): string[] {
   return [...files]
 }
 
-/** An import of a package by a module of a plugin. */
-export interface PackageImport {
-  /** `pg`, `@svc/core`. */
-  readonly name: string
-  readonly file: string
-}
-
-/** As IMPORT, for packages. `import type` is no import at run time. */
-const PACKAGE_IMPORT =
-  /(?:^|[;\n])\s*(?:import|export)\s+(?!type\s+[\w{*])(?:[\w$\s{},*]+?\s+from\s*)?["']([^"'\n]+)["']|\b(?:import|require)\s*\(\s*["'`]([^"'`\n$]+)["'`]\s*\)/g
-const COMMENTS = /(['"`])(?:\\[^]|(?!\1)[^])*?\1|\/\/.*|\/\*[^]*?\*\//g
-
-/** Lists the packages that a module and the modules of its relative imports name. The files are read, not run. */
-export const packagesImportedBy = (file: string): PackageImport[] =>
-  withImports(file).flatMap(one => (CODE.test(one) ? packagesIn(one) : []))
-
-function packagesIn(file: string): PackageImport[] {
-  const code = readFileSync(file, 'utf8').replaceAll(COMMENTS, (found, quote: string | undefined) =>
-    quote === undefined ? '' : found
-  )
-  const names = [...code.matchAll(PACKAGE_IMPORT)].map(([, from, call]) => from ?? call ?? '')
-  const packages = names.flatMap(name => /^(?![./#])(?!\w+:)(?:@[\w.~-]+\/)?[\w.~-]+/.exec(name)?.[0] ?? [])
-  return [...new Set(packages)].map(name => ({ name, file }))
-}
-
 const isFile = (path: string) => existsSync(path) && statSync(path).isFile()
 
 function decoded(name: string): string {

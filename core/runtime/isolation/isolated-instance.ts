@@ -130,7 +130,7 @@ export class IsolatedInstance {
     const { log, signal } = this.#scope
     const process = await startProcess(this.#isolation, this.#request, systemContext(signal), {
       closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
-      onLeft: this.#plugin.options.watch?.left,
+      onLeft: left => this.#plugin.options.watch?.left(left),
       onError: (error, where) => log.error({ err: error, where }, 'a call of an isolated plugin failed'),
       onOutput: (stream, name) =>
         this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),

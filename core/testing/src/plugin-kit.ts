@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { fileURLToPath } from 'node:url'
 import { asSvcError, formatError } from '@svc/core'
+import { undeclaredImports } from '@svc/core/config'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
 import { openPlugin, type PluginHost } from './plugin-host.ts'
-import { importProblems } from './plugin-imports.ts'
-import { openPackage, packageFiles, type PluginPackage } from './plugin-package.ts'
+import { openPackage, type PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { itemCases } from './plugin-items.ts'
 
@@ -19,7 +20,7 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   try {
     found = await openPackage(folder, options.sandbox)
   } catch (error) {
-    return [failing('has a manifest that svc takes, and a module that is a plugin', error, undeclaredImports(folder))]
+    return [failing('has a manifest that svc takes, and a module that is a plugin', error, importText(folder))]
   }
   const cases = packageCases(found, options)
   const lives = lifeCases(found, options)
@@ -30,13 +31,15 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
 }
 
 /** A module that does not load often imports a package that is installed only beside the plugin. */
-function undeclaredImports(folder: URL | string): string {
-  const files = packageFiles(folder)
-  return files === undefined
-    ? ''
-    : importProblems(files)
-        .map(text => `\n  ${text}`)
-        .join('')
+function importText(folder: URL | string): string {
+  const path = folder instanceof URL || folder.startsWith('file:') ? fileURLToPath(folder) : folder
+  try {
+    return undeclaredImports(path)
+      .map(text => `\n  ${text}`)
+      .join('')
+  } catch {
+    return '' // the error itself says what is wrong with the folder
+  }
 }
 
 const notRun = (count: number) => `\n  ${count} cases that start it, and those of what it adds, were not run because of that`

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
+import { undeclaredImports } from '@svc/core/config'
 import { matchesPattern } from '@svc/core/internal'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome, warn } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
-import { importCases } from './plugin-imports.ts'
 import type { PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 
@@ -32,11 +32,20 @@ export const STARTS = 'starts with its configuration, alone and within time'
 export function packageCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   const { plugin } = found
   return [
-    ...importCases(found),
+    ...(plugin ? [importCase(found)] : []),
     ...commandCases(found),
     ...(plugin?.config ? configCases(found, plugin.config.json, options) : []),
   ]
 }
+
+/** A package that is only in a folder around the plugin, such as a workspace, is missing after the installation. */
+const importCase = ({ info: { folder } }: PluginPackage): KitCase => ({
+  title: 'declares the packages that it imports',
+  async run() {
+    const words = undeclaredImports(folder)
+    assert.ok(words.length === 0, words.join('\n'))
+  },
+})
 
 /** Cases for the lifecycle. Each of them starts the plugin. */
 export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {

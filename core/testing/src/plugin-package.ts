@@ -9,7 +9,7 @@ import { describeIsolated, isolate, type HandleListener } from '@svc/runtime/iso
 import { TOKENS } from './isolated.ts'
 
 /** How one host runs a plugin. */
-export interface PluginRun {
+interface PluginRun {
   /** Servers of the test: an isolated plugin may reach them, whatever its manifest says. */
   readonly servers: readonly string[]
   readonly watch: HandleListener
@@ -22,8 +22,6 @@ export interface PluginPackage {
   readonly isolation: 'in-process' | 'process'
   /** Absent for code that is never imported. */
   readonly plugin: Plugin | undefined
-  /** The files of its modules, by their keys in `exports`. */
-  readonly modules: ReadonlyMap<string, string>
   /** The reference for one host. */
   refFor(run: PluginRun): Promise<PluginRef>
   /** Imports a module of `exports`. */
@@ -32,31 +30,7 @@ export interface PluginPackage {
 
 interface PackageJson {
   readonly exports?: unknown
-  readonly main?: unknown
 }
-
-/** The folder of a package, and the files of its modules by their keys in `exports`. */
-export interface PackageFiles {
-  readonly folder: string
-  readonly modules: ReadonlyMap<string, string>
-}
-
-/** Undefined if its package.json cannot be read. */
-export function packageFiles(place: URL | string): PackageFiles | undefined {
-  const folder = folderAt(place)
-  try {
-    return filesOf(folder, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageJson)
-  } catch {
-    return undefined
-  }
-}
-
-const folderAt = (place: URL | string) => (place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place)
-
-const filesOf = (folder: string, json: PackageJson): PackageFiles => ({
-  folder,
-  modules: new Map([...entriesOf(folder, json), ...sourcesOf(folder, json)]),
-})
 
 /** Why a plugin can only run in the process of the host. Undefined if it can be isolated. */
 export function onlyInProcess({ kind, runtime, contributes = {} }: Manifest): string | undefined {
@@ -70,17 +44,16 @@ export function onlyInProcess({ kind, runtime, contributes = {} }: Manifest): st
  * MANIFEST_INVALID, MANIFEST_NEWER, PLUGIN_IMPORT_FAILED.
  */
 export async function openPackage(place: URL | string, policy: readonly PluginRef[] = []): Promise<PluginPackage> {
-  const folder = folderAt(place)
+  const folder = place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place
   const file = join(folder, 'package.json')
   if (!existsSync(file))
     throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'Name the folder of a plugin' })
   const info = await readManifest(file)
-  const json = JSON.parse(readFileSync(file, 'utf8')) as PackageJson
-  const sources = sourcesOf(folder, json)
+  const sources = sourcesOf(folder, JSON.parse(readFileSync(file, 'utf8')) as PackageJson)
   const origin = (module: string) => originOf(info, sources, module)
   const load = async (module: string) =>
     (await importModule(info.name, folder, origin(module))) as { readonly COMMANDS?: unknown }
-  const found = { info, importModule: load, modules: filesOf(folder, json).modules }
+  const found = { info, importModule: load }
   if (info.manifest.runtime !== undefined)
     return { ...found, isolation: 'in-process', refFor: async () => pathToFileURL(folder), plugin: undefined }
   if (policy.length > 0 && onlyInProcess(info.manifest) === undefined)
@@ -113,25 +86,6 @@ async function apart(
       return { name, manifest, use: await isolate(confined(servers), { contracts: TOKENS, watch }, declares) }
     },
   }
-}
-
-/** The files that `exports` names for users of the package, if they exist. */
-function entriesOf(folder: string, { main = 'index.js', exports = main }: PackageJson): [string, string][] {
-  const keys = Object(exports) as Readonly<Record<string, unknown>>
-  const isMap = typeof exports !== 'string' && Object.keys(keys).some(key => key.startsWith('.'))
-  const named = isMap ? Object.entries(keys) : [['.', exports] as const]
-  return named.flatMap(([key, one]): [string, string][] => {
-    const target = targetOf(one)
-    return target !== undefined && /\.[mc]?[jt]s$/.test(target) && existsSync(join(folder, target))
-      ? [[key, join(folder, target)]]
-      : []
-  })
-}
-
-function targetOf(one: unknown): string | undefined {
-  if (typeof one === 'string') return one
-  const { import: asModule, default: usual } = Object(one) as { import?: unknown; default?: unknown }
-  return [asModule, usual].map(inner => (inner === undefined ? undefined : targetOf(inner))).find(file => file !== undefined)
 }
 
 /** Maps keys of `exports` to the existing file of the condition `development`. */

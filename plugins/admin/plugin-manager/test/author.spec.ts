@@ -147,6 +147,31 @@ describe('svc plugins lint', function () {
       .and.to.not.include('in-a-comment')
   })
 
+  it('reports packages of svc that are no peers, and imports that are not declared', async () => {
+    await using workspace = await makeWorkspace()
+    const code = `import { createUpstream } from '@svc/provider-http'
+import { testHost } from '@svc/testing'
+import { openChannel } from '@svc/runtime'
+import type { Pool } from 'pg'
+import ms, { parse } from "ms/lib"
+// import 'in-a-comment'
+const later = await import('later')
+export default { setup() {} }`
+    const more = {
+      dependencies: { '@svc/storage-kit': '^0.1.0' },
+      peerDependencies: { '@svc/core': '^0.1.0', '@svc/plugin-kit': '^9.0.0', '@svc/testing': '*' },
+    }
+    const found = await lintPlugin(await liar(workspace, code, more))
+    expect(found.map(one => one.code)).to.include.members(['HOST_PACKAGE_TWICE', 'HOST_PACKAGE_RANGE', 'TESTING_SHIPPED'])
+    expect(found.filter(one => one.code === 'IMPORT_UNDECLARED').map(one => one.message)).to.deep.equal([
+      'index.js imports @svc/provider-http, which its package.json does not declare: add it to "peerDependencies"',
+      'index.js imports @svc/testing, which is only for tests: import it in test files only',
+      'index.js imports @svc/runtime, which svc does not give to plugins: use @svc/core, @svc/cli, @svc/plugin-kit, @svc/provider-http, @svc/storage-kit',
+      'index.js imports ms, which its package.json does not declare: add it to "dependencies"',
+      'index.js imports later, which its package.json does not declare: add it to "dependencies"',
+    ])
+  })
+
   it('warns of ways of the network that the sandbox does not open', async () => {
     await using workspace = await makeWorkspace()
     const code = [

@@ -82,7 +82,10 @@ export class PluginsNew extends BaseCommand {
     const { callerFolder } = await import('@svc/cli/program')
     const at = relative(callerFolder(), folder) || '.'
     this.log(`${args.name} is in ${at}:\n${files.map(file => `  ${file}`).join('\n')}`)
-    this.log(`\nnext:\n  cd ${at}\n  npm install\n  npm test\n  svc plugins dev`)
+    const { cloneToBuild } = await import('./author/development-specs.ts')
+    const clone = cloneToBuild()
+    const build = clone === undefined ? '' : `  (cd ${clone} && npm run build)\n`
+    this.log(`\nnext:\n${build}  cd ${at}\n  npm install\n  npm test\n  svc plugins dev`)
     return 0
   }
 }

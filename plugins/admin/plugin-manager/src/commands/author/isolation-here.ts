@@ -8,8 +8,6 @@ import { isolationMissing } from '../errors.ts'
 /** How the commands for authors run a plugin. */
 export type AuthorIsolation = 'process' | 'in-process'
 
-export const AUTHOR_ISOLATIONS: readonly AuthorIsolation[] = ['process', 'in-process']
-
 /** The isolation of a plugin, and why it does not have its own process. */
 export interface ChosenIsolation {
   readonly isolation: AuthorIsolation

@@ -169,7 +169,7 @@ interface BuiltPlugin {
 const START = `// Starts this build: node start.mjs serves; node start.mjs <command> is svc <command>.
 
 process.env.SVC_PLUGINS = import.meta.dirname
-process.env.SVC_HOME ??= join(import.meta.dirname, 'home')
+process.env.SVC_HOME ??= import.meta.dirname + '/home'
 // the configuration is part of the build
 process.env.SVC_TRUST_CONFIG ??= '1'
 process.chdir(import.meta.dirname)
