@@ -63,10 +63,10 @@ async function readModule(file: string): Promise<Module> {
       ? []
       : [{ name, exported: exported !== undefined, text: text.replace(/^export /, '').replace(/^declare /, '') }]
   })
-  const groups = Map.groupBy(found, one => one.name)
+  const groups = Map.groupBy(found, item => item.name)
   return {
-    declared: new Map([...groups].map(([name, all]) => [name, all.map(one => one.text)])),
-    own: [...groups].filter(([, all]) => all.some(one => one.exported)).map(([name]) => name),
+    declared: new Map([...groups].map(([name, all]) => [name, all.map(item => item.text)])),
+    own: [...groups].filter(([, all]) => all.some(item => item.exported)).map(([name]) => name),
     all: statements.flatMap(text => ALL.exec(text)?.[1] ?? []).map(path),
     handed: new Map(statements.flatMap(text => handedBy(HANDED.exec(text), path))),
   }
@@ -74,8 +74,8 @@ async function readModule(file: string): Promise<Module> {
 
 function handedBy(match: RegExpExecArray | null, path: (from: string) => string) {
   const [, names = '', from = ''] = match ?? []
-  return names.split(',').flatMap(one => {
-    const [name, , as] = one
+  return names.split(',').flatMap(part => {
+    const [name, , as] = part
       .trim()
       .replace(/^type /, '')
       .split(/\s+/)

@@ -50,6 +50,6 @@ function reasonIn({ message, error }) {
 /** The advisories about a package itself. Those of its dependencies are listed there. */
 function advisoriesOf({ name, via = [] }) {
   return via
-    .filter(one => typeof one === 'object')
+    .filter(item => typeof item === 'object')
     .map(({ severity, title, range, url }) => `${severity}  ${name} ${range}  ${title}  ${url}`)
 }

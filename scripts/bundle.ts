@@ -52,7 +52,7 @@ execFileSync(process.execPath, ['--conditions=svc-source', manifests, ...folders
 
 async function bundle(folder: string) {
   const { name, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
-  const exported = Object.values(exports).flatMap(one => (typeof one === 'object' && one['svc-source']) || [])
+  const exported = Object.values(exports).flatMap(item => (typeof item === 'object' && item['svc-source']) || [])
   if (exported.length === 0) return
   // The core and its processes have their own folders beside `src`.
   const base = join(folder, exported.every(file => file.startsWith('./src/')) ? 'src' : '.')

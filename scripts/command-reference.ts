@@ -43,7 +43,8 @@ const cell = (text: string) => text.replaceAll(/\s+/g, ' ').replaceAll(/[|<]/g, 
 const table = (title: string, rows: readonly string[]) =>
   rows.length === 0 ? '' : `\n| ${title} | Meaning |\n|---|---|\n${rows.join('')}`
 
-const words = (options: readonly string[] | undefined) => (options ? ` (${options.map(one => `\`${one}\``).join(', ')})` : '')
+const words = (options: readonly string[] | undefined) =>
+  options ? ` (${options.map(option => `\`${option}\``).join(', ')})` : ''
 
 const argumentRow = ({ name, description = '', options }: Argument) =>
   `| \`${name.toUpperCase()}\` | ${cell(description)}${words(options)} |\n`
@@ -62,9 +63,9 @@ const exampleOf = (id: string, example: unknown) => {
 function section(id: string, command: Command): string {
   const name = id.replaceAll(':', ' ')
   const args = Object.values(command.args ?? {})
-  const flags = Object.values(command.flags ?? {}).filter(one => !one.hidden && one.name !== 'config')
-  const usage = ['svc', name, ...args.map(one => (one.required ? one.name.toUpperCase() : `[${one.name.toUpperCase()}]`))]
-  const examples = [command.examples ?? []].flat().map(one => exampleOf(name, one))
+  const flags = Object.values(command.flags ?? {}).filter(flag => !flag.hidden && flag.name !== 'config')
+  const usage = ['svc', name, ...args.map(arg => (arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`))]
+  const examples = [command.examples ?? []].flat().map(item => exampleOf(name, item))
   return [
     `\n## svc ${name}\n\n${cell(command.summary ?? command.description ?? '')}\n\n\`\`\`text\n${usage.join(' ')}\n\`\`\`\n`,
     table('Argument', args.map(argumentRow)),
@@ -80,8 +81,8 @@ export async function commandReference(): Promise<string> {
     { plugin: '@svc/cli', target: own },
     ...[MANAGER, ...WITH_COMMANDS].map(plugin => ({ plugin, target: fileURLToPath(import.meta.resolve(`${plugin}/commands`)) })),
   ]
-  const facts = await Promise.all(modules.map(one => describeCommands({ ...one, version: '0.0.0' })))
-  const all = facts.flatMap(one => Object.entries(one)).filter(([, one]) => !one.hidden)
-  const sections = all.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => section(id, one as unknown as Command))
+  const facts = await Promise.all(modules.map(module => describeCommands({ ...module, version: '0.0.0' })))
+  const all = facts.flatMap(fact => Object.entries(fact)).filter(([, item]) => !item.hidden)
+  const sections = all.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([id, item]) => section(id, item as unknown as Command))
   return INTRO + sections.join('')
 }

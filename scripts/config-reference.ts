@@ -145,6 +145,6 @@ export async function configReference(): Promise<string> {
   const own = kernel.map(([section, schema]) => table(`\`${section}\` (kernel)`, rows(section, schema)))
   const plugins = (await Promise.all((DEFAULTS.plugins as string[]).map(importPlugin))).flat()
   const owned = new Set(plugins.map(({ plugin }) => plugin.section))
-  const reserved = RESERVED.filter(one => !owned.has(one.section)).flatMap(({ section, json }) => reservedRows(section, json))
+  const reserved = RESERVED.filter(item => !owned.has(item.section)).flatMap(({ section, json }) => reservedRows(section, json))
   return INTRO + own.join('') + plugins.map(pluginTable).join('') + OUTRO + reserved.join('\n') + '\n'
 }

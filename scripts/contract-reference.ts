@@ -106,7 +106,7 @@ function typeIn(text: string, declared: Declaration | null, at: { readonly start
 }
 
 function interfaceIn(text: string, { extends: bases, body }: Interface): Pick<Declared, 'base' | 'members'> {
-  const base = bases.map(one => text.slice(one.start, one.end)).join(', ')
+  const base = bases.map(item => text.slice(item.start, item.end)).join(', ')
   const members = body.body.map(({ start, end }) => {
     const line = onOneLine(text.slice(start, end))
     return { name: /^\w+/.exec(line)?.[0] ?? '', text: line, comment: commentBefore(text, start).words }
@@ -118,7 +118,9 @@ function tokenIn(text: string, { declarations }: Variables, comment: string): De
   return declarations.flatMap(({ id, init }) => {
     if (id.type !== 'Identifier' || init?.type !== 'CallExpression' || init.callee.type !== 'Identifier') return []
     if (!/^define(Service|Slot|Topic)$/.test(init.callee.name)) return []
-    return [{ name: id.name, comment, types: (init.typeArguments?.params ?? []).map(one => text.slice(one.start, one.end)) }]
+    return [
+      { name: id.name, comment, types: (init.typeArguments?.params ?? []).map(param => text.slice(param.start, param.end)) },
+    ]
   })
 }
 
@@ -166,8 +168,8 @@ function tokenSection({ name, comment, types: [type = '', hooks = ''] }: Declare
   const token = RUNNING[name] as AnyService | AnySlot | Topic
   if (!('what' in token)) return ''
   const item = find(type)
-  const words = [item?.comment, comment].filter(Boolean).map(one => prose(one!))
-  const members = (item?.members ?? []).map(one => [code(one.text), prose(one.comment)])
+  const words = [item?.comment, comment].filter(Boolean).map(entry => prose(entry!))
+  const members = (item?.members ?? []).map(member => [code(member.text), prose(member.comment)])
   const taps = find(hooks)
   return [
     `\n## ${name}\n\n${factsOf(token, type === name ? '' : type, item?.base)}\n`,
@@ -188,14 +190,14 @@ function topicTable(tokens: readonly DeclaredToken[]): string {
 /** The types of a file besides those of its tokens. */
 function typesBlock(types: readonly Declared[]): string {
   if (types.length === 0) return ''
-  const names = types.map(one => `<code>${one.name}</code>`).join(', ')
-  return `\n<details><summary>Types: ${names}</summary>\n\n\`\`\`ts\n${types.map(one => one.text).join('\n\n')}\n\`\`\`\n\n</details>\n`
+  const names = types.map(item => `<code>${item.name}</code>`).join(', ')
+  return `\n<details><summary>Types: ${names}</summary>\n\n\`\`\`ts\n${types.map(item => item.text).join('\n\n')}\n\`\`\`\n\n</details>\n`
 }
 
 function fileSection({ file, types, tokens }: SourceFile, find: Find): string {
-  const shown = new Set(tokens.flatMap(one => one.types))
-  const others = types.filter(one => !shown.has(one.name) || one.members === undefined)
-  const sections = tokens.map(one => tokenSection(one, find)).join('')
+  const shown = new Set(tokens.flatMap(token => token.types))
+  const others = types.filter(item => !shown.has(item.name) || item.members === undefined)
+  const sections = tokens.map(token => tokenSection(token, find)).join('')
   // A file without a token documents its last type.
   const [last] = types.slice(-1)
   const head = tokens.length === 0 && last ? `\n## ${last.name}\n\n${prose(last.comment)}\n` : sections
@@ -233,8 +235,8 @@ async function readKernel({ file, names }: (typeof KERNEL)[number]): Promise<Sou
   const existing: readonly string[] = names
   return {
     file,
-    types: types.filter(one => existing.includes(one.name)),
-    tokens: tokens.filter(one => existing.includes(one.name)),
+    types: types.filter(item => existing.includes(item.name)),
+    tokens: tokens.filter(token => existing.includes(token.name)),
   }
 }
 
@@ -243,15 +245,15 @@ export async function contractPage(): Promise<string> {
   const kernel = await Promise.all(KERNEL.map(readKernel))
   const own = await Promise.all((await contractFiles()).map(readSource))
   const all = [...own, ...kernel]
-  const known = new Map(all.flatMap(({ types }) => types.map(one => [one.name, one] as const)))
+  const known = new Map(all.flatMap(({ types }) => types.map(item => [item.name, item] as const)))
   const find: Find = name => known.get(name)
-  const used = kernel.filter(one => one.tokens.length === 0).flatMap(one => one.types)
+  const used = kernel.filter(item => item.tokens.length === 0).flatMap(item => item.types)
   return [
     INTRO,
     contents(all, find),
-    `\n## What all contracts use\n\n\`\`\`ts\n${used.map(one => one.text).join('\n\n')}\n\`\`\`\n`,
+    `\n## What all contracts use\n\n\`\`\`ts\n${used.map(item => item.text).join('\n\n')}\n\`\`\`\n`,
     ...all
-      .filter(one => one.tokens.length > 0 || one.file.startsWith('core/kernel/contracts/'))
-      .map(one => fileSection(one, find)),
+      .filter(item => item.tokens.length > 0 || item.file.startsWith('core/kernel/contracts/'))
+      .map(item => fileSection(item, find)),
   ].join('')
 }

@@ -28,15 +28,15 @@ function notices() {
   const all = Object.entries(packages)
     .filter(([path, entry]) => path.includes('node_modules/') && !entry.link && !entry.dev)
     .map(([path, entry]) => foreign(path, entry))
-  const rest = [...new Map(all.map(one => [one.title, one])).values()].sort((a, b) => (a.title < b.title ? -1 : 1))
-  const blocks = [...byText(rest)].map(([words, some]) => `${some.map(one => one.title).join('\n')}\n\n${words}`)
+  const rest = [...new Map(all.map(item => [item.title, item])).values()].sort((a, b) => (a.title < b.title ? -1 : 1))
+  const blocks = [...byText(rest)].map(([words, some]) => `${some.map(item => item.title).join('\n')}\n\n${words}`)
   return `${[INTRO, docsPage(), ...blocks].join(`\n\n${LINE}\n\n`)}\n`
 }
 
 /** Map.groupBy is missing in Node 20. */
 function byText(all) {
   const groups = new Map()
-  for (const one of all) groups.set(one.text, [...(groups.get(one.text) ?? []), one])
+  for (const item of all) groups.set(item.text, [...(groups.get(item.text) ?? []), item])
   return groups
 }
 
@@ -44,7 +44,7 @@ function foreign(path, { version, license, os, cpu, optional }) {
   const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
   const isOfPlatform = Boolean(os ?? cpu ?? optional)
   const about = isOfPlatform ? {} : JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8'))
-  const words = license ?? about.license ?? about.licenses?.map(one => one.type).join(' or ') ?? 'no licence stated'
+  const words = license ?? about.license ?? about.licenses?.map(item => item.type).join(' or ') ?? 'no licence stated'
   const inside = isOfPlatform
     ? 'A package for one platform, installed there; its licence lies in it.'
     : licenceIn(join(ROOT, path))

@@ -38,10 +38,10 @@ interface Source {
 
 function sourcesBelow(root: string, folder: string): string[] {
   if (!existsSync(join(root, folder))) return []
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap(one => {
-    const path = join(folder, one.name)
-    if (one.isDirectory()) return LEFT_OUT.has(one.name) ? [] : sourcesBelow(root, path)
-    return /\.m?ts$/.test(one.name) && !/\.(d|spec|test-d)\.ts$/.test(one.name) ? [path] : []
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap(item => {
+    const path = join(folder, item.name)
+    if (item.isDirectory()) return LEFT_OUT.has(item.name) ? [] : sourcesBelow(root, path)
+    return /\.m?ts$/.test(item.name) && !/\.(d|spec|test-d)\.ts$/.test(item.name) ? [path] : []
   })
 }
 
@@ -97,7 +97,7 @@ function namesIn(node: Node): number {
 
 /** Groups of files that import each other in a cycle (Tarjan's strongly connected components). */
 function cyclesIn(sources: readonly Source[]): string[][] {
-  const byFile = new Map(sources.map(one => [one.file, one]))
+  const byFile = new Map(sources.map(source => [source.file, source]))
   const low = new Map<string, number>()
   const stack: string[] = []
   const found: string[][] = []
@@ -127,27 +127,27 @@ function median(numbers: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? 0
 }
 
-const sum = (numbers: readonly number[]) => numbers.reduce((all, one) => all + one, 0)
+const sum = (numbers: readonly number[]) => numbers.reduce((all, item) => all + item, 0)
 
 function report(root: string): void {
   const sources = SHIPPED.flatMap(folder => sourcesBelow(root, folder)).map(file => read(root, file))
-  const lines = sources.map(one => one.lines)
-  const functions = sources.flatMap(one => one.functions)
+  const lines = sources.map(source => source.lines)
+  const functions = sources.flatMap(source => source.functions)
   const importers = new Map<string, number>()
-  for (const file of sources.flatMap(one => [...one.imports])) importers.set(file, (importers.get(file) ?? 0) + 1)
-  const single = sources.filter(one => importers.get(one.file) === 1)
+  for (const file of sources.flatMap(source => [...source.imports])) importers.set(file, (importers.get(file) ?? 0) + 1)
+  const single = sources.filter(source => importers.get(source.file) === 1)
   const cycles = cyclesIn(sources)
   const rows: readonly (readonly [string, number | string])[] = [
     ['source files', sources.length],
     ['lines', sum(lines)],
     ['lines per file, mean', (sum(lines) / sources.length).toFixed(1)],
     ['lines per file, median', median(lines)],
-    ['files over 400 lines', lines.filter(one => one > 400).length],
+    ['files over 400 lines', lines.filter(line => line > 400).length],
     ['functions', functions.length],
     ['lines per function, median', median(functions)],
-    ['exported names per 1,000 lines', ((sum(sources.map(one => one.exported)) * 1000) / sum(lines)).toFixed(1)],
+    ['exported names per 1,000 lines', ((sum(sources.map(source => source.exported)) * 1000) / sum(lines)).toFixed(1)],
     ['files with a single importer', single.length],
-    ['of these under 60 lines', single.filter(one => one.lines < 60).length],
+    ['of these under 60 lines', single.filter(source => source.lines < 60).length],
     ['import cycles, types included', cycles.length],
   ]
   for (const [name, value] of rows) console.log(`${name.padEnd(34)}${value}`)
@@ -208,7 +208,7 @@ async function filesOfTurn(root: string): Promise<string[]> {
     await chat(port)
     const urls = await enteredIn(probes)
     const files = urls.filter(url => url.startsWith('file:')).map(url => relative(root, fileURLToPath(url)))
-    return [...new Set(files)].filter(file => SHIPPED.some(one => file.startsWith(`${one}/`))).sort()
+    return [...new Set(files)].filter(file => SHIPPED.some(item => file.startsWith(`${item}/`))).sort()
   } finally {
     child.removeAllListeners('exit')
     const exit = child.exitCode === null ? once(child, 'exit') : undefined
@@ -224,7 +224,7 @@ async function portOf(child: ChildProcessByStdio<null, Readable, Readable>): Pro
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const take = (chunk: Buffer) => {
     log += chunk.toString()
-    const line = log.split('\n').find(one => one.includes('"listening"'))
+    const line = log.split('\n').find(item => item.includes('"listening"'))
     const port = /"port":(\d+)/.exec(line ?? '')?.[1]
     if (port) resolve(Number(port))
   }

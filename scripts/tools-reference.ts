@@ -105,8 +105,8 @@ function parameterRow(name: string, schema: Schema, required: boolean): string {
 /** The shape of a result: `{path, files: [{path, staged?}]}`. */
 function formOf({ type, properties, required = [], items, anyOf, oneOf }: Schema): string {
   if (properties) {
-    const parts = Object.entries(properties).map(([name, one]) => {
-      const form = formOf(one)
+    const parts = Object.entries(properties).map(([name, property]) => {
+      const form = formOf(property)
       return `${name}${required.includes(name) ? '' : '?'}${form === '' ? '' : `: ${form}`}`
     })
     return `{${parts.join(', ')}}`
@@ -117,9 +117,9 @@ function formOf({ type, properties, required = [], items, anyOf, oneOf }: Schema
 
 /** Descriptions of the parts of a result. */
 const meanings = ({ properties = {}, items }: Schema): string[] => [
-  ...Object.entries(properties).flatMap(([name, one]) => [
-    ...(one.description ? [`\`${name}\`: ${cell(one.description)}`] : []),
-    ...meanings(one),
+  ...Object.entries(properties).flatMap(([name, property]) => [
+    ...(property.description ? [`\`${name}\`: ${cell(property.description)}`] : []),
+    ...meanings(property),
   ]),
   ...(items ? meanings(items) : []),
 ]
@@ -135,7 +135,9 @@ const cell = (text: string) =>
 function toolText(name: string, tool: Tool): string {
   const parameters = tool.parameters as Schema
   const required = new Set(parameters.required)
-  const lines = Object.entries(parameters.properties ?? {}).map(([key, one]) => parameterRow(key, one, required.has(key)))
+  const lines = Object.entries(parameters.properties ?? {}).map(([key, property]) =>
+    parameterRow(key, property, required.has(key))
+  )
   const effects = tool.effects.length === 0 ? 'none' : tool.effects.join(', ')
   const facts = [
     `Category: ${tool.category}`,
@@ -163,7 +165,7 @@ function pluginText(name: string, plugin: Plugin, tools: readonly (readonly [str
   const json = plugin.config?.json as Setting | undefined
   const keys = json && plugin.section ? rows(plugin.section, json) : []
   const limits = keys.length === 0 ? '' : `\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n${keys.join('\n')}\n`
-  return `\n## ${name}\n\nSettings and rules: [README](${folderOf(name)}/README.md).\n${limits}${tools.map(one => toolText(...one)).join('')}`
+  return `\n## ${name}\n\nSettings and rules: [README](${folderOf(name)}/README.md).\n${limits}${tools.map(tool => toolText(...tool)).join('')}`
 }
 
 /** Services that the listed tools need. */

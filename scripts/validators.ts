@@ -21,13 +21,13 @@ writeFileSync(process.argv[2]!, precompile(made))
 
 function below(group: string): string[] {
   return readdirSync(join(ROOT, group), { withFileTypes: true })
-    .filter(one => one.isDirectory())
-    .map(one => join(group, one.name))
+    .filter(item => item.isDirectory())
+    .map(item => join(group, item.name))
 }
 
 /** Loads the exports of a package. Schemas of modules that are imported on demand are compiled at run time. */
 async function load(folder: string): Promise<void> {
   const { exports = {} } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest
-  for (const one of Object.values(exports))
-    if (typeof one === 'object' && one['svc-source']) await import(pathToFileURL(join(ROOT, folder, one['svc-source'])).href)
+  for (const item of Object.values(exports))
+    if (typeof item === 'object' && item['svc-source']) await import(pathToFileURL(join(ROOT, folder, item['svc-source'])).href)
 }

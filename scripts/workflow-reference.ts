@@ -54,10 +54,10 @@ function row(name: string, schema: Schema, isRequired: boolean): string {
 
 /** A table of the keys of an object. Keys of nested objects follow their own. */
 function table({ properties = {}, required = [] }: Schema): string {
-  const rows = Object.entries(properties).flatMap(([name, one]) => [
-    row(name, one, required.includes(name)),
-    ...Object.entries(one.properties ?? {}).map(([key, inner]) =>
-      row(`${name}.${key}`, inner, one.required?.includes(key) ?? false)
+  const rows = Object.entries(properties).flatMap(([name, property]) => [
+    row(name, property, required.includes(name)),
+    ...Object.entries(property.properties ?? {}).map(([key, inner]) =>
+      row(`${name}.${key}`, inner, property.required?.includes(key) ?? false)
     ),
   ])
   return rows.length === 0 ? 'No keys of its own.\n' : `| Key | Type | Default | Meaning |\n|---|---|---|---|\n${rows.join('')}`
@@ -73,7 +73,7 @@ function nodeText(name: string, node: WorkflowNode): string {
   const bodies = node.body === 'do' ? 'one body, `do`' : node.body === 'bodies' ? 'several bodies, `bodies`' : undefined
   const vars = node.vars
     ? ` with ${Object.keys(node.vars)
-        .map(one => `\`${one}\``)
+        .map(key => `\`${key}\``)
         .join(', ')}`
     : ''
   const facts = [bodies && bodies + vars, branchesText(node), REPEATABLE[`${node.repeatable ?? false}`]].filter(Boolean)
@@ -81,7 +81,7 @@ function nodeText(name: string, node: WorkflowNode): string {
   return `\n## ${name}\n\n${cell(node.description)}\n\n${facts.join(' · ')}\n\n${table(node.settings as Schema)}${output}`
 }
 
-const words = (list: readonly string[]) => list.map(one => `\`${one}\``).join(', ')
+const words = (list: readonly string[]) => list.map(item => `\`${item}\``).join(', ')
 
 /** The branches of a node, with the settings that decide them. */
 function branchesText({ branches, answers = [] }: WorkflowNode): string | undefined {
@@ -90,7 +90,7 @@ function branchesText({ branches, answers = [] }: WorkflowNode): string | undefi
 }
 
 function ruleText({ given = [], having = {}, branches = [], listed, optional = [] }: BranchRule): string[] {
-  const all = [...(listed === undefined ? [] : [`each of \`${listed}\``]), ...branches.map(one => `\`${one}\``)]
+  const all = [...(listed === undefined ? [] : [`each of \`${listed}\``]), ...branches.map(branch => `\`${branch}\``)]
   if (all.length + optional.length === 0) return []
   const settings = [...given, ...Object.entries(having).map(([key, value]) => `${key}: ${value}`)]
   const described = optional.length === 0 ? all.join(', ') : `${all.join(', ')}, and if written ${words(optional)}`
@@ -118,7 +118,7 @@ async function reference(): Promise<string> {
   return [
     `\n## A workflow\n\n${table(whole)}`,
     `\n## Every node\n\n${table({ properties: node, required: ['type'] })}`,
-    ...nodes.map(([name, one]) => nodeText(name, one)),
+    ...nodes.map(([name, item]) => nodeText(name, item)),
   ].join('')
 }
 
@@ -126,9 +126,11 @@ async function reference(): Promise<string> {
 function nodeProperties({ $defs }: Schema): Readonly<Record<string, Schema>> | undefined {
   const { allOf = [] } = ($defs?.node ?? {}) as { readonly allOf?: readonly { readonly then: Schema }[] }
   const [first, ...rest] = allOf.map(({ then }) => then)
-  const common = Object.entries(first?.properties ?? {}).filter(([key]) => rest.every(one => one.properties?.[key] !== undefined))
+  const common = Object.entries(first?.properties ?? {}).filter(([key]) =>
+    rest.every(item => item.properties?.[key] !== undefined)
+  )
   return Object.fromEntries(
-    common.map(([key, one]) => (key === 'type' ? [key, { type: 'string', description: 'Node type' }] : [key, one]))
+    common.map(([key, entry]) => (key === 'type' ? [key, { type: 'string', description: 'Node type' }] : [key, entry]))
   )
 }
 

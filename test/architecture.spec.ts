@@ -41,11 +41,11 @@ const CHILD = 'core/runtime/isolation/isolate-child.ts'
 const SHIPPED = [...CORE, ...[...LIBS, ...PLUGINS, 'cli'].flatMap(source)]
 
 /** Every import of these files that breaks a rule, as `file:line imports …`. */
-const imports = (files: readonly string[], isBad: (one: ImportFound, file: string) => boolean) =>
+const imports = (files: readonly string[], isBad: (importFound: ImportFound, file: string) => boolean) =>
   files.flatMap(file =>
     importsOf(file)
-      .filter(one => isBad(one, file))
-      .map(one => `${file}:${one.line} imports ${one.from}`)
+      .filter(item => isBad(item, file))
+      .map(item => `${file}:${item.line} imports ${item.from}`)
   )
 
 /** Every line of these files whose code (no comment, no text) matches. */
@@ -101,7 +101,7 @@ const sortedSet = (names: readonly string[]) => [...new Set(names)].sort()
 describe('the architecture', () => {
   it('has a kernel that knows no domain', () => {
     const outside = ({ from }: ImportFound, file: string) => KERNEL_FOLDERS.every(folder => leaves(from, file, folder))
-    expect(imports(KERNEL, (one, file) => outside(one, file) || /^@svc\/|koa|oclif/.test(one.from))).to.deep.equal([])
+    expect(imports(KERNEL, (item, file) => outside(item, file) || /^@svc\/|koa|oclif/.test(item.from))).to.deep.equal([])
     expect(undeclared('core/kernel')).to.deep.equal([])
   })
 
@@ -120,8 +120,8 @@ describe('the architecture', () => {
     const behaviour = filesBelow('core/kernel/contracts', TS).flatMap(file => {
       const code = stripTypeScriptTypes(textOf(file), { mode: 'strip' })
       return statements(blanked(code))
-        .filter(one => !ALLOWED.test(one))
-        .map(one => `${file} ${one}`)
+        .filter(statement => !ALLOWED.test(statement))
+        .map(statement => `${file} ${statement}`)
     })
     expect(behaviour).to.deep.equal([])
     expect(
@@ -202,8 +202,8 @@ describe('the architecture', () => {
 
   it('has functions of at most 60 lines', () => {
     const functions = SHIPPED.flatMap(functionsOf)
-    expect(functions.filter(one => one.length > 60).map(one => `${one.file}:${one.line} ${one.length}`)).to.deep.equal([])
-    expect(median(functions.map(one => one.length))).to.be.at.most(8)
+    expect(functions.filter(item => item.length > 60).map(item => `${item.file}:${item.line} ${item.length}`)).to.deep.equal([])
+    expect(median(functions.map(item => item.length))).to.be.at.most(8)
   })
 
   it('names no path of a machine and no registry', () => {
@@ -224,19 +224,20 @@ describe('the scanner of the architecture test', () => {
     expect(imports(source('plugins/api/http'), ({ from }) => from === 'koa')).to.not.deep.equal([])
     expect(places(source('plugins/api/http'), STATUS_TABLE, 'strings')).to.not.deep.equal([])
     expect(places(source('cli'), /\bprocess\s*\.\s*argv\b/)).to.not.deep.equal([])
-    expect(importsOf('test/architecture.spec.ts').map(one => one.from)).to.include.members([
+    expect(importsOf('test/architecture.spec.ts').map(item => item.from)).to.include.members([
       'node:fs',
       'chai',
       './support/source.ts',
     ])
-    expect(importsOf('core/kernel/config/load-file.ts').map(one => one.from)).to.include.members(['cosmiconfig', './lines.ts'])
-    const names = importsOf('core/kernel/src/plugin.ts').find(one => one.from === './token.ts')?.names
+    expect(importsOf('core/kernel/config/load-file.ts').map(item => item.from)).to.include.members(['cosmiconfig', './lines.ts'])
+    const names = importsOf('core/kernel/src/plugin.ts').find(item => item.from === './token.ts')?.names
     expect(names).to.include.members(['AnyService', 'SlotView'])
   })
 
   it('measures functions as a person counts them', () => {
     const found = functionsOf('test/support/source.ts')
-    const lengthAt = (start: string) => found.find(one => textOf(one.file).split('\n')[one.line - 1]?.startsWith(start))?.length
+    const lengthAt = (start: string) =>
+      found.find(item => textOf(item.file).split('\n')[item.line - 1]?.startsWith(start))?.length
     expect(lengthAt('function nameBefore')).to.equal(5)
     expect(lengthAt('function regexLength')).to.equal(10)
     expect(lengthAt('export const median')).to.equal(1)

@@ -21,7 +21,7 @@ async function askedOn(url: string) {
 }
 
 const resultIn = (events: readonly { event: string; data: unknown }[]) =>
-  events.find(one => one.event === 'tool_result')?.data as { success: boolean; result: string; error: string | null }
+  events.find(event => event.event === 'tool_result')?.data as { success: boolean; result: string; error: string | null }
 
 describe('a question about a tool', () => {
   const it = sideBySideIn<string>(run =>
@@ -46,8 +46,8 @@ describe('a question about a tool', () => {
         expect([said.status, said.body]).to.deep.equal([200, { success: true }])
       }
       const results = await Promise.all(asked.map(async ({ stream }) => resultIn((await stream.rest()).events)))
-      expect(results.map(one => one.success)).to.deep.equal([true, true, true, true])
-      expect(new Set(results.map(one => one.result)).size).to.equal(2)
+      expect(results.map(result => result.success)).to.deep.equal([true, true, true, true])
+      expect(new Set(results.map(result => result.result)).size).to.equal(2)
       expect((await asked[0]!.answer(true)).status).to.equal(404)
       expect((await asked[1]!.answer(true)).status).to.equal(404)
     }
@@ -70,6 +70,13 @@ describe('a question about a tool', () => {
     const { messages } = (await client.get(`/api/v1/conversations/${conversation_id}`)).body as {
       messages: { status?: string }[]
     }
-    expect(messages.map(one => one.status)).to.deep.equal([undefined, undefined, undefined, 'cancelled', undefined, undefined])
+    expect(messages.map(message => message.status)).to.deep.equal([
+      undefined,
+      undefined,
+      undefined,
+      'cancelled',
+      undefined,
+      undefined,
+    ])
   })
 })

@@ -39,10 +39,10 @@ describe('svc chat without a terminal to ask questions', () => {
       const result = await workspace.svc(['chat', '--json', ...way], { input: NOTE })
       expect(result.code, result.err).to.equal(0)
       const events = eventsOf(result.out)
-      expect(events.map(one => one.type))
+      expect(events.map(event => event.type))
         .to.include('tool_result')
         .and.not.include('ask')
-      expect(events.find(one => one.type === 'tool_result')?.success).to.equal(false)
+      expect(events.find(event => event.type === 'tool_result')?.success).to.equal(false)
     }
     await server.end()
   })

@@ -54,7 +54,7 @@ describe('workers of one server that has them to itself', () => {
       for (let i = 0; i < 6; i++) await get(service.url, '/pid')
       const [oldest] = await workersOf(home)
       const underWay = await Promise.all(EACH.map(() => clientTo(service.url, pid => pid === oldest)))
-      const cut = underWay.map(one => outcomeOf(one.post('/api/v1/chat', { message: '/delay 60000\nin flight' })))
+      const cut = underWay.map(item => outcomeOf(item.post('/api/v1/chat', { message: '/delay 60000\nin flight' })))
       await until(active, count => count === EACH.length + 1)
       const before = await metric(service.url, 'svc_requests_total', 'route="/pid"')
       const { requests_total } = (await get(service.url, '/api/v1/status')).body as { requests_total: number }

@@ -106,7 +106,7 @@ describe('workers of one server', () => {
       expect((await switched).status).to.equal(200)
       if (signal === 'SIGKILL') await service.seen(/"event":"worker_ready"/, 2)
       for (const _ of EACH) expect((await get(service.url, '/api/v1/config/effective')).body).to.include({ profile })
-      for (const one of [asking, looking]) one.close()
+      for (const item of [asking, looking]) item.close()
     }
   })
 })

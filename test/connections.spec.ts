@@ -11,7 +11,7 @@ const portOf = (url: string) => Number(new URL(url).port)
 async function workerOf(home: string): Promise<number> {
   using server = await reachServer(home)
   const { workers } = await server.control.info(systemContext(AbortSignal.timeout(60_000)))
-  return workers.find(one => one.state === 'ready')!.pid
+  return workers.find(worker => worker.state === 'ready')!.pid
 }
 
 describe('connections of svc serve', () => {

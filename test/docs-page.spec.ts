@@ -12,12 +12,13 @@ const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
 async function open(browser: Browser, url: string): Promise<{ page: Page; requests: string[]; faults: string[] }> {
   const page = await browser.newPage()
   const requests: string[] = []
-  const faults: string[] = []
+  const problems: string[] = []
   page.on('request', request => requests.push(request.url()))
-  page.on('pageerror', error => faults.push(error.message))
-  page.on('console', message => message.type() === 'error' && faults.push(message.text()))
-  await page.goto(`${url}/docs`)
-  return { page, requests, faults }
+  page.on('pageerror', error => problems.push(error.message))
+  page.on('console', message => message.type() === 'error' && problems.push(message.text()))
+  await page.goto(url)
+  expect(page.url()).to.equal(`${url}/docs`)
+  return { page, requests, faults: problems }
 }
 
 describeWith('chromium', 'the page /docs in a browser without internet', function () {
@@ -31,12 +32,12 @@ describeWith('chromium', 'the page /docs in a browser without internet', functio
 
   it('shows every route, tries one out, and sends requests to its own server only', async () => {
     await using service = await startService()
-    const { page, requests, faults } = await open(browser, service.url)
+    const { page, requests, faults: problems } = await open(browser, service.url)
     await page.getByRole('heading', { name: 'Agent Service' }).waitFor()
     const { paths } = (await (await fetch(`${service.url}/openapi.json`)).json()) as { paths: Record<string, { get?: object }> }
     const menu = page.getByRole('navigation').or(page.getByRole('complementary')).first()
-    for (const one of Object.values(paths).flatMap(methods => Object.values(methods) as { summary: string }[]))
-      await menu.getByText(one.summary, { exact: true }).first().waitFor()
+    for (const item of Object.values(paths).flatMap(methods => Object.values(methods) as { summary: string }[]))
+      await menu.getByText(item.summary, { exact: true }).first().waitFor()
 
     await menu.getByText('List modes', { exact: true }).click()
     await page.getByRole('button', { name: /Test Request.*get \/api\/v1\/modes/ }).click()
@@ -47,6 +48,6 @@ describeWith('chromium', 'the page /docs in a browser without internet', functio
     await page.getByText('"Do the work: all tools."').first().waitFor()
 
     expect(requests.filter(url => !url.startsWith(`${service.url}/`) && !/^(data|blob):/.test(url))).to.deep.equal([])
-    expect(faults).to.deep.equal([])
+    expect(problems).to.deep.equal([])
   })
 })

@@ -55,10 +55,10 @@ describe('the documents', () => {
     const tools = (await REFERENCE['tools.md']!()).split(/^### /m).slice(1)
     expect(tools).to.have.length.above(25)
     const lacking = tools.filter(
-      one =>
-        !/^Category: \w+ · effects: [a-z, ]+/m.test(one) || !/^(\| `\w|No arguments\.)/m.test(one) || !/^Answers `/m.test(one)
+      tool =>
+        !/^Category: \w+ · effects: [a-z, ]+/m.test(tool) || !/^(\| `\w|No arguments\.)/m.test(tool) || !/^Answers `/m.test(tool)
     )
-    expect(lacking.map(one => one.split('\n')[0])).to.deep.equal([])
+    expect(lacking.map(tool => tool.split('\n')[0])).to.deep.equal([])
   })
 
   it('have notices of what others wrote that are what the lock says (npm run notices writes them)', async () => {

@@ -152,7 +152,9 @@ describe('the examples', () => {
     expect(time.tools_used[0]).to.include({ tool: 'current_time', success: true })
     expect(await say(service, 'Hi', { model: 'small' })).to.include({ model: 'qwen3:4b', response: 'qwen3:4b says hello' })
     const stream = await clientOf(service).post('/api/v1/chat/stream', { message: 'Hi' })
-    const tokens = stream.events.filter(one => one.event === 'token').map(one => (one.data as { content: string }).content)
+    const tokens = stream.events
+      .filter(event => event.event === 'token')
+      .map(event => (event.data as { content: string }).content)
     expect(tokens).to.deep.equal(['llama3.2:3b ', 'says ', 'hello'])
     const { body } = await clientOf(service).get('/api/v1/providers')
     const { providers } = body as { providers: { name: string; models: string[] }[] }
@@ -177,7 +179,9 @@ describe('the examples', () => {
         response: 'Awk! Good day to you',
       })
       const stream = await clientOf(service).post('/api/v1/chat/stream', { message: 'Hello you', model: 'jack' })
-      const tokens = stream.events.filter(one => one.event === 'token').map(one => (one.data as { content: string }).content)
+      const tokens = stream.events
+        .filter(event => event.event === 'token')
+        .map(event => (event.data as { content: string }).content)
       expect(tokens).to.deep.equal(['Awk! ', 'Hello ', 'you'])
     } finally {
       const gone = once(model, 'exit')
@@ -206,7 +210,7 @@ describe('the examples', () => {
       expect(question).to.contain('send_postcard')
       expect(await sent()).to.equal('')
       expect(await clientOf(service).post('/api/v1/chat/answer', { request_id, call_id, ...answer })).to.include({ status: 200 })
-      const { data } = (await stream.rest()).events.find(one => one.event === 'tool_result')!
+      const { data } = (await stream.rest()).events.find(event => event.event === 'tool_result')!
       return data as { success: boolean; error: string | null }
     }
     try {

@@ -89,7 +89,7 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
       const error = await failureOf(host.slot(Tools).get('greet')!.call({ path: file }, testContext()))
       expect(error.code, file).to.match(/ERR_ACCESS_DENIED|ENOENT/)
     }
-    const report = host.report().plugins.find(one => one.name === 'svc-plugin-greet')
+    const report = host.report().plugins.find(plugin => plugin.name === 'svc-plugin-greet')
     expect(report).to.include({ isolation: 'process', hold: 'sandbox', state: 'running' })
   })
 
@@ -99,7 +99,7 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
       isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' },
     })
     await using host = await startHost(hostOptions(weak, home))
-    expect(host.report().plugins.find(one => one.name === 'svc-plugin-greet')).to.include({ hold: 'permissions' })
+    expect(host.report().plugins.find(plugin => plugin.name === 'svc-plugin-greet')).to.include({ hold: 'permissions' })
     expect(await later(host)).to.equal('LATER')
   })
 
@@ -119,9 +119,10 @@ describeWith('bubblewrap', 'plugins of a configuration in processes of their own
     await cp(folder, copy, { recursive: true })
     await writePackage(copy, 'svc-plugin-late', 'throw new Error("it was run")', svc())
     const late = { ...entry(), use: 'svc-plugin-late' }
-    const planned = (one: PluginEntry) => planHost(hostOptions(configOf({ plugins: [...POLICY, one as never] }), home))
+    const planned = (pluginEntry: PluginEntry) =>
+      planHost(hostOptions(configOf({ plugins: [...POLICY, pluginEntry as never] }), home))
     expect((await planned({ ...late, declares })).problems).to.deep.equal([])
-    expect((await planned(late)).problems.map(one => one.code)).to.deep.equal(['PLUGIN_IMPORT_FAILED'])
+    expect((await planned(late)).problems.map(problem => problem.code)).to.deep.equal(['PLUGIN_IMPORT_FAILED'])
   })
 
   it('are refused in words where they can only run in the process of the host', async () => {

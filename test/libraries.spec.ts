@@ -88,7 +88,7 @@ describe('how libraries are used', () => {
   })
 
   it('is seen where it is otherwise', () => {
-    const rulesIn = (text: string) => misuses(text).map(one => one.rule)
+    const rulesIn = (text: string) => misuses(text).map(misuse => misuse.rule)
     expect(rulesIn("import Koa from 'koa'\nconst app = new Koa()\nObject.assign(app, { handleRequest })")).to.deep.equal([
       'member replaced',
     ])

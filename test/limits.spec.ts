@@ -31,7 +31,7 @@ const header = ({ headers }: Answer, name: string) => Number(headers[name])
 /** What was neither let through nor refused. */
 const strange = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status !== 200 && status !== 429).map(({ text }) => text)
-const count = (answers: readonly Answer[], status: number) => answers.filter(one => one.status === status).length
+const count = (answers: readonly Answer[], status: number) => answers.filter(answer => answer.status === status).length
 
 /** Every refusal says which window is full, and when to come back; its headers show the minute. */
 function expectRefusals(
@@ -41,15 +41,15 @@ function expectRefusals(
   from: number
 ) {
   const { limit, window } = full
-  for (const one of answers.filter(({ status }) => status === 429)) {
-    const { error_code, details } = one.body as Refusal
+  for (const answer of answers.filter(({ status }) => status === 429)) {
+    const { error_code, details } = answer.body as Refusal
     expect(error_code).to.equal('RATE_LIMITED')
     expect(details).to.include({ limit, window })
     expect(details.retry_after).to.be.within(1, window)
-    expect(header(one, 'retry-after')).to.equal(details.retry_after)
-    expect(header(one, 'x-ratelimit-limit')).to.equal(minute.limit)
-    expect(header(one, 'x-ratelimit-remaining')).to.equal(minute.remaining)
-    expect(header(one, 'x-ratelimit-reset')).to.be.within(from, Date.now() / 1000 + 61)
+    expect(header(answer, 'retry-after')).to.equal(details.retry_after)
+    expect(header(answer, 'x-ratelimit-limit')).to.equal(minute.limit)
+    expect(header(answer, 'x-ratelimit-remaining')).to.equal(minute.remaining)
+    expect(header(answer, 'x-ratelimit-reset')).to.be.within(from, Date.now() / 1000 + 61)
   }
 }
 
@@ -76,11 +76,11 @@ describe('limits of a server with four workers', () => {
       expect(strange(answers)).to.deep.equal([])
       expect([count(answers, 200), count(answers, 429)]).to.deep.equal([MINUTE, AT_ONCE - MINUTE])
       expectRefusals(answers, { limit: MINUTE, window: 60 }, { limit: MINUTE, remaining: 0 }, from)
-      const allowed = answers.filter(one => one.status === 200)
-      const remaining = allowed.map(one => header(one, 'x-ratelimit-remaining')).toSorted((a, b) => a - b)
+      const allowed = answers.filter(answer => answer.status === 200)
+      const remaining = allowed.map(answer => header(answer, 'x-ratelimit-remaining')).toSorted((a, b) => a - b)
       expect(remaining).to.deep.equal(Array.from({ length: MINUTE }, (_, at) => at))
-      expect(new Set(allowed.map(one => header(one, 'x-ratelimit-limit')))).to.deep.equal(new Set([MINUTE]))
-      expect(new Set(answers.map(one => header(one, 'x-ratelimit-reset'))).size, 'one window for all workers').to.equal(1)
+      expect(new Set(allowed.map(answer => header(answer, 'x-ratelimit-limit')))).to.deep.equal(new Set([MINUTE]))
+      expect(new Set(answers.map(answer => header(answer, 'x-ratelimit-reset'))).size, 'one window for all workers').to.equal(1)
     }
     await using again = await start(MANY)
     const answers = await many(again.url, NEXT_AT_ONCE)
@@ -123,10 +123,10 @@ describe('what holds over the workers of a server with four of them', () => {
       await using service = await limited({ max_streams_per_principal: limit })
       const { opened, refused } = await openMany(service.url, 5 * limit + 15)
       expect(opened.length).to.equal(limit)
-      expect(refused.map(one => one.body.details)).to.deep.equal(
+      expect(refused.map(item => item.body.details)).to.deep.equal(
         Array.from({ length: 4 * limit + 15 }, () => ({ limit, window: 0, retry_after: 1 }))
       )
-      await Promise.all(opened.map(one => one.leave()))
+      await Promise.all(opened.map(item => item.leave()))
       expect(await openUntil(service.url, limit), 'what has ended makes room').to.equal(limit)
     }
   })
@@ -153,21 +153,21 @@ describe('what holds over the workers of a server with four of them', () => {
 
     it('those of a worker that is killed: their places are free, and only those', async () => {
       const cut: OpenStream[] = []
-      for (const one of open) one.rest().catch(() => cut.push(one))
+      for (const openStream of open) openStream.rest().catch(() => cut.push(openStream))
       using server = await reachServer(service.home)
       process.kill(server.info.workers[0]!.pid, 'SIGKILL')
       await service.seen(/"event":"worker_ready"/, 4)
       const again = await openMany(service.url, 12)
       expect(cut.length).to.be.within(1, 3)
       expect(again.opened.length).to.equal(cut.length)
-      open = [...open.filter(one => !cut.includes(one)), ...again.opened]
+      open = [...open.filter(openStream => !cut.includes(openStream)), ...again.opened]
     })
 
     it('all through a reload: the old workers, which end them, count too', async () => {
       using server = await reachServer(service.home)
       expect((await server.control.reload(systemContext(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
       expect((await openMany(service.url, 12)).opened).to.deep.equal([])
-      await Promise.all(open.map(one => one.leave()))
+      await Promise.all(open.map(openStream => openStream.leave()))
       expect(await openUntil(service.url, 4)).to.equal(4)
     })
   })
@@ -182,8 +182,8 @@ async function openMany(url: string, count: number) {
       body: { message: '/delay 600000\nnever' },
     })
   const streams = await Promise.all(Array.from({ length: count }, begin))
-  const refusals = await Promise.all(streams.filter(one => one.status === 429).map(one => one.rest()))
-  return { opened: streams.filter(one => one.status === 200), refused: refusals as (Answer & { body: Refusal })[] }
+  const refusals = await Promise.all(streams.filter(stream => stream.status === 429).map(stream => stream.rest()))
+  return { opened: streams.filter(stream => stream.status === 200), refused: refusals as (Answer & { body: Refusal })[] }
 }
 
 /** Tries until so many are open; tells how many are after one try more: that a client has left is noticed a moment later. */

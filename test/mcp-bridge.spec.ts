@@ -150,8 +150,8 @@ describe('bridged tool servers in a running service', () => {
     }
     const body = { ...server, ...many, arguments: server, input: server, params: server, message: JSON.stringify(many) }
     const { paths } = (await get(service, '/openapi.json')) as { paths: Record<string, object> }
-    const routes = Object.entries(paths).flatMap(([path, one]) =>
-      Object.keys(one).map(method => [method.toUpperCase(), path] as const)
+    const routes = Object.entries(paths).flatMap(([path, item]) =>
+      Object.keys(item).map(method => [method.toUpperCase(), path] as const)
     )
     const writing = [...routes.filter(([method]) => method !== 'GET'), ['POST', '/mcp'] as const]
     expect(writing.map(route => route.join(' '))).to.include.members(['POST /tools/{name}/call', 'POST /api/v1/chat'])

@@ -14,6 +14,7 @@ import { hostileCommand } from './support/hostile.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 import { SVC } from './support/entry.ts'
+import { configureFew } from './support/tides.ts'
 
 const DOOR = fileURLToPath(new URL('./support/mcp-door.ts', import.meta.url))
 
@@ -38,7 +39,7 @@ describe('svc mcp', function () {
   const until = async (service: Service, name: string, isTrue: (info: McpServerInfo) => boolean) => {
     for (const endsAt = performance.now() + LIMIT_MS; ; ) {
       const { servers } = (await fresh(service).get('/mcp-list')).body as { servers: McpServerInfo[] }
-      const info = servers.find(one => one.name === name)
+      const info = servers.find(server => server.name === name)
       if (info && isTrue(info)) return info
       if (performance.now() > endsAt) throw new Error(`it never came about: ${JSON.stringify(servers)}`)
       await wait()
@@ -73,6 +74,9 @@ describe('svc mcp', function () {
     expect(list.out).to.match(/one +degraded +13 \(1 changed\).*protocol_error: tools that changed: echo/)
     expect(list.out).to.match(/two +connected +14/)
     expect(list.out).to.not.include('abc123')
+    const listed = JSON.parse((await svc('list', '--json')).out) as { servers: Record<string, unknown>[] }
+    expect(listed.servers[0]).to.include.keys('last_error', 'protocol_version', 'call_limit_ms', 'runs')
+    expect(JSON.stringify(listed)).to.not.match(/"[a-z]+[A-Z]\w*":/)
     expect((await svc('tools', 'one')).out).to.match(/echo \(changed\).*\n {2}description: ".*" → ".*"/)
     expect(await call(service, 'one', 'echo')).to.include('tool_not_found')
     expect((await svc('approve', 'one')).err).to.include('approved: echo')
@@ -82,6 +86,18 @@ describe('svc mcp', function () {
     expect((await svc('remove', 'two')).code).to.equal(0)
     expect(await call(service, 'two', 'echo')).to.include('MCP_SERVER_UNKNOWN')
     expect(await readFile(join(home, 'mcp.yaml'), 'utf8')).to.not.include('two')
+  })
+
+  it('asks the svc that runs, which has other variables than the command', async home => {
+    const entry = { name: 'one', command, args, env: { TOKEN: '${ONLY_OF_THE_SERVER}' } }
+    await configureFew(home, { plugins: [DOOR], mcp: { clients: [entry] } }, ['mcp-client'])
+    const svc = svcIn(home)
+    expect((await svc('test', 'one')).out).to.match(/✗ start .*ONLY_OF_THE_SERVER, which is not set/)
+    await using service = await startService({ home, env: { ONLY_OF_THE_SERVER: 'x' } })
+    await until(service, 'one', info => info.state === 'connected')
+    const tested = await svc('test', 'one', '--tool', 'echo', '--args', '{"text": "hi"}')
+    expect([tested.code, tested.out]).to.satisfy(([code, out]: [number, string]) => code === 0 && /✓ call .*hi/.test(out))
+    expect((await svc('tools', 'one')).out).to.include('echo')
   })
 
   it('logs a person in, and the svc that runs connects', async home => {

@@ -128,7 +128,7 @@ describe('a tool server behind several workers', () => {
 
     process.kill(await parentOf(pid), 'SIGKILL')
     const said = await echoes(service)
-    expect(said.filter(one => textOf(one) === '' && one.class !== 'connection_refused')).to.deep.equal([])
+    expect(said.filter(echoe => textOf(echoe) === '' && echoe.class !== 'connection_refused')).to.deep.equal([])
     await goesOn(service)
     expect((await echoes(service)).map(textOf), 'none is lost from then on').to.deep.equal(UP_TO_8)
     await service.seen(/"event":"worker_ready"/, 4)

@@ -150,7 +150,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     const gone = sessions.filter((_, at) => answers[at]!.status !== 200)
     expect(new Set(gone.map(workerOf)).size).to.equal(1)
     expect(sessions.filter(session => workerOf(session) === workerOf(gone[0]!))).to.deep.equal(gone)
-    for (const { status, body } of answers.filter(one => one.status !== 200))
+    for (const { status, body } of answers.filter(answer => answer.status !== 200))
       expect([status, (body as Message).error?.code]).to.deep.equal([404, -32001])
     expect(textOf(await call(await begin(service.url), 'test_simple_text', 1))).to.be.a('string')
   })

@@ -13,7 +13,7 @@ const MAY = [
   /^plugins\/api\/http\/|^plugins\/mcp\/client\/src\/connection\/oauth\/login\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
   /^plugins\/api\/auth-oidc\/src\/keys\.ts/, // to the issuer of the configuration
-  /^plugins\/mcp\/client\/src\/(connection\/oauth\/|commands\/test\.ts)/, // by the fetch that they are given; whether a named server listens
+  /^plugins\/mcp\/client\/src\/(connection\/oauth\/|ownership\/connection-test\.ts)/, // by the fetch that they are given; whether a configured server listens
   /^plugins\/sandbox\/quickjs\/src\/requests\.ts/, // calls its own fetch, which is guarded
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
   /^(cli|plugins\/admin\/plugin-manager\/src\/commands\/server)\//, // to the server that a person names
@@ -30,14 +30,14 @@ describe('the ways out of the process', () => {
     )
 
   it('are in few hands: what goes out on a user’s word is looked at', () => {
-    expect(found.filter(place => !MAY.some(one => one.test(place)))).to.deep.equal([])
+    expect(found.filter(place => !MAY.some(item => item.test(place)))).to.deep.equal([])
   })
 
   it('are found where they are', () => {
-    for (const one of MAY.slice(0, 5))
+    for (const item of MAY.slice(0, 5))
       expect(
-        found.some(place => one.test(place)),
-        String(one)
+        found.some(place => item.test(place)),
+        String(item)
       ).to.equal(true)
   })
 })

@@ -62,7 +62,7 @@ describe('what belongs to a principal', () => {
   }
   const listed = async (who: Person) => {
     const { json } = await ask(who, 'GET', `${PATH}?limit=200`)
-    return (json.conversations as { conversation_id: string }[]).map(one => one.conversation_id)
+    return (json.conversations as { conversation_id: string }[]).map(conversation => conversation.conversation_id)
   }
 
   /** Every route that a conversation can be named to. */
@@ -135,7 +135,7 @@ describe('what belongs to a principal', () => {
       expect(theirs.text.replaceAll(id, '<id>'), route).to.equal(nobodys.text.replaceAll('nobody', '<id>'))
     }
     const runsOf = async (who: Person) =>
-      ((await ask(who, 'GET', `${RUNS}/runs`)).json.runs as { workflow_id: string }[]).map(one => one.workflow_id)
+      ((await ask(who, 'GET', `${RUNS}/runs`)).json.runs as { workflow_id: string }[]).map(item => item.workflow_id)
     expect(await runsOf(ben)).to.deep.equal([])
     expect((await statusOf(anna, id)).json, 'and nothing happened to it')
       .to.include({ status: before.status })
@@ -170,7 +170,7 @@ describe('what belongs to a principal', () => {
       expect([theirs.status, theirs.text]).to.deep.equal([404, unknown.text])
     }
     expect((await say(anna, asked)).json).to.deep.equal({ success: true })
-    const result = (await stream.rest()).events.find(one => one.event === 'tool_result')
+    const result = (await stream.rest()).events.find(event => event.event === 'tool_result')
     expect(result?.data).to.include({ success: true })
   })
 
@@ -218,7 +218,8 @@ describe('what belongs to a principal', () => {
     )
     const mine = await listed(ben)
     expect(status).to.be.oneOf([200, 400])
-    for (const one of (page.conversations ?? []) as { conversation_id: string }[]) expect(mine).to.include(one.conversation_id)
+    for (const conversation of (page.conversations ?? []) as { conversation_id: string }[])
+      expect(mine).to.include(conversation.conversation_id)
   })
 
   it('stays with the owner when somebody with the scope admin writes into it', async () => {

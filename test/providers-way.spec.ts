@@ -13,7 +13,7 @@ const becomes = async (holds: () => boolean) => {
 describe('a silent upstream', () => {
   for (const type of Object.keys(WIRES))
     it(`is a time-out over ${type}, and its socket is closed: before the first token, between two, before a whole answer`, async () => {
-      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300, whole_timeout_ms: 300 }
+      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300 }
       await using quiet = await openScene([type], { limits })
       const silent = quiet.upstreamOf(type)
       const other = createClient(quiet.service.url)
@@ -79,7 +79,7 @@ describe('the proxy of the environment', () => {
   it('is the way of all wires where Node goes it, but to the hosts that the environment leaves out', async () => {
     await using proxy = await openProxy()
     const through = await answersWith({ HTTP_PROXY: proxy.url })
-    expect(through.answers.map(one => one.slice(0, 3))).to.deep.equal(all('200'))
+    expect(through.answers.map(answer => answer.slice(0, 3))).to.deep.equal(all('200'))
     expect(proxy.asked.splice(0)).to.deep.equal(through.hosts)
     const past = await answersWith({ HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })
     expect([past.reached, proxy.asked]).to.deep.equal([all(1), []])
@@ -89,7 +89,7 @@ describe('the proxy of the environment', () => {
     await using proxy = await openProxy(407)
     const { host } = new URL(proxy.url)
     const { answers, reached, output } = await answersWith({ HTTP_PROXY: `http://somebody:canary-4711@${host}` })
-    expect(answers.map(one => one.slice(0, 3))).to.deep.equal(all('503'))
+    expect(answers.map(answer => answer.slice(0, 3))).to.deep.equal(all('503'))
     expect([reached, proxy.asked.length]).to.deep.equal([all(0), types.length])
     expect(answers.join() + output).to.not.match(/canary-4711|c29tZWJvZHk6/)
   })

@@ -65,9 +65,9 @@ for (const [type, wire] of Object.entries(WIRES))
         expect(replyOf(events)).to.equal('Fair everywhere.')
         const named = (name: string) => events.filter(event => event.event === name).map(event => event.data)
         const called = named('tool_call')
-        expect(called.map(one => (one.arguments as Body).city)).to.deep.equal([...CITIES, ...CITIES, ...CITIES])
-        expect(named('tool_result').map(one => one.call_id)).to.deep.equal(called.map(one => one.call_id))
-        expect(named('tool_result').every(one => one.success)).to.equal(true)
+        expect(called.map(item => (item.arguments as Body).city)).to.deep.equal([...CITIES, ...CITIES, ...CITIES])
+        expect(named('tool_result').map(item => item.call_id)).to.deep.equal(called.map(item => item.call_id))
+        expect(named('tool_result').every(item => item.success)).to.equal(true)
         expect(events.at(-1)?.data).to.deep.include({ status: 'completed', model: 'rounds', tokens_used: TOKENS })
       })
       checkRounds(calls, false)
@@ -80,7 +80,7 @@ for (const [type, wire] of Object.entries(WIRES))
         expect(body).to.include({ response: 'Fair everywhere.' })
         const { tokens_used, tools_used } = body as { tokens_used: object; tools_used: Body[] }
         expect(tokens_used).to.deep.equal(TOKENS)
-        expect(tools_used.map(one => [(one.arguments as Body).city, one.success])).to.deep.equal(
+        expect(tools_used.map(item => [(item.arguments as Body).city, item.success])).to.deep.equal(
           [...CITIES, ...CITIES, ...CITIES].map(city => [city, true])
         )
       })
@@ -188,8 +188,8 @@ describe('the keys of providers', () => {
     const all = outputs.join('\n')
     for (const type of types) {
       const { key } = WIRES[type]!
-      expect(upstreamOf(type).received.some(one => JSON.stringify(one.headers).includes(key))).to.equal(true)
-      expect(outputs.filter(one => one.includes(key))).to.deep.equal([])
+      expect(upstreamOf(type).received.some(request => JSON.stringify(request.headers).includes(key))).to.equal(true)
+      expect(outputs.filter(output => output.includes(key))).to.deep.equal([])
       expect(all).to.match(new RegExp(`^${type} plain 200`, 'm'))
       for (const model of BROKEN) expect(all).to.match(new RegExp(`^${type} ${model} 200 .*text/event-stream`, 'm'))
     }

@@ -24,7 +24,7 @@ const configure = (home: string, value: { readonly plugins?: readonly string[]; 
   configureFew(home, value, ['metrics'])
 const get = (url: string, path: string) => createClient(url, { keepAlive: false }).get(path)
 const post = (url: string, path: string, body: unknown) => createClient(url, { keepAlive: false }).post(path, body)
-const states = ({ workers }: ReloadResult) => workers.map(one => `${one.state} ${one.generation}`)
+const states = ({ workers }: ReloadResult) => workers.map(worker => `${worker.state} ${worker.generation}`)
 
 describe('a reload', () => {
   const it = sideBySideIn(inNewHome)
@@ -135,7 +135,7 @@ describe('a reload', () => {
     await configure(home, { server: { port: second, workers: 2 } })
     const { url, workers } = await reload(home)
     expect(url).to.equal(`http://127.0.0.1:${second}`)
-    expect(workers.filter(one => one.state === 'ready')).to.have.length(2)
+    expect(workers.filter(worker => worker.state === 'ready')).to.have.length(2)
     expect((await get(url, '/health')).status).to.equal(200)
     expect(await askOnce(first), 'the port that is listened at no more').to.equal('refused')
     using server = await reachServer(home, { port: second })

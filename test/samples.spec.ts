@@ -31,7 +31,7 @@ async function loads(document: Document, file: string, plugin: string, added: ob
   const { code, out } = await document.svc('plugins', '--json', '-c', file)
   expect(code, out).to.equal(0)
   const report = JSON.parse(out) as { plugins: { name: string; added: object }[] }
-  expect(report.plugins.find(one => one.name === plugin)?.added).to.deep.equal(added)
+  expect(report.plugins.find(item => item.name === plugin)?.added).to.deep.equal(added)
 }
 
 describe('the guides for plugins', () => {

@@ -14,9 +14,9 @@ describe('two servers that share a home', () => {
   afterEach(() => rm(home, { recursive: true, force: true }))
 
   it('have a state each, a control socket each, and the same conversations', async () => {
-    await using one = await startService({ home })
+    await using service = await startService({ home })
     await using two = await startService({ home, args: ['--mode', 'review'] })
-    const [first, second] = [one, two].map(({ url }) => createClient(url, { keepAlive: false })) as [Client, Client]
+    const [first, second] = [service, two].map(({ url }) => createClient(url, { keepAlive: false })) as [Client, Client]
     await first.post('/api/v1/mode/switch', { mode: 'plan' })
     await first.post('/api/v1/model/switch', { provider: 'local', model: 'local-small' })
     expect(await effective(first)).to.deep.include({ mode: 'plan', override: { provider: 'local', model: 'local-small' } })
@@ -27,7 +27,7 @@ describe('two servers that share a home', () => {
     expect((await second.get(`/api/v1/conversations/${conversation_id}`)).body).to.include({ message_count: 2 })
 
     const found = await findServers(home)
-    expect(found.map(server => server.info.url).toSorted()).to.deep.equal([one.url, two.url].toSorted())
+    expect(found.map(server => server.info.url).toSorted()).to.deep.equal([service.url, two.url].toSorted())
     for (const server of found) server[Symbol.dispose]()
   })
 })

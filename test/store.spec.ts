@@ -174,10 +174,10 @@ describe('the store of a running server on a small disk', () => {
       }
       expect(acknowledged).to.have.length.above(0)
       await expectTrouble(service, /full/, 'x'.repeat(20_000))
-      for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
+      for (const item of acknowledged) expect((await fetch(item)).status).to.equal(200)
       await rm(filler)
       await expectWell(service)
-      for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
+      for (const item of acknowledged) expect((await fetch(item)).status).to.equal(200)
       await mkdir(join(disk, 'copy'))
       copyOf(join(mounted, 'svc.db'), join(disk, 'copy', 'svc.db'))
       coverReadOnly(mounted, join(disk, 'copy'))
@@ -187,7 +187,7 @@ describe('the store of a running server on a small disk', () => {
         removeDisk(mounted)
       }
       await expectWell(service)
-      for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
+      for (const item of acknowledged) expect((await fetch(item)).status).to.equal(200)
     } finally {
       removeDisk(mounted)
       await rm(disk, { recursive: true })

@@ -1,10 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
+import { runSvc } from './support/command.ts'
 import { startService } from './support/service.ts'
+import { workersOf } from './support/two-workers.ts'
 
 describe('svc serve with TLS', () => {
   let folder = ''
@@ -35,6 +37,34 @@ describe('svc serve with TLS', () => {
     await service.seen(/a new certificate is in use/, 2)
     // connections are dealt out in turn
     for (let times = 0; times < 4; times++) expect(await healthOf(service.url, next.cert)).to.equal('healthy')
+  })
+
+  it('replaces a worker that dies by one with the last valid certificate while the files are broken', async () => {
+    const made = makeCertificate()
+    const { cert, key } = await writeCertificate(folder, made)
+    await using service = await startService({ args: ['--ssl-cert', cert, '--ssl-key', key] })
+    const next = makeCertificate()
+    await writeCertificate(folder, next)
+    await service.seen(/a new certificate is in use/)
+    await writeFile(cert, 'broken')
+    await service.seen(/the server keeps the old certificate/)
+    for (const times of [1, 2]) {
+      const [pid] = await workersOf(service.home)
+      process.kill(pid!, 'SIGKILL')
+      await service.seen(/this worker uses the last valid certificate/, times)
+      expect(await healthOf(service.url, next.cert)).to.equal('healthy')
+    }
+    // a reload reads the files: it fails, and the worker serves on
+    const reload = await runSvc(['reload'], { home: service.home })
+    expect(reload.code).to.equal(1)
+    expect(reload.err).to.contain('CERTIFICATE_INVALID').and.contain('the old workers serve on')
+    expect(await healthOf(service.url, next.cert)).to.equal('healthy')
+    const last = makeCertificate()
+    await writeCertificate(folder, last)
+    await service.seen(/a new certificate is in use/, 2)
+    expect(await healthOf(service.url, last.cert)).to.equal('healthy')
+    for (const file of await readdir(service.home, { recursive: true, withFileTypes: true }))
+      if (file.isFile()) expect(await readFile(join(file.parentPath, file.name), 'latin1')).to.not.contain('PRIVATE KEY')
   })
 
   it('ends with what is wrong and the hint where the key is protected', async () => {

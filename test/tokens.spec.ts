@@ -55,10 +55,10 @@ describe('svc tokens', () => {
     create,
   }) => {
     const env = { ...ENV, SVC_MCP__SERVER__ENABLED: 'true' }
-    await using one = await startService({ home, env, args: ['--workers', '2'] })
+    await using found = await startService({ home, env, args: ['--workers', '2'] })
     await using two = await startService({ home, env })
     const token = await create('--name', 'anna')
-    const streams = await Promise.all([one, one, two].map(service => openStream(service, token)))
+    const streams = await Promise.all([found, found, two].map(service => openStream(service, token)))
     let ended = false
     /** The first answer that is not 200, and how many were before; one that is still 200 after the end counts too. */
     const lastsOn = async (service: Service) => {
@@ -69,10 +69,10 @@ describe('svc tokens', () => {
         await wait()
       }
     }
-    const using = Promise.all([one, two].map(lastsOn))
+    const using = Promise.all([found, two].map(lastsOn))
     const { code, out } = await svc('tokens', 'revoke', 'anna')
     ended = true
-    expect(await using).to.deep.equal([one, two].map(() => ({ answer: 401, wasInUse: true })))
+    expect(await using).to.deep.equal([found, two].map(() => ({ answer: 401, wasInUse: true })))
     expect(await Promise.all(streams.map(({ text }) => text))).to.deep.equal(Array(3).fill('cut off'))
     expect(code).to.equal(0)
     expect(out).to.match(/^revoked tok_[0-9a-f]{12} \(anna\)\n$/)
@@ -92,7 +92,7 @@ describe('svc tokens', () => {
     const restored = await svc('store', 'restore', 'b.db')
     expect(restored.code, restored.err).to.equal(0)
     expect(restored.err).to.not.contain('take care')
-    expect(await Promise.all([revoked, kept, later].map(one => status(service, one)))).to.deep.equal([401, 200, 200])
+    expect(await Promise.all([revoked, kept, later].map(item => status(service, item)))).to.deep.equal([401, 200, 200])
     expect((await svc('tokens', 'list')).out).to.not.contain('anna')
     expect(await service.stop()).to.equal(0)
     for (const side of ['', '-wal', '-shm']) await rm(join(home, `svc.db${side}`), { force: true })
@@ -120,7 +120,7 @@ describe('svc tokens', () => {
       await issuer.token({ scope: 'read' }, { kid: 'unknown' }),
       `${part({ alg: 'none', typ: 'JWT' })}.${part(claims)}.`,
     ]
-    expect(await Promise.all(refused.map(one => status(service, one)))).to.deep.equal(refused.map(() => 401))
+    expect(await Promise.all(refused.map(item => status(service, item)))).to.deep.equal(refused.map(() => 401))
   })
 
   it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async ({ svc }) => {
@@ -139,7 +139,7 @@ describe('svc tokens', () => {
     expect(out).to.not.contain(token.slice(4, 20))
     const { out: json } = await svc('tokens', 'list', '--json')
     const { tokens } = JSON.parse(json) as { tokens: Record<string, string>[] }
-    expect(tokens.map(one => one.name)).to.deep.equal(['anna'])
+    expect(tokens.map(item => item.name)).to.deep.equal(['anna'])
     const days = (Date.parse(tokens[0]!.expires!) - Date.parse(tokens[0]!.created!)) / 86_400_000
     expect(days).to.equal(30)
   })

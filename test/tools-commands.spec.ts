@@ -49,9 +49,9 @@ describe('svc tools list', () => {
     const { out } = await workspace.svc(['tools', 'list', '--json'])
     const { from, tools } = JSON.parse(out) as Listed
     expect(from).to.equal(`the server at ${server.url}`)
-    expect(tools.map(one => one.name)).to.include('careful_note')
+    expect(tools.map(tool => tool.name)).to.include('careful_note')
     const local = JSON.parse((await workspace.svc(['tools', 'list', '--json', '--local'])).out) as Listed
-    expect(local.tools.map(one => one.name)).to.not.include('careful_note')
+    expect(local.tools.map(tool => tool.name)).to.not.include('careful_note')
     expect((await workspace.svc(['tools', 'list'])).out).to.match(/^TOOL +CATEGORY +DESCRIPTION$/m)
     await server.end()
   })

@@ -33,7 +33,7 @@ describe('turns on a conversation that another of four workers is just making', 
     it(title, async () => {
       await using ends = new AsyncDisposableStack()
       await run(async () => {
-        const client = ends.adopt(createClient(service.url), one => one.close())
+        const client = ends.adopt(createClient(service.url), item => item.close())
         return { client, pid: Number((await client.get('/pid')).text) }
       })
     })
@@ -43,7 +43,7 @@ describe('turns on a conversation that another of four workers is just making', 
     const stream = await maker.client.stream({ ...STREAM, body: { message } })
     const [start] = await stream.until('start')
     const { conversation_id } = start!.data as { conversation_id: string }
-    const others = (await Promise.all([1, 2, 3, 4, 5, 6, 7].map(connect))).filter(one => one.pid !== maker.pid)
+    const others = (await Promise.all([1, 2, 3, 4, 5, 6, 7].map(connect))).filter(item => item.pid !== maker.pid)
     const answers = others.map(({ client }, at) => client.post('/api/v1/chat', { message: `next ${at}`, conversation_id }))
     const statuses = Promise.all(answers.map(async answer => (await answer).status))
     const { client } = await connect()
@@ -59,16 +59,16 @@ describe('turns on a conversation that another of four workers is just making', 
       statuses.then(() => false),
     ])
     expect(isWaiting, 'nobody is answered before it is made').to.equal(true)
-    expect(new Set(others.map(one => one.pid)).size).to.equal(3)
+    expect(new Set(others.map(other => other.pid)).size).to.equal(3)
     return { maker, stream, statuses, conversation_id, client, waiting: others.length }
   }
 
   connected('wait for it, and go on', async connect => {
     const { maker, stream, statuses, conversation_id, client, waiting } = await making(connect, '/tool hold {}')
     for (let pid = 0; pid !== maker.pid; ) {
-      const one = await connect()
-      pid = one.pid
-      if (pid === maker.pid) await one.client.post('/release', {})
+      const found = await connect()
+      pid = found.pid
+      if (pid === maker.pid) await found.client.post('/release', {})
     }
     expect((await stream.rest()).events.at(-1)?.data).to.include({ status: 'completed' })
     expect(await statuses).to.deep.equal(Array.from({ length: waiting }, () => 200))

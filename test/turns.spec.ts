@@ -28,7 +28,7 @@ const inScene: Within<Scene> = run =>
     await using ends = new AsyncDisposableStack()
     const start: Scene['start'] = async (options = {}) => {
       const service = ends.use(await startService({ home, ...options }))
-      return { service, client: ends.adopt(createClient(service.url), one => one.close()) }
+      return { service, client: ends.adopt(createClient(service.url), item => item.close()) }
     }
     await run({ home, start })
   })
@@ -56,7 +56,7 @@ describe('turns of one conversation', () => {
     await first.rest()
     const replies = (await Promise.all(waiting)).map(answer => (answer.body as { response: string }).response)
     expect(replies).to.deep.equal(
-      ['one (turn 3)', 'two (turn 4)', 'three (turn 5)', 'four (turn 6)'].map(one => `You said: ${one}`)
+      ['one (turn 3)', 'two (turn 4)', 'three (turn 5)', 'four (turn 6)'].map(item => `You said: ${item}`)
     )
   })
 
@@ -73,7 +73,7 @@ describe('turns of one conversation', () => {
     for (const { client } of both) {
       const history = await historyOf(client, id)
       expect(historyFaults(history)).to.deep.equal([])
-      expect(saidIn(history).toSorted()).to.deep.equal(['begin', ...said.map(one => one.message)].toSorted())
+      expect(saidIn(history).toSorted()).to.deep.equal(['begin', ...said.map(item => item.message)].toSorted())
     }
   })
 
@@ -89,7 +89,14 @@ describe('turns of one conversation', () => {
     const next = await client.post('/api/v1/chat', { message: 'next', conversation_id })
     expect(next.status).to.equal(200)
     const { messages } = await historyOf(client, conversation_id)
-    expect(messages.map(one => one.status)).to.deep.equal([undefined, undefined, undefined, 'cancelled', undefined, undefined])
+    expect(messages.map(message => message.status)).to.deep.equal([
+      undefined,
+      undefined,
+      undefined,
+      'cancelled',
+      undefined,
+      undefined,
+    ])
     expect(messages[3]!.content.startsWith(replyOf(seen))).to.equal(true)
     expect(messages[3]!.content.length).to.be.lessThan(4000)
   })

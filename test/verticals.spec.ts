@@ -170,6 +170,17 @@ describe('the verticals', function () {
     expect(await first('bake a cake')).to.equal(undefined)
   })
 
+  it('recommend a team and a workflow for testing, documentation and a security audit', async () => {
+    const named = async (taskType: string) => {
+      const [entry] = await room.host.service(Recommend).recommend({ taskType, complexity: 'high' }, room.ctx)
+      return [entry?.vertical, entry?.team?.name, entry?.workflow?.name, entry?.action]
+    }
+    expect(await named('testing')).to.deep.equal(['coding', 'test_pair', 'plan_change', 'auto_spawn'])
+    expect(await named('documentation')).to.deep.equal(['coding', 'docs_pair', 'plan_change', 'auto_spawn'])
+    for (const taskType of ['security_audit', 'securityAudit', 'security audit of the login'])
+      expect(await named(taskType)).to.deep.equal(['coding', 'security_panel', 'review_change', 'auto_spawn'])
+  })
+
   for (const [workflow, way, { result, ...play }] of PLAYS)
     it(`run ${workflow} ${way}`, async () => {
       const run = await room.play(workflow, play)

@@ -62,6 +62,12 @@ function linesWith(pattern: RegExp, files: readonly string[]): string[] {
   return found.filter(line => !ALLOWED.test(line))
 }
 
+/** The titles of tests: of mocha, and of the samples and kits that become tests. */
+const TITLES = /(?:^|[\s.])(?:(?:describe|it|context)(?:\.\w+)?\(|(?:rule|title):)\s*(?:'([^'\n]*)|"([^"\n]*)|`([^`\n]*))/g
+
+const titlesOf = (file: string): string[] =>
+  [...textOf(file).matchAll(TITLES)].map(match => match[1] ?? match[2] ?? match[3] ?? '')
+
 const EXPORTS = /^export (?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
 
 /** The names of a file that others see: its own, and what it exports. */
@@ -82,6 +88,17 @@ describe('the words of this repository', () => {
       expect(linesWith(new RegExp(`\\b${word}\\b`, 'i'), shipped).join('\n')).to.equal('')
     })
 
+  it('are those of the titles of tests', () => {
+    const words = new RegExp(`\\b(${PROSE.join('|')})\\b`, 'i')
+    const tests = texts.filter(file => file.endsWith('.ts') && (isTest(file) || file.startsWith('core/testing/')))
+    const found = tests.flatMap(file =>
+      titlesOf(file)
+        .filter(title => words.test(title))
+        .map(title => `${file}: ${title}`)
+    )
+    expect(found.join('\n')).to.equal('')
+  })
+
   it('name what is exported, files and packages in the words of the field', () => {
     const found = texts.flatMap(file =>
       namesOf(file)
@@ -97,6 +114,7 @@ describe('the words of this repository', () => {
   })
 
   it('are looked for where they stand', () => {
+    expect(titlesOf('test/words.spec.ts')).to.include('are looked for where they stand')
     expect(linesWith(/\bplugin\b/, ['core/kernel/src/errors.ts'])).to.not.deep.equal([])
     expect(namesOf('core/kernel/src/token.ts')).to.include('CallContext')
     expect(isPrivateWord('chatHouse')).to.equal(true)

@@ -110,12 +110,12 @@ describe('svc workflows', () => {
     expect([again.code, again.out]).to.deep.equal([1, ''])
     expect(again.err).to.include('✗ three')
     const steps = await Promise.all([idOf(failed.out), idIn(again.err)].map(id => statusOf(home, id)))
-    const [first, second] = steps.map(one => one.steps as { started_at: string }[])
+    const [first, second] = steps.map(step => step.steps as { started_at: string }[])
     // what was done is taken over, what failed is begun anew
     expect(second!.slice(0, 2)).to.deep.equal(first!.slice(0, 2))
     expect(second![2]!.started_at).to.not.equal(first![2]!.started_at)
     const { out } = await svc('runs', '--status', 'failed', '--json')
-    expect((JSON.parse(out) as { runs: { retry_of: string | null }[] }).runs.map(one => one.retry_of)).to.deep.equal([
+    expect((JSON.parse(out) as { runs: { retry_of: string | null }[] }).runs.map(run => run.retry_of)).to.deep.equal([
       idOf(failed.out),
       null,
     ])
@@ -181,8 +181,8 @@ describe('svc workflows', () => {
     expect([again.code, again.err]).to.deep.equal([0, ''])
     // nobody has begun it
     expect(await statusOf(home, again.out.trim())).to.deep.include({ status: 'running', retry_of: id, steps: [] })
-    const told = await svc('retry', id, '--detach', '--json')
-    expect(JSON.parse(told.out)).to.include({ success: true, status: 'running' })
+    const reported = await svc('retry', id, '--detach', '--json')
+    expect(JSON.parse(reported.out)).to.include({ success: true, status: 'running' })
   })
 
   it('gives a run to the server of this home, which goes on with it', async home => {

@@ -19,7 +19,7 @@ const watch = (url: string, id: string, after?: string) =>
   })
 /** What the stream has from here to its end, heartbeats aside, as `id type`. */
 const restOf = async (stream: OpenStream) => shown((await stream.rest()).events)
-const shown = (events: readonly SentEvent[]) => events.filter(one => !one.comment).map(one => `${one.id} ${one.event}`)
+const shown = (events: readonly SentEvent[]) => events.filter(event => !event.comment).map(event => `${event.id} ${event.event}`)
 
 describe('streams of runs over two workers', () => {
   it('tell the same to all who read along, whichever worker they ask, and those that leave and come back miss nothing', () =>
@@ -36,20 +36,20 @@ describe('streams of runs over two workers', () => {
       const { workflow_id: id } = begun.body as { workflow_id: string }
       // new connections are dealt out in turn: half of them are with the worker that has not got the run
       const all = await Promise.all(Array.from({ length: WATCHERS }, () => watch(service.url, id)))
-      const seen = await Promise.all(all.map(one => one.until('node_waiting')))
-      expect(new Set(seen.map(one => shown(one).join())).size).to.equal(1)
+      const seen = await Promise.all(all.map(item => item.until('node_waiting')))
+      expect(new Set(seen.map(item => shown(item).join())).size).to.equal(1)
       const { id: last } = seen[0]!.at(-1)!
       const leavers = all.splice(0, 4)
-      await Promise.all(leavers.map(one => one.leave()))
+      await Promise.all(leavers.map(leaver => leaver.leave()))
       const back = await Promise.all(leavers.map(() => watch(service.url, id, last)))
       const answered = await fresh(service.url).post(`${PATH}/${id}/answer`, { step: 'may', value: true })
       expect(answered.status, answered.text).to.equal(200)
       const whole = await Promise.all(all.map(restOf))
       const rest = await Promise.all(back.map(restOf))
-      expect(new Set(whole.map(one => one.join())).size).to.equal(1)
+      expect(new Set(whole.map(item => item.join())).size).to.equal(1)
       const [first = []] = whole
       expect(first.at(-1)).to.match(/run_completed$/)
-      for (const one of rest) expect(one).to.deep.equal(first.slice(shown(seen[0]!).length))
+      for (const item of rest) expect(item).to.deep.equal(first.slice(shown(seen[0]!).length))
       expect(rest[0]).to.not.deep.equal([])
     }))
 })

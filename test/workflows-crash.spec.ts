@@ -27,13 +27,13 @@ const calledAgain = (steps: readonly string[], twice: readonly string[]) =>
 function outcomes(reported: readonly EndedRun[], file: string) {
   const [effects, calls] = [effectsIn(file), callsIn(file)]
   return reported.map(({ id, workflow, ...run }) => {
-    const done = effects.filter(one => one.run === id)
+    const done = effects.filter(effect => effect.run === id)
     return {
       workflow,
       run,
       steps: done.map(({ step }) => step),
       keys: new Set(done.map(({ key }) => key)).size,
-      calls: calls.filter(one => one.run === id).map(({ step }) => step),
+      calls: calls.filter(call => call.run === id).map(({ step }) => step),
     }
   })
 }

@@ -27,7 +27,7 @@ const DEFINITIONS: readonly WorkflowDefinition[] = [
 
 const standOf = async (host: RunningHost) => (await host.slot(Checks).get('workflows')!.status!(ctx)).detail!
 const metricOf = async (host: RunningHost, name: string) =>
-  (await host.slot(MetricSources).get('workflows')!.read(ctx)).find(one => one.name === name)!.values[0]!.value
+  (await host.slot(MetricSources).get('workflows')!.read(ctx)).find(item => item.name === name)!.values[0]!.value
 
 describe('many runs', () => {
   it(`wait without being held in memory, ${RUNS} of them in one host, and all go on when they may`, () =>
@@ -48,9 +48,9 @@ describe('many runs', () => {
       const service = host.service(Workflows)
       expect(await standOf(host)).to.deep.equal({ runs_here: 0, runs_open: RUNS, runs_waiting: RUNS })
       expect(await metricOf(host, 'svc_workflow_runs_waiting')).to.equal(RUNS)
-      const tell = (id: string, at: number) =>
+      const notify = (id: string, at: number) =>
         at % 2 ? service.answer(id, { step: 'wait', value: true }, ctx) : service.signal(id, { name: 'go', data: at }, ctx)
-      await Promise.all(ids.map(tell))
+      await Promise.all(ids.map(notify))
       const runs = await Promise.all(ids.map(id => service.settled(id, 60_000, ctx)))
       expect(runs.map(({ status, result }) => [status, result])).to.deep.equal(times(RUNS).map(at => ['completed', at]))
       expect(await standOf(host)).to.include({ runs_open: 0, runs_waiting: 0 })
@@ -65,8 +65,8 @@ describe('many runs', () => {
         const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
         return Promise.all([text(child.stdout), once(child, 'exit')])
       })
-      const told = await Promise.all(both)
-      expect(told.flatMap(([said]) => JSON.parse(said) as string[])).to.deep.equal(times(20).map(() => 'completed'))
+      const reported = await Promise.all(both)
+      expect(reported.flatMap(([said]) => JSON.parse(said) as string[])).to.deep.equal(times(20).map(() => 'completed'))
       let [inside, most] = [0, 0]
       for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
         inside += line === 'in' ? 1 : -1

@@ -37,14 +37,16 @@ describe('runs over two workers', () => {
       const [first] = await workersOf(service)
       process.kill(first!, 'SIGKILL')
       await Promise.all(ids.map(id => go(url, id)))
-      const told = await Promise.all(reading)
+      const reported = await Promise.all(reading)
       expect(await auditRuns(url, home, ids)).to.deep.equal([])
       // half of the readers were with the one that was killed
-      expect(told.some(({ joins }) => joins > 1)).to.equal(true)
-      for (const [at, { events }] of told.entries()) {
-        const stored = events.filter(one => one.id !== '')
+      expect(reported.some(({ joins }) => joins > 1)).to.equal(true)
+      for (const [at, { events }] of reported.entries()) {
+        const stored = events.filter(event => event.id !== '')
         const whole = await follow(url, ids[at]!)
-        expect(stored.map(one => `${one.id} ${one.event}`)).to.deep.equal(whole.events.map(one => `${one.id} ${one.event}`))
+        expect(stored.map(event => `${event.id} ${event.event}`)).to.deep.equal(
+          whole.events.map(event => `${event.id} ${event.event}`)
+        )
       }
     })).timeout(60_000)
 
@@ -65,7 +67,7 @@ describe('runs over two workers', () => {
       under.way = false
       await loading
       await writeFile(join(home, GO), '')
-      const told = await Promise.all(reading)
+      const reported = await Promise.all(reading)
       await Promise.all(ids.map(id => go(url, id)))
       expect(await auditRuns(url, home, ids)).to.deep.equal([])
       for (const id of holds) {
@@ -77,7 +79,7 @@ describe('runs over two workers', () => {
       expect(callsOf(home, 'held')).to.have.length(holds.length)
       expect(callsOf(home, 'after')).to.have.length(holds.length)
       // they were with the old workers, which sent them on
-      for (const { joins } of told) expect(joins).to.be.greaterThan(1)
+      for (const { joins } of reported) expect(joins).to.be.greaterThan(1)
       expect(service.output()).to.not.match(/"how":"SIG/)
     })).timeout(60_000)
 })

@@ -12,8 +12,8 @@ const WHAT = `local chat, ${CONNECTIONS} connections`
 /** Local chat with conversations in memory, access log, metrics and validation on. */
 export async function* chat({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
-  const [one, two, three] = [await freePort(), await freePort(), await freePort()]
-  await using ours = await start(svcServe(svc, one, folder.path, IN_MEMORY), one)
+  const [first, two, three] = [await freePort(), await freePort(), await freePort()]
+  await using ours = await start(svcServe(svc, first, folder.path, IN_MEMORY), first)
   await using koa = await start(peer('koa-chat', two), two)
   await using bare = await start(peer('bare-chat', three), three)
   const { rates, costs } = await measure({ ours, koa, bare }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds)

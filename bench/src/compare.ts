@@ -32,14 +32,14 @@ export async function measure<N extends string>(
   const all = Object.fromEntries(names.map(name => [name, [] as Measurement[]])) as Record<N, Measurement[]>
   const subjects = Object.fromEntries(names.map(name => [name, subjectOf(servers[name], loadOf(servers[name], name), all[name])]))
   await interleave(subjects as Record<N, () => Promise<number>>, rounds)
-  const pick = (figure: (one: Measurement) => number) =>
+  const pick = (figure: (measurement: Measurement) => number) =>
     Object.fromEntries(names.map(name => [name, all[name].map(figure)])) as Record<N, number[]>
   return {
-    rates: pick(one => one.perSecond),
-    costs: pick(one => one.cpu / one.answers),
-    p50: pick(one => one.p50),
-    p99: pick(one => one.p99),
-    marked: pick(one => one.marked),
+    rates: pick(item => item.perSecond),
+    costs: pick(item => item.cpu / item.answers),
+    p50: pick(item => item.p50),
+    p99: pick(item => item.p99),
+    marked: pick(item => item.marked),
   }
 }
 

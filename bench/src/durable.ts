@@ -12,8 +12,8 @@ const WHAT = `durable turns, ${CONNECTIONS} connections`
 /** Turns that are on the disk before they are answered: the stock configuration against koa that keeps the same rows. */
 export async function* durable({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
-  const [one, two, three] = [await freePort(), await freePort(), await freePort()]
-  await using ours = await start(svcServe(svc, one, folder.path), one)
+  const [first, two, three] = [await freePort(), await freePort(), await freePort()]
+  await using ours = await start(svcServe(svc, first, folder.path), first)
   await using group = await start(peer('koa-durable', two, `${folder.path}/group.db`), two)
   await using each = await start(peer('koa-durable', three, `${folder.path}/each.db`, 'commit-each'), three)
   const many = await measure({ ours, group }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds)

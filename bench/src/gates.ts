@@ -31,8 +31,8 @@ const SINGLE = {
 
 const OFF: Gate = { server: { cors: { enabled: false } } }
 const ALL: Gate = {
-  server: Object.assign({}, ...Object.values<Gate>(SINGLE).map(one => one.server)),
-  headers: port => Object.assign({}, ...Object.values<Gate>(SINGLE).map(one => one.headers?.(port) ?? {})),
+  server: Object.assign({}, ...Object.values<Gate>(SINGLE).map(item => item.server)),
+  headers: port => Object.assign({}, ...Object.values<Gate>(SINGLE).map(item => item.headers?.(port) ?? {})),
 }
 const GATES = { off: OFF, ...SINGLE, all: ALL }
 type Name = keyof typeof GATES
@@ -70,12 +70,12 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
   yield* costs(options)
   using folder = scratch()
   using second = scratch()
-  await using one = await gated('all', options, folder.path, 1)
+  await using found = await gated('all', options, folder.path, 1)
   await using two = await gated('all', options, second.path, 2)
   // Each worker has as many: with half of them its commits are half as large, like those of two independent servers.
   const connections = { one: CONNECTIONS, two: 2 * CONNECTIONS }
   const load = ({ port }: Server, name: 'one' | 'two') => chatLoad(port, connections[name], options.ms, headersFor('all', port))
-  yield* workers({ one, two }, load, options)
+  yield* workers({ one: found, two }, load, options)
 }
 
 async function* costs(options: Options): AsyncGenerator<Figure> {
@@ -119,7 +119,7 @@ const processorTime = (what: string, costs: Rounds<'off' | 'all'>): Figure => ({
 function added(name: Name, p50: Rounds<Name>): Figure {
   const { what, ratio, ...ms } = compared(`GET /api/v1/modes, one connection, p50 with ${WORDS[name]}`, p50, name, 'off')
   const [value, anchorValue] = [ms.value * 1000, ms.anchorValue * 1000]
-  const more = middle(p50[name].map((one, round) => one - p50.off[round]!)) * 1000
+  const more = middle(p50[name].map((item, round) => item - p50.off[round]!)) * 1000
   const note = `adds ${more.toFixed(0)} µs`
   return { ...BENCH, what, value, anchorValue, ratio, unit: 'µs', better: 'less', note }
 }

@@ -50,7 +50,7 @@ export async function* hooks({ svc, rounds }: Options): AsyncGenerator<Figure> {
     yield { ...rest, ...plain, anchor: "tapable's own, which counts nothing" }
     yield counted('a hundred asynchronous taps, counted and limited', 100)
   } finally {
-    for (const one of Object.values(programs)) one.disconnect()
+    for (const program of Object.values(programs)) program.disconnect()
   }
 }
 

@@ -38,9 +38,11 @@ export async function run(load: Load): Promise<Loaded> {
   const connections = await Promise.all(Array.from({ length: load.connections }, () => connect(load.port)))
   const began = performance.now()
   const times: Times = { whole: [], marked: [] }
-  const sizes = await Promise.all(connections.map((one, at) => askUntil(one, requestOf(load, at), began + load.ms, load, times)))
+  const sizes = await Promise.all(
+    connections.map((connection, at) => askUntil(connection, requestOf(load, at), began + load.ms, load, times))
+  )
   const seconds = (performance.now() - began) / 1000
-  for (const one of connections) one.close()
+  for (const connection of connections) connection.close()
   const bytes = sizes.reduce((a, b) => a + b, 0)
   const { whole, marked } = times
   return {

@@ -94,7 +94,7 @@ async function callOf(name: Name, port: number): Promise<(connection: number) =>
   await opened.text()
   const within = { ...ACCEPT, 'Mcp-Session-Id': session, 'MCP-Protocol-Version': VERSION }
   const ready = { jsonrpc: '2.0', method: 'notifications/initialized' }
-  await fetch(url, { method: 'POST', headers: { ...headers, ...within }, body: JSON.stringify(ready) }).then(one => one.text())
+  await fetch(url, { method: 'POST', headers: { ...headers, ...within }, body: JSON.stringify(ready) }).then(item => item.text())
   const tool = name === 'ours' ? 'far__echo' : 'echo'
   const params = { name: tool, arguments: { text: 'hello' } }
   return connection => requestFor('POST', '/mcp', { jsonrpc: '2.0', id: connection + 1, method: 'tools/call', params }, within)

@@ -29,7 +29,7 @@ export async function* client({ svc, rounds }: Options): AsyncGenerator<Figure> 
     yield { ...rest, ...compared(what, costs, 'ours', 'sdk'), anchor: "the SDK's own client" }
     yield { ...rest, ...compared(what, costs, 'ours', 'hand'), anchor: 'JSON-RPC by hand' }
   } finally {
-    for (const one of Object.values(programs)) one.disconnect()
+    for (const program of Object.values(programs)) program.disconnect()
   }
 }
 

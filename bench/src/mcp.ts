@@ -30,9 +30,9 @@ const LIST = stateless('tools/list', {})
 /** Direct tool calls and lists of 200 tools: the cost of the protocol. */
 export async function* mcp({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
-  const [one, two, three] = [await freePort(), await freePort(), await freePort()]
+  const [first, two, three] = [await freePort(), await freePort(), await freePort()]
   const config = { plugins: [TOOLS], mcp: { server: { enabled: true, tools: ['echo', 'tool_*'] } } }
-  await using ours = await start(svcServe(svc, one, folder.path, config), one)
+  await using ours = await start(svcServe(svc, first, folder.path, config), first)
   await using sdk = await start(peer('mcp-sdk', two), two)
   await using raw = await start(peer('mcp-raw', three), three)
   const loadOf =

@@ -70,9 +70,9 @@ async function chatted({ port, pids }: Server): Promise<number> {
   const request = requestOf(chatLoad(port, 1, 0), 0)
   const connections = await Promise.all(Array.from({ length: 10 }, () => connect(port)))
   await Promise.all(
-    connections.map(async one => {
-      for (let i = 0; i < CHATS / connections.length; i++) await one.ask(request, false)
-      one.close()
+    connections.map(async connection => {
+      for (let i = 0; i < CHATS / connections.length; i++) await connection.ask(request, false)
+      connection.close()
     })
   )
   await wait(SETTLE_MS)

@@ -30,7 +30,7 @@ async function* compare(child: ChildProcess, rounds: number): AsyncGenerator<Fig
     direct: subject('direct'),
     bare: subject('bare'),
   }
-  for (const one of Object.values(subjects)) await one()
+  for (const item of Object.values(subjects)) await item()
   const times = await interleave(subjects, rounds)
   const common = { bench: 'plugins', unit: 'µs p50', anchor: 'a bare round trip over IPC', better: 'less' } as const
   const anchorValue = middle(times.bare) * 1000

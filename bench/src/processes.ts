@@ -60,7 +60,7 @@ export function family(pid: number): number[] {
     .filter(name => /^\d+$/.test(name))
     .map(name => ({ pid: Number(name), parent: parentOf(name) }))
   const grow = (all: number[]): number[] => {
-    const more = parents.filter(one => all.includes(one.parent) && !all.includes(one.pid)).map(one => one.pid)
+    const more = parents.filter(parent => all.includes(parent.parent) && !all.includes(parent.pid)).map(parent => parent.pid)
     return more.length === 0 ? all : grow([...all, ...more])
   }
   return grow([pid])

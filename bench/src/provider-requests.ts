@@ -39,5 +39,5 @@ export const less = (unit: string) => ({ bench: 'providers', unit, better: 'less
 /** Each value relative to that of the anchor in its round. */
 export const addedTo = <N extends string>(figures: Rounds<N>, anchor: N): Rounds<N> =>
   Object.fromEntries(
-    Object.entries<readonly number[]>(figures).map(([name, all]) => [name, all.map((one, at) => one - figures[anchor][at]!)])
+    Object.entries<readonly number[]>(figures).map(([name, all]) => [name, all.map((item, at) => item - figures[anchor][at]!)])
   ) as Record<N, number[]>

@@ -36,7 +36,7 @@ async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise
   const { raw, ...values } = MEASURED[kind]
   const subject = (who: string) => async () => middle(await call(child, who, kind))
   const subjects = { ours: subject('ours'), raw: subject(raw) }
-  for (const one of Object.values(subjects)) await one()
+  for (const item of Object.values(subjects)) await item()
   const times = await interleave(subjects, rounds)
   const [scale, unit] = kind === 'cold' ? [1, 'ms'] : [1000, 'µs']
   return {

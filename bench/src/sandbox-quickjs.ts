@@ -23,10 +23,10 @@ export async function* quickjs({ svc, rounds }: Options): AsyncGenerator<Figure>
   const flags = svc.filter(word => word.startsWith('--conditions'))
   const programs = { ours: await start('quickjs-svc', flags), raw: await start('quickjs-raw', []) }
   try {
-    for (const one of Object.values(programs)) await call(one, 'warm', WARM_CALLS)
+    for (const program of Object.values(programs)) await call(program, 'warm', WARM_CALLS)
     for (const kind of ['warm', 'fresh'] as const) yield* compare(programs, kind, rounds)
   } finally {
-    for (const one of Object.values(programs)) one.disconnect()
+    for (const program of Object.values(programs)) program.disconnect()
   }
 }
 
@@ -38,7 +38,7 @@ async function* compare(programs: Record<'ours' | 'raw', ChildProcess>, kind: Ki
     return middle(called.times) * 1000
   }
   const p50 = await interleave({ ours: subject('ours'), raw: subject('raw') }, rounds)
-  const cpu = { ours: all.ours.map(one => one.cpu), raw: all.raw.map(one => one.cpu) }
+  const cpu = { ours: all.ours.map(our => our.cpu), raw: all.raw.map(item => item.cpu) }
   const what = kind === 'warm' ? 'QuickJS, a warm call' : 'QuickJS, a fresh tenant'
   const anchor = kind === 'warm' ? 'raw quickjs, a fresh context, a worker message' : 'a fresh module instance, capped memory'
   const targets = kind === 'warm' ? { must: 2, aim: 1.3 } : { must: 1.3, aim: 1.1 }

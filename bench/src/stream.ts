@@ -25,8 +25,8 @@ const WAYS = {
 /** Processor time per token of streams at full speed and paced. */
 export async function* stream({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
-  const [one, two] = [await freePort(), await freePort()]
-  await using ours = await start(svcServe(svc, one, folder.path, IN_MEMORY), one)
+  const [first, two] = [await freePort(), await freePort()]
+  await using ours = await start(svcServe(svc, first, folder.path, IN_MEMORY), first)
   await using bare = await start(peer('bare-stream', two), two)
   for (const streams of [16, 64]) {
     const servers = { ours, turns: bare, corked: bare, joined: bare }

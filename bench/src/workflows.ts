@@ -36,10 +36,10 @@ async function* durable({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   try {
     await warmUp(engines)
     const { ours, functions, langgraph, mastra } = engines
-    const one = await rates({ ours, functions: as(functions, 'each'), langgraph, mastra }, { ...SEQUENCE, ms }, rounds)
+    const found = await rates({ ours, functions: as(functions, 'each'), langgraph, mastra }, { ...SEQUENCE, ms }, rounds)
     const what = 'durable steps, one run'
-    yield { ...compared(what, one, 'ours', 'functions'), ...more('functions with a commit a step'), must: 0.7, aim: 0.9 }
-    yield* peers(what, one)
+    yield { ...compared(what, found, 'ours', 'functions'), ...more('functions with a commit a step'), must: 0.7, aim: 0.9 }
+    yield* peers(what, found)
     const many = await rates(engines, { ...MANY, ms }, rounds)
     const at64 = 'durable steps, 64 runs'
     yield { ...compared(at64, many, 'ours', 'functions'), ...more('functions with group commit'), must: 0.3, aim: 0.5 }

@@ -156,14 +156,14 @@ function blamedText({ worker, how, offence }: Extract<SupervisorEvent<WorkerRepo
 }
 
 const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
-  workers.filter(one => one.state === state).map(one => one.pid)
+  workers.filter(worker => worker.state === state).map(worker => worker.pid)
 
 /** The result of a reload for a person. */
 export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
   if (problems.length > 0) {
     const { errorPage } = await import('./command/errors.ts')
     const { fromWire } = await import('@svc/runtime')
-    return `not reloaded, the old workers serve on:\n\n${problems.map(one => errorPage(fromWire(one))).join('\n\n')}`
+    return `not reloaded, the old workers serve on:\n\n${problems.map(problem => errorPage(fromWire(problem))).join('\n\n')}`
   }
   const [ready, draining] = [pidsIn(workers, 'ready'), pidsIn(workers, 'draining')]
   const old =

@@ -20,7 +20,12 @@ export async function askForTrust(): Promise<void> {
   const folder = nearestConfig(cwd)
   const file = folder === undefined || folder === home ? undefined : configFilesIn(folder)[0]
   // the command itself reports a file that svc refuses
-  if (file === undefined || trustsAll(env) || !CODE.test(file) || withImports(file).some(one => foreignReason(one) !== undefined))
+  if (
+    file === undefined ||
+    trustsAll(env) ||
+    !CODE.test(file) ||
+    withImports(file).some(withImport => foreignReason(withImport) !== undefined)
+  )
     return
   const code = configCode(file)
   const before = trustedHash(home, code.file)

@@ -10,7 +10,7 @@ import { SUMMARIES } from './summaries.ts'
 export function endOf(error: unknown, argv: readonly string[], sources: readonly CommandSource[]): number {
   const exit = exitOf(error)
   if (codeOf(error) === 'EEXIT') return exit ?? 0
-  const known = [...Object.keys(SUMMARIES), ...sources.flatMap(one => one.ids)]
+  const known = [...Object.keys(SUMMARIES), ...sources.flatMap(source => source.ids)]
   printError(isParseError(error) || isBare(error) ? lineError(parseMessage(error), argv, known) : error)
   return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)
 }

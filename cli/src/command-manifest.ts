@@ -50,14 +50,17 @@ export async function describeCommands(module: CommandModule): Promise<CommandFa
     respectNoCacheDefault: true,
   })
   await plugin.load()
-  return JSON.parse(JSON.stringify(Object.fromEntries(plugin.commands.map(one => [one.id, factsOf(one)])))) as CommandFacts
+  return JSON.parse(
+    JSON.stringify(Object.fromEntries(plugin.commands.map(command => [command.id, factsOf(command)])))
+  ) as CommandFacts
 }
 
 type Tree = Readonly<Record<string, unknown>>
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown) => value === undefined || typeof value === 'string'
 const isSwitch = (value: unknown) => value === undefined || typeof value === 'boolean'
-const areNames = (value: unknown) => value === undefined || (Array.isArray(value) && value.every(one => typeof one === 'string'))
+const areNames = (value: unknown) =>
+  value === undefined || (Array.isArray(value) && value.every(item => typeof item === 'string'))
 const areNamesOrText = (value: unknown) => isText(value) || areNames(value)
 const isExample = (value: unknown) => typeof value === 'string' || (isTree(value) && Object.values(value).every(isText))
 const areTexts = (value: unknown) => isText(value) || (Array.isArray(value) && value.every(isExample))
@@ -123,10 +126,10 @@ export function wrongFact(facts: unknown): string | undefined {
 const wrongIn = (value: Tree, form: Form) => Object.keys(form).find(key => !form[key]!(value[key]))
 
 function wrongInTable(table: string, entries: Tree, form: Form): string | undefined {
-  for (const [name, one] of Object.entries(entries)) {
+  for (const [name, entry] of Object.entries(entries)) {
     if (!NAME.test(name)) continue // `safeFacts` removes it
-    if (!isTree(one)) return `${table}.${name}`
-    const wrong = wrongIn(one, form)
+    if (!isTree(entry)) return `${table}.${name}`
+    const wrong = wrongIn(entry, form)
     if (wrong !== undefined) return `${table}.${name}.${wrong}`
   }
   return undefined
@@ -134,9 +137,9 @@ function wrongInTable(table: string, entries: Tree, form: Form): string | undefi
 
 const only = <T>(table: Readonly<Record<string, T>>, form: Form) =>
   Object.fromEntries(
-    Object.entries(table).map(([name, one]) => [
+    Object.entries(table).map(([name, item]) => [
       name,
-      Object.fromEntries(Object.entries(one as object).filter(([key]) => Object.hasOwn(form, key))),
+      Object.fromEntries(Object.entries(item as object).filter(([key]) => Object.hasOwn(form, key))),
     ])
   ) as Record<string, T>
 
@@ -163,7 +166,7 @@ export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
     if (typeof value === 'string') return safeText(clipped(value, LONGEST), words)
     if (Array.isArray(value)) return value.map(safe)
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).flatMap(([key, one]) => (NAME.test(key) ? [[key, safe(one)]] : [])))
+    return Object.fromEntries(Object.entries(value).flatMap(([key, item]) => (NAME.test(key) ? [[key, safe(item)]] : [])))
   }
   const found = safe(facts[id]) as Command.Cached // `wrongFact` has checked its form
   return factsOf({ ...found, flags: Object.fromEntries(Object.entries(found.flags).map(namedFlag)) })
@@ -185,7 +188,7 @@ export function completableFacts(facts: Facts): Facts {
     if (typeof value === 'string') return completableText(value)
     if (Array.isArray(value)) return value.map(quiet)
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, key === 'options' ? choices(one) : quiet(one)]))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, key === 'options' ? choices(item) : quiet(item)]))
   }
   return quiet(facts) as Facts
 }
@@ -193,7 +196,7 @@ export function completableFacts(facts: Facts): Facts {
 export const completableText = (text: string): string => text.replaceAll(/[^\p{L}\p{N} .,:;/_=+@%'()-]+/gu, ' ')
 
 const choices = (options: unknown) =>
-  Array.isArray(options) ? options.filter(one => /^[\w.@/+=-]+$/.test(String(one))) : undefined
+  Array.isArray(options) ? options.filter(option => /^[\w.@/+=-]+$/.test(String(option))) : undefined
 
 /** Names of flags, arguments and their facts. */
 const NAME = /^[\w.-]+$/

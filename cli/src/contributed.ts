@@ -36,7 +36,7 @@ export interface CommandSource {
 export async function commandSources(config?: string, place: CommandPlace = here()): Promise<CommandSource[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const manager = managerSources()
-  const taken = new Set<string>(manager.flatMap(one => one.ids))
+  const taken = new Set<string>(manager.flatMap(managerSource => managerSource.ids))
   const others = placed(plugins, place.home)
     .filter(mayHaveCommands)
     .flatMap(entry => {

@@ -41,6 +41,16 @@ function tlsHint(code: string): string {
 export const urlInvalid = (url: string): SvcError =>
   svcError('URL_INVALID', `"${url}" is not the address of a server`, { hint: 'Write it like http://127.0.0.1:8080' })
 
+/** Its message never contains the header, which can be a secret. */
+export const headerInvalid = (why: string): SvcError =>
+  svcError('HEADER_INVALID', why, { hint: "Write --header 'Name: value', or --header @file with one header a line" })
+
+/** Its message never contains the answer of the helper, which is secret. */
+export const helperFailed = (why: string): SvcError =>
+  svcError('CREDENTIAL_HELPER_FAILED', `the program in SVC_CREDENTIAL_HELPER ${why}`, {
+    hint: 'Correct SVC_CREDENTIAL_HELPER, or unset it and set SVC_API_KEY',
+  })
+
 /** A server of this svc home uses the port. */
 export const portOurs = (host: string, port: number, pid: number, plugin: string | undefined): SvcError =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by a server of this svc home (process ${pid})`, {
@@ -76,7 +86,7 @@ export function commandLineInvalid(message: string, argv: readonly string[], kno
 export function commandUnknown(said: readonly string[], argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
   const near = nearCommand(argv, words)
-  const topics = words.map(one => one.split(' ')[0]!)
+  const topics = words.map(word => word.split(' ')[0]!)
   const more = argv.includes('--help') ? '; with --config <file> also the commands of a configuration' : ''
   return svcError('COMMAND_LINE_INVALID', `there is no command "${said.join(' ')}"`, {
     hint: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${helpFor(argv, topics)}${more}`,
@@ -93,20 +103,20 @@ export const commandLeftOut = (word: string, plugin: string): SvcError =>
 function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
   const [first = '', second = ''] = argv.slice(
     0,
-    [...argv, '-'].findIndex(one => one.startsWith('-'))
+    [...argv, '-'].findIndex(item => item.startsWith('-'))
   )
-  const ofLength = (count: number) => words.filter(one => one.split(' ').length === count)
-  const below = ofLength(2).flatMap(one => (one.startsWith(`${first} `) ? one.slice(first.length + 1) : []))
+  const ofLength = (count: number) => words.filter(word => word.split(' ').length === count)
+  const below = ofLength(2).flatMap(item => (item.startsWith(`${first} `) ? item.slice(first.length + 1) : []))
   const near = below.length > 0 ? nearest(second, below) : undefined
   if (below.length > 0) return near && `${first} ${near}`
-  const topics = new Set(words.map(one => one.split(' ')[0]!))
+  const topics = new Set(words.map(word => word.split(' ')[0]!))
   return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1)) ?? nearest(first, [...topics])
 }
 
 /** Suggests the help of the longest known name that the command line begins with, or of svc. */
 function helpFor(argv: readonly string[], names: readonly string[]): string {
   const line = `${argv.join(' ')} `
-  const [found] = names.filter(one => line.startsWith(`${one} `)).sort((a, b) => b.length - a.length)
+  const [found] = names.filter(name => line.startsWith(`${name} `)).sort((a, b) => b.length - a.length)
   return `svc ${found === undefined ? '' : `${found} `}--help lists the commands and flags`
 }
 
@@ -119,6 +129,13 @@ export const answerTooLarge = (url: string, limit: number): SvcError =>
 export const pipeMissing = (spoken: string): SvcError =>
   svcError('PIPE_MISSING', `no loaded plugin can serve ${spoken} over standard input and output`, {
     hint: 'Remove from "plugins" the plugin that replaces "@svc/plugin-mcp-server". Or serve on a port: svc mcp serve --port 8081',
+  })
+
+/** `svc serve --tools` without an MCP server. */
+export const toolsUnserved = (): SvcError =>
+  svcError('COMMAND_LINE_INVALID', '--tools selects the tools of the MCP server, but the MCP server is off', {
+    where: '--tools',
+    hint: 'Add --mcp, or set mcp.server.enabled to true',
   })
 
 /** Codes of errors in the command line itself. */

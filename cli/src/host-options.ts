@@ -32,7 +32,7 @@ export const hostOptions = (
   commands: RESERVED_WORDS,
   version: version(),
   isolate: isolateWith(config, excluded),
-  ...(config.plugins.some(one => one.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
+  ...(config.plugins.some(plugin => plugin.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
   without: plugin => (isInstalled(config, plugin) ? `disable it: svc plugins disable ${plugin}` : undefined),
 })
 
@@ -40,15 +40,15 @@ export const hostOptions = (
 async function watchedFiles({ plugins, problems }: Config) {
   const { watchFiles } = await import('./installed.ts')
   const changed = watchFiles(plugins)
-  const known = new Set(problems.map(one => one.plugin))
-  return () => changed().filter(one => !known.has(one.plugin))
+  const known = new Set(problems.map(problem => problem.plugin))
+  return () => changed().filter(item => !known.has(item.plugin))
 }
 
 /** Nothing in a build can be disabled. */
 function isInstalled({ layers }: Config, plugin: string): boolean {
   if (process.env.SVC_PLUGINS) return false
-  const { plugins = [] } = layers.find(one => one.name === LOCK_LAYER)?.value ?? {}
-  return (plugins as PluginEntry[]).some(one => one.name === plugin)
+  const { plugins = [] } = layers.find(layer => layer.name === LOCK_LAYER)?.value ?? {}
+  return (plugins as PluginEntry[]).some(item => item.name === plugin)
 }
 
 /** The version of this package. */

@@ -26,13 +26,13 @@ export async function startInnerHost(
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
   const out = withoutSurface(plan.loaded, kept)
-  const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
+  const plugins = plan.loaded.filter(item => !out.has(item.name)).map(refOf)
   // the plan has checked the manifests against the slots and commands of all plugins
   const { slots: _slots, commands: _commands, ...same } = options
   const host = await startHost({
     ...same,
     plugins: [...plugins, protectedPathsOf(config, home)],
-    reserved: openSections(config),
+    reserved: openSections(config, plan.loaded, out),
     ...(log ? { log } : {}),
   })
   return { host, plan, leftOut: out, [Symbol.asyncDispose]: () => host.close() }
@@ -45,22 +45,23 @@ const refOf = ({ name, plugin, found }: Loaded) => ({
   ...(found.declared ? { manifest: found.manifest } : {}),
 })
 
-/** The plan has checked every key, and here the owners of some are missing. */
-const openSections = (config: Config) =>
-  Object.keys(config.value)
-    .filter(section => section !== 'host' && section !== 'log')
-    .map(section => ({ section, json: true }))
+/** Sections without an owner here, also those within a section of another plugin. The plan has checked their keys. */
+function openSections(config: Config, loaded: readonly Loaded[], out: ReadonlySet<string>) {
+  const sections = Object.keys(config.value).filter(section => section !== 'host' && section !== 'log')
+  const missing = loaded.flatMap(({ name, plugin }) => (out.has(name) && plugin.section !== undefined ? [plugin.section] : []))
+  return [...new Set([...sections, ...missing])].map(section => ({ section, json: true }))
+}
 
 function withoutSurface(loaded: readonly Loaded[], kept: readonly string[]): Set<string> {
   const isSurface = ({ found, plugin }: Loaded) => found.manifest.kind === 'surface' && !kept.includes(plugin.section ?? '')
-  const out = new Set(loaded.filter(isSurface).map(one => one.name))
-  const lost = () => new Set(loaded.filter(one => out.has(one.name)).flatMap(one => one.plugin.provides?.name ?? []))
-  const needs = (one: Loaded, services: Set<string>) =>
-    Object.values(one.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
+  const out = new Set(loaded.filter(isSurface).map(item => item.name))
+  const lost = () => new Set(loaded.filter(item => out.has(item.name)).flatMap(item => item.plugin.provides?.name ?? []))
+  const needs = (item: Loaded, services: Set<string>) =>
+    Object.values(item.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
   for (let size = -1; size !== out.size; ) {
     size = out.size
     const services = lost()
-    for (const one of loaded) if (needs(one, services)) out.add(one.name)
+    for (const item of loaded) if (needs(item, services)) out.add(item.name)
   }
   return out
 }

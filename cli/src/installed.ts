@@ -11,6 +11,7 @@ import {
   readManifest,
   type SvcError,
   svcError,
+  matchesPattern,
 } from '@svc/core'
 import type { UnconfiguredPlugin } from '@svc/core/contracts'
 import {
@@ -22,7 +23,7 @@ import {
   verifyFiles,
   verifySet,
 } from '@svc/plugin-manager/installed'
-import { filesChanging, matchesPattern } from '@svc/runtime/isolation'
+import { filesChanging } from '@svc/runtime/isolation'
 import { LOCK_LAYER } from './plugin-places.ts'
 import { setHome } from './command-place.ts'
 
@@ -57,17 +58,18 @@ const ofBuild = ({ code, message, plugin, where, details }: SvcError) =>
   })
 
 function layerOf(home: string, lock: Lock): Layer {
-  const plugins = lock.plugins.filter(one => one.enabled).map(one => entryOf(one, pluginFolder(home, lock, one)))
+  const plugins = lock.plugins.filter(plugin => plugin.enabled).map(plugin => entryOf(plugin, pluginFolder(home, lock, plugin)))
   return { name: LOCK_LAYER, value: plugins.length === 0 ? {} : { plugins } }
 }
 
 /** Uses the folder, not the name: another package of that name can be next to the configuration. */
-export function entryOf({ name, isolation, permissions, declares, commands, files }: LockedPlugin, folder: string): PluginEntry {
+export function entryOf(plugin: LockedPlugin, folder: string): PluginEntry {
+  const { name, isolation, permissions, values = {}, declares, commands, files } = plugin
   return {
     name,
     use: pathToFileURL(join(folder, '/')).href,
     ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
-    ...(isolation === 'process' ? { permissions } : {}),
+    ...(isolation === 'process' ? { permissions, values } : {}),
     // a link has none: svc loads the files as they are
     ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
@@ -84,7 +86,7 @@ export function watchFiles(entries: readonly PluginEntry[]): () => readonly SvcE
     files === undefined ? [] : [{ name, files, folder: fileURLToPath(use as string) }]
   )
   const before = held.map(({ folder }) => stampOfPlugin(folder))
-  return () => held.flatMap((one, at) => changeOf(one, before[at]!))
+  return () => held.flatMap((item, at) => changeOf(item, before[at]!))
 }
 
 function changeOf(
@@ -100,7 +102,7 @@ function changeOf(
 
 /** Verifies the files again for a worker that replaces a dead one: it gets the former configuration, not the lock. */
 export async function changedSince(home: string, layers: readonly Layer[]): Promise<readonly SvcError[]> {
-  const layer = layers.find(one => one.name === LOCK_LAYER)
+  const layer = layers.find(item => item.name === LOCK_LAYER)
   if (layer === undefined || !existsSync(join(home, LOCK_LAYER))) return []
   const now = await readInstalled(home)
   // with another set, the hashes do not describe the former files
@@ -108,16 +110,20 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
 }
 
 /**
- * Returns the declared variables that are not set. Includes patterns that match no variable, and skips names from the
- * configuration (`<providers[].api_key_env>`) and optional variables.
+ * Returns the declared variables that are not set. Includes patterns that match no variable. Skips names from the configuration
+ * (`<providers[].api_key_env>`), optional variables and variables that svc sets itself.
  */
 export function unsetIn(
   { env = [], optional_env: optional = [] }: { readonly env?: readonly string[]; readonly optional_env?: readonly string[] },
   all: NodeJS.ProcessEnv = process.env
 ): string[] {
   const set = Object.keys(all)
-  return env.filter(one => !one.startsWith('<') && !optional.includes(one) && !set.some(name => matchesPattern(one, name)))
+  const isNeeded = (name: string) => !name.startsWith('<') && !optional.includes(name) && !SET_BY_SVC.test(name)
+  return env.filter(item => isNeeded(item) && !set.some(name => matchesPattern(item, name)))
 }
+
+/** svc gives an isolated plugin its own value of these variables, or never passes them. */
+const SET_BY_SVC = /^(PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|LC_ALL|SVC_EGRESS|SVC_ISOLATED|(NODE|LD)_.*)$|^(HTTPS?|ALL|NO)_PROXY$/i
 
 /** A server keeps the variables of its start; a reload brings no others. */
 export const UNSET_HINT = 'If the plugin needs it, export it and restart the server (svc serve)'
@@ -133,13 +139,13 @@ export const unsetText = (names: readonly string[]): string =>
 export async function unconfiguredIn(section: string, { value }: Pick<Config, 'value'>): Promise<UnconfiguredPlugin[]> {
   const home = setHome()
   const lock = await readLock(home)
-  const enabled = lock.plugins.filter(one => one.enabled)
+  const enabled = lock.plugins.filter(plugin => plugin.enabled)
   if (enabled.length === 0) return []
   const entries = get(value, section.split('.'))
   const types = new Set(
     Object.entries(isTree(entries) ? entries : {}).map(([name, entry]) => (isTree(entry) && entry.type) || name)
   )
-  const found = await Promise.all(enabled.map(one => typeIn(section, pluginFolder(home, lock, one))))
+  const found = await Promise.all(enabled.map(plugin => typeIn(section, pluginFolder(home, lock, plugin))))
   return enabled.flatMap(({ name }, at) => {
     const type = found[at]
     return type === undefined || types.has(type)

@@ -1,4 +1,5 @@
 import { write, writeSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type LogOptions } from '@svc/core'
 import { visible, visibleLines } from './command/text.ts'
 
@@ -74,7 +75,7 @@ function bufferedOutput(fd: number): LogOutput {
       clearInterval(timer)
       for (let tries = 0; tries < END_TRIES && (writing !== undefined || waiting !== ''); tries++) {
         next()
-        await new Promise(resolve => setTimeout(resolve, RETRY_MS / 4))
+        await sleep(RETRY_MS / 4)
       }
     },
     endNow() {
@@ -143,7 +144,7 @@ export function readable(line: string, stream: NodeJS.WriteStream): string {
   const stack = err?.stack ? visibleLines(err.stack).split('\n') : []
   const begin = [...head, first, paint('gray', rest.join(' '))].join(' ').trimEnd()
   // no line of a foreign text can look like a line of this log
-  return `${[begin, ...[...others, ...stack].map(one => `  ${one}`)].join('\n')}\n`
+  return `${[begin, ...[...others, ...stack].map(other => `  ${other}`)].join('\n')}\n`
 }
 
 const shortName = (plugin: string) => visible(plugin.replace(/^@svc\/plugin-/, ''))

@@ -34,7 +34,7 @@ interface Made {
 
 /** An oclif plugin whose commands come from a manifest. */
 function pluginOf({ name, version, root, topics, pjson, hooks = {}, commands }: Made): Interfaces.Plugin {
-  const findCommand = async (id: string) => commands.find(one => one.id === id)?.load()
+  const findCommand = async (id: string) => commands.find(command => command.id === id)?.load()
   return {
     _base: '',
     name,
@@ -45,7 +45,7 @@ function pluginOf({ name, version, root, topics, pjson, hooks = {}, commands }: 
     hooks,
     topics: Object.entries(topics).map(([topic, description]) => ({ name: topic, description })),
     commands: [...commands],
-    commandIDs: commands.map(one => one.id),
+    commandIDs: commands.map(command => command.id),
     commandsDir: undefined,
     findCommand: findCommand as Interfaces.Plugin['findCommand'],
     load: async () => {},
@@ -76,7 +76,7 @@ export async function ownPlugin(others: readonly Interfaces.Plugin[]): Promise<I
     pjson: { ...pjson, oclif: { ...pjson.oclif, description: DESCRIPTION } },
     hooks: { command_not_found: [{ target: hook, identifier: 'commandNotFound' }] },
     commands: Object.entries(SUMMARIES)
-      .filter(([id]) => !others.some(one => one.commandIDs.includes(id)))
+      .filter(([id]) => !others.some(other => other.commandIDs.includes(id)))
       .map(([id, summary]) =>
         loadable(id, name, facts[id] ?? { ...NOTHING, summary }, async () => Object.assign(await load(id), { id }))
       ),

@@ -37,7 +37,7 @@ export async function pluginsFor(argv: readonly string[], sources: readonly Comm
     ...sources.map(source => contributedPlugin(source, argv, load)),
   ])
   const own = await ownPlugin(others)
-  return { root: own.root, plugins: new Map([own, ...others].map(one => [one.name, one])) }
+  return { root: own.root, plugins: new Map([own, ...others].map(other => [other.name, other])) }
 }
 
 /**

@@ -47,7 +47,7 @@ const folderOf = (from: string) => (from.startsWith('file:') ? fileURLToPath(new
 function packageFolder(name: string, { from }: PluginEntry): string | undefined {
   const places = [...(from === undefined ? [] : [from.startsWith('file:') ? from : pathToFileURL(from).href]), OURS]
   const files = places.map(place => manifestOf(name, place))
-  const file = files.find(one => one !== undefined)
+  const file = files.find(item => item !== undefined)
   return file === undefined ? undefined : dirname(file)
 }
 
@@ -88,7 +88,7 @@ function pluginPaths(config: Config, home: string): string[] {
   return [
     ...new Set(
       placed(config.plugins, home)
-        .filter(one => one.from !== OURS)
+        .filter(item => item.from !== OURS)
         .flatMap(pathsOfPlugin)
     ),
   ]
@@ -101,7 +101,7 @@ function pathsOfPlugin(entry: PluginEntry): string[] {
   const isPackage = typeof entry.use === 'string' && !/^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use)
   const first = isPackage && place !== undefined && entry.from !== OURS ? [join(place, 'node_modules')] : []
   const both = [...new Set([path, existsSync(path) ? realpathSync(path) : path])]
-  return [...first, ...both.flatMap(one => packagesAround(one) ?? [one, ...importsOfPlugin(one)])]
+  return [...first, ...both.flatMap(item => packagesAround(item) ?? [item, ...importsOfPlugin(item)])]
 }
 
 /**

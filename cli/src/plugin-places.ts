@@ -16,7 +16,8 @@ export const OURS: string = import.meta.url
  * the file that has them, then in `<home>/plugins`, then next to svc. From the home, the search does not go above it, because
  * other users can own those folders.
  */
-export const placed = (entries: readonly PluginEntry[], home: string): PluginEntry[] => entries.map(one => placedOne(one, home))
+export const placed = (entries: readonly PluginEntry[], home: string): PluginEntry[] =>
+  entries.map(entry => placedOne(entry, home))
 
 function placedOne(entry: PluginEntry, home: string): PluginEntry {
   const { use, from } = entry

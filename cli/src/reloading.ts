@@ -38,8 +38,8 @@ export function createReloading(supervisor: Supervisor<WorkerReport>, announcer:
   return {
     report,
     onReloaded: listener => void listeners.add(listener),
-    reload: why => take(why, () => supervisor.reload()),
-    pause: (why, work) => take(why, () => supervisor.pause(work)),
+    reload: why => take(why, () => supervisor.reload(why)),
+    pause: (why, work) => take(why, () => supervisor.pause(work, why)),
   }
 }
 

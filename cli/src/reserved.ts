@@ -77,14 +77,17 @@ export const RESERVED: readonly ReservedSection[] = [
     ],
   },
   {
-    section: 'mcp.clients',
-    json: { type: 'array', items: { type: 'object' } },
+    section: 'mcp',
+    json: closed({
+      clients: { type: 'array', items: { type: 'object' } },
+      recheck_s: { type: 'number', minimum: 0 },
+    }),
     asks: [
       {
-        key: '',
+        key: 'clients',
         when: value => Array.isArray(value) && value.length > 0,
         what: 'connections to tool servers',
-        hint: `Remove mcp.clients, ${orPlugin('mcp.clients')}`,
+        hint: `Remove mcp.clients, ${orPlugin('mcp')}`,
       },
     ],
   },

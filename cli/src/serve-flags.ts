@@ -75,6 +75,7 @@ export const MCP_SERVE_FLAGS = {
     summary: 'Serve one client over standard input and output instead of a port; log to the standard error stream',
   },
   tools: SERVE_FLAGS.tools,
+  mode: SERVE_FLAGS.mode,
   config: SERVE_FLAGS.config,
   debug: SERVE_FLAGS.debug,
   workers: SERVE_FLAGS.workers,

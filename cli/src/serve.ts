@@ -143,7 +143,7 @@ function remember(dead: Set<number>, pid: number) {
 
 /** The system reuses process ids: removes those of living workers. */
 function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
-  const living = new Set(workers.map(one => one.pid))
+  const living = new Set(workers.map(worker => worker.pid))
   return [...dead].filter(pid => !living.has(pid))
 }
 
@@ -177,12 +177,15 @@ function openControl(
       info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
       report: async () => now().host,
       stop: async () => stop(),
-      reload: () => reloading.reload('svc reload'),
+      reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
       ask: (topic, message, ctx) => supervisor.ask(topic, message, ctx),
       ...createPausing(reloading),
     }
   )
 }
+
+/** The command that reloads, which svc sends as its request id. */
+const reasonIn = (requestId: string) => (/^svc [\w :-]{1,100}$/.test(requestId) ? requestId : 'svc reload')
 
 const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface']) => ({
   pid: process.pid,

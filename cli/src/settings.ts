@@ -5,6 +5,7 @@ import { findConfig, get } from '@svc/core/config'
 import { type CommandPlace, here, setHome } from './command-place.ts'
 import { LOCK_LAYER } from './plugin-places.ts'
 import { DEFAULTS } from './curated.ts'
+import { toolsUnserved } from './errors.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
 /**
@@ -23,11 +24,17 @@ export async function findSettings(
   }
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
   const own = await find(merged(flagsLayer(options), more))
-  const config = options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own
+  const config = withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
   // a file that the user names needs no check of its owner
-  if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config
+  if (typeof options.config === 'string' || !config.plugins.some(plugin => isLocal(plugin))) return config
   const { foreignPlugins } = await import('./foreign-plugins.ts')
   return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
+}
+
+/** `--tools` restricts the MCP server. Without one, a user could believe that the API offers only these tools. */
+function withFlagProblems(config: Config, { tools }: ServeOptions): Config {
+  if (tools === undefined || get(config.value, ['mcp', 'server', 'enabled']) === true) return config
+  return { ...config, problems: [...config.problems, toolsUnserved()] }
 }
 
 /** Only plugins in folders and files need the check, not packages. */

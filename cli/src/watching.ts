@@ -121,8 +121,8 @@ function sightsOf(places: readonly string[]): Sight[] {
  * that an editor replaces.
  */
 function partsOf(folder: string): Sight[] {
-  const inner = readdirSync(folder, { withFileTypes: true }).filter(one => one.isDirectory() && !ASIDE.test(one.name))
-  return [{ folder }, ...inner.flatMap(one => partsOf(join(folder, one.name)))]
+  const inner = readdirSync(folder, { withFileTypes: true }).filter(item => item.isDirectory() && !ASIDE.test(item.name))
+  return [{ folder }, ...inner.flatMap(item => partsOf(join(folder, item.name)))]
 }
 
 const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false

@@ -86,7 +86,9 @@ export async function work(text: string): Promise<void> {
 
 /** Logs missing variables of third-party plugins. Plugins of svc work without theirs. */
 async function logUnset(host: RunningHost): Promise<void> {
-  const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
+  const strangers = host
+    .report()
+    .plugins.filter(plugin => plugin.permissions.env !== undefined && !plugin.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
   const { UNSET_HINT, unsetIn, unsetText } = await import('./installed.ts')
   for (const { name, permissions } of strangers) {
@@ -125,6 +127,7 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
     plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],
     serverId,
     startedAt,
+    running: link.start.kind === 'worker',
     log: { destination: log.destination },
   })
 }
@@ -142,7 +145,9 @@ async function serveUntilDrained(
     await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })
-  await link.ready(await reportOf(host, config, task, imports))
+  const report = await reportOf(host, config, task, imports)
+  await link.ready(report)
+  logStart(link, host, report)
   imports?.[Symbol.dispose]()
   collectAfterStart()
 }
@@ -168,6 +173,13 @@ async function reportOf(
     layers: plainLayers(config),
     host: host.report(),
   }
+}
+
+/** Logs the start of the server, or the reload that this worker leads. The other workers of a generation start silently. */
+function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
+  const facts = { url: address?.url, configuration: sources }
+  if (start.kind === 'server' && address) log.info(facts, 'listening')
+  if (start.kind === 'reload') log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */
@@ -223,7 +235,7 @@ async function withPortOwner(error: unknown, home: string): Promise<unknown> {
     problems.map(problem =>
       nameOwner(
         problem,
-        servers.map(one => one.info)
+        servers.map(server => server.info)
       )
     )
   )
@@ -233,6 +245,6 @@ const isTaken = ({ code }: SvcError) => code === 'PORT_TAKEN'
 
 function nameOwner(problem: SvcError, servers: readonly { readonly pid: number; readonly port: number }[]): SvcError {
   const { host, port } = problem.details
-  const owner = isTaken(problem) ? servers.find(one => one.port === port) : undefined
+  const owner = isTaken(problem) ? servers.find(server => server.port === port) : undefined
   return owner === undefined ? problem : portOurs(String(host), owner.port, owner.pid, problem.plugin)
 }

@@ -1,5 +1,15 @@
 import { definePlugin, Host, type SlotView, type CallContext, withTimeout, type SvcError, svcError } from '@svc/core'
-import { type WorkerMetrics, type Json, Listeners, type PeerAnswer, PeerAnswers, Peers, Store } from '@svc/core/contracts'
+import {
+  type KeptCertificate,
+  type Listener,
+  type WorkerMetrics,
+  type Json,
+  Listeners,
+  type PeerAnswer,
+  PeerAnswers,
+  Peers,
+  Store,
+} from '@svc/core/contracts'
 import type { WorkerLink } from '@svc/runtime'
 
 /** Before the http plugin listens: a serving worker has received all messages. */
@@ -10,13 +20,14 @@ const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
 /** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
-export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' | 'listen'>, serverId: string, workers: number) =>
+export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>, serverId: string, workers: number) =>
   definePlugin({
     requires: { answers: PeerAnswers },
     optional: { store: Store },
     provides: Peers,
     setup(scope, { answers, store }) {
       const { hooks, log } = scope
+      const { peers: line } = link
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
@@ -41,7 +52,7 @@ export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' 
         await join()
         return undefined
       }
-      scope.add(Listeners, 'supervisor', { listen })
+      scope.add(Listeners, 'supervisor', listenerOf(link))
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return {
@@ -57,6 +68,16 @@ export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' 
       }
     },
   })
+
+/** The name of the certificate in the memory of the supervisor. */
+const CERTIFICATE = 'certificate'
+
+/** The supervisor listens, and keeps the last valid certificate for the successors of this worker. */
+const listenerOf = ({ listen, keep, kept }: Pick<WorkerLink, 'listen' | 'keep' | 'kept'>): Listener => ({
+  listen,
+  keepCertificate: certificate => keep(CERTIFICATE, certificate),
+  keptCertificate: async () => (await kept(CERTIFICATE)) as KeptCertificate | undefined,
+})
 
 function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
   const answer = answers.get(topic)

@@ -269,13 +269,13 @@ describe('svc plugins', () => {
     expect((await workspace.svc(['doctor', '--port', '0'])).out).to.match(
       new RegExp(`^ok +configuration .*, ${all} plugins$`, 'm')
     )
-    expect(tree.left_out.map(one => one.name)).to.include('@svc/plugin-http')
-    expect(tree.plugins.map(one => one.order)).to.deep.equal(tree.plugins.map((_, at) => at + 1))
-    expect(tree.plugins.filter(one => !(one.setup_ms >= 0))).to.deep.equal([])
-    expect(tree.plugins.find(one => one.name === '@svc/plugin-tools-time')?.added).to.deep.equal({
+    expect(tree.left_out.map(item => item.name)).to.include('@svc/plugin-http')
+    expect(tree.plugins.map(plugin => plugin.order)).to.deep.equal(tree.plugins.map((_, at) => at + 1))
+    expect(tree.plugins.filter(plugin => !(plugin.setup_ms >= 0))).to.deep.equal([])
+    expect(tree.plugins.find(plugin => plugin.name === '@svc/plugin-tools-time')?.added).to.deep.equal({
       tools: ['current_time', 'convert_time'],
     })
-    const weather = tree.plugins.find(one => one.name === 'svc-plugin-weather')
+    const weather = tree.plugins.find(plugin => plugin.name === 'svc-plugin-weather')
     expect(weather).to.deep.include({ version: '1.2.3', permissions: { network: ['api.weather.example'] } })
   })
 

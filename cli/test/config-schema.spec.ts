@@ -24,13 +24,13 @@ describe('svc config schema', function () {
     await using workspace = await makeWorkspace()
     const folders = EXAMPLES.map(name => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)))
     const plugins = ['custom-tool', 'careful-tool', 'odd-provider', 'sandboxed-tool'].map(name =>
-      folders.find(one => one.endsWith(name))
+      folders.find(folder => folder.endsWith(name))
     )
     await workspace.write('svc.config.json', JSON.stringify({ $schema: './svc.schema.json', plugins }))
     const { code, out, err } = await workspace.svc(['config', 'schema'])
     expect(code, err).to.equal(0)
     const check = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(JSON.parse(out) as object)
-    const errorsOf = (value: object) => (check(value) ? [] : check.errors!.map(one => `${one.instancePath} ${one.message}`))
+    const errorsOf = (value: object) => (check(value) ? [] : check.errors!.map(error => `${error.instancePath} ${error.message}`))
     for (const name of EXAMPLES) expect(errorsOf(await read(name)), name).to.deep.equal([])
     for (const wrong of [
       { server: { prot: 1 } },

@@ -67,8 +67,8 @@ describe('svc config show', () => {
       Array(section.out.match(/"key"/g)?.length ?? 0).fill('server')
     )
     const { plugins } = JSON.parse((await workspace.svc(['config', 'show', '--json'])).out) as Shown
-    expect(plugins.map(one => one.name)).to.not.include('@svc/plugin-metrics')
-    expect(plugins.find(one => one.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
+    expect(plugins.map(plugin => plugin.name)).to.not.include('@svc/plugin-metrics')
+    expect(plugins.find(plugin => plugin.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
     const unknown = await workspace.svc(['config', 'show', 'server.prot'])
     expect(unknown.code).to.equal(1)
     expect(unknown.err)
@@ -154,9 +154,9 @@ describe('svc config check', () => {
     await workspace.write('svc.config.yaml', `providers:\n${entries.map(entry => `  ${entry}\n`).join('')}`)
     const env = { ANTHROPIC_API_KEY: '', GEMINI_API_KEY: '', GOOGLE_API_KEY: '' }
     const { code, out } = await workspace.svc(['config', 'check', '--json'], { env })
-    const { faults } = JSON.parse(out) as { faults: { code: string; message: string }[] }
+    const { faults: problems } = JSON.parse(out) as { faults: { code: string; message: string }[] }
     expect(code).to.equal(1)
-    expect(faults.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
+    expect(problems.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
       'PROVIDER_KEY providers.mine: the variable MY_KEY is not set',
       'PROVIDER_KEY providers.other: the variable ANTHROPIC_API_KEY is not set',
       'PROVIDER_KEY providers.third: the variable GEMINI_API_KEY is not set',
@@ -197,9 +197,9 @@ describe('svc config check', () => {
     )
     const { code, out } = await workspace.svc(['config', 'check', '--json', '--profile', 'nope'])
     expect(code).to.equal(1)
-    const { faults } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
+    const { faults: problems } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
     const file = `${workspace.home}/profiles.yaml`
-    expect(faults.map(one => [one.code, one.where])).to.have.deep.members([
+    expect(problems.map(fault => [fault.code, fault.where])).to.have.deep.members([
       ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:3'],
       ['PLUGIN_UNKNOWN', undefined],
       ['PLUGIN_UNKNOWN', undefined],
@@ -210,11 +210,11 @@ describe('svc config check', () => {
       ['PROFILES_INVALID', `${file}:1`],
       ['INVALID_VALUE', undefined],
     ])
-    expect(faults.find(one => one.where === `${file}:3`)).to.include({
+    expect(problems.find(fault => fault.where === `${file}:3`)).to.include({
       plugin: '@svc/plugin-selection',
       hint: 'did you mean "temperature"?',
     })
-    expect(faults.find(one => one.where === 'svc.config.yaml:6')?.hint)
+    expect(problems.find(fault => fault.where === 'svc.config.yaml:6')?.hint)
       .to.contain('did you mean "tools"?')
       .and.contain('no-such-plugin')
   })
@@ -236,6 +236,54 @@ describe('svc config check', () => {
     expect(err)
       .to.match(/^PLUGIN_UNKNOWN  no-such-plugin/m)
       .and.contain('svc.config.yaml:4')
+  })
+
+  it('finds what a server refuses when it opens: a missing key, and a folder that does not exist', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }\ntools: { files: { roots: [missing] } }\n')
+    const { code, err } = await workspace.svc(['config', 'check'], { env: { SVC_API_KEY: '' } })
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^API_KEY_MISSING {2}@svc\/plugin-auth-api-key/m)
+      .and.match(/^CONFIG_INVALID {2}@svc\/plugin-tools-files\n.*missing" does not exist/m)
+    const served = await workspace.svc(['serve', '--port', '0'], { env: { SVC_API_KEY: '' } })
+    expect(served.code).to.equal(1)
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    expect(
+      (await workspace.svc(['config', 'check'], { env: { SVC_API_KEY: 'a-key-of-a-test-with-32-characters' } })).code
+    ).to.equal(0)
+    expect((await workspace.svc(['serve', '--port', '0'], { env: { SVC_API_KEY: '' } })).err).to.contain('API_KEY_MISSING')
+  })
+
+  it('finds what only svc mcp serve refuses, and says so', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', "mcp: { server: { tools: [read_fil, read_file, 'list_*', far__tool] } }\n")
+    const { code, err } = await workspace.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^Only `svc mcp serve` would refuse:\n\nMCP_TOOL_UNKNOWN[^]*"read_fil"[^]*did you mean "read_file"/)
+    expect(err.match(/MCP_TOOL_UNKNOWN/g)).to.have.length(1)
+    const json = JSON.parse((await workspace.svc(['config', 'check', '--json'])).out) as {
+      faults: { code: string; command?: string }[]
+    }
+    expect(json.faults.map(({ code: problem, command }) => [problem, command])).to.deep.equal([
+      ['MCP_TOOL_UNKNOWN', 'svc mcp serve'],
+    ])
+    expect((await workspace.svc(['mcp', 'serve', '--port', '0'])).code).to.equal(1)
+  })
+
+  it('says what it did not check, and with --start also what the plugins refuse when they start', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('refusing.mjs', "export default { setup() { throw new Error('the tide is out') } }\n")
+    await workspace.write('svc.config.yaml', 'plugins: [./refusing.mjs]\n')
+    const checked = await workspace.svc(['config', 'check'])
+    expect([checked.code, checked.err]).to.deep.equal([0, ''])
+    expect(checked.out)
+      .to.contain('Not checked:\n')
+      .and.contain('whether the address of the server is free')
+      .and.match(/what the \d+ plugins check when they start \(svc config check --start\)/)
+    const started = await workspace.svc(['config', 'check', '--start'])
+    expect(started.code).to.equal(1)
+    expect(started.err).to.contain('SETUP_FAILED').and.contain('the tide is out')
   })
 
   it('names the line of a file that cannot be read', async () => {

@@ -35,14 +35,14 @@ describe('the curated plugins', () => {
   it('start without a configuration, each section checked by what the build has compiled of its schema', async () => {
     const plugins = await Promise.all(CURATED.map(async name => ({ name, ...(await pluginOf(name)) })))
     const needed = plugins.filter(
-      one => one.section !== undefined || Object.keys(DEFAULTS.providers as object).includes(one.type ?? '')
+      plugin => plugin.section !== undefined || Object.keys(DEFAULTS.providers as object).includes(plugin.type ?? '')
     )
-    const checked = needed.filter(one => one.config !== undefined)
+    const checked = needed.filter(plugin => plugin.config !== undefined)
     expect(checked.length).to.be.above(10)
     expect(checked.flatMap(({ config }) => config!.check(defaultOf(config!.json)))).to.deep.equal([])
     await using _build = await compiledByTheBuild()
     expect(
-      checked.filter(({ config }) => !precompiledOf(config!.json, {})?.(defaultOf(config!.json))).map(one => one.name)
+      checked.filter(({ config }) => !precompiledOf(config!.json, {})?.(defaultOf(config!.json))).map(plugin => plugin.name)
     ).to.deep.equal([])
   })
 
@@ -53,7 +53,7 @@ describe('the curated plugins', () => {
         return { name, code: section === undefined ? undefined : { section, type }, manifest: (await manifestOf(name)).instances }
       })
     )
-    expect(said.filter(one => one.code).length).to.be.above(1)
+    expect(said.filter(item => item.code).length).to.be.above(1)
     for (const { name, code, manifest } of said) expect(manifest, name).to.deep.equal(code)
   })
 })

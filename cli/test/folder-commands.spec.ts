@@ -117,7 +117,7 @@ export const COMMANDS = { '${name}:show': Show }
       )
       const cases = await pluginKit(pathToFileURL(join(workspace.folder, name, '/')))
       const error: unknown = await cases
-        .find(one => one.title.startsWith('has a command'))
+        .find(testCase => testCase.title.startsWith('has a command'))
         ?.run()
         .catch((thrown: unknown) => thrown)
       expect(error).to.have.property('message', `the class "${name}:show" has ${said}`)

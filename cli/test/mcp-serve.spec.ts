@@ -50,6 +50,35 @@ describe('svc serve --mcp', () => {
     expect((await end()).code).to.equal(0)
   })
 
+  it('serves only tools that the mode allows, on each worker as soon as a switch is answered', async () => {
+    await using workspace = await makeWorkspace()
+    const { url, end } = await workspace.serve(['--mcp', '--mode', 'plan', '--workers', '2'])
+    const names = async () => ((await json(`${url}/tools`)).tools as { name: string }[]).map(({ name }) => name)
+    expect(await names())
+      .to.include('read_file')
+      .and.not.include.members(['write_file'])
+    expect(await call(url, 'write_file', { path: 'a', content: 'b' })).to.include({ error_code: 'INVALID_VALUE' })
+    const headers = { ...CLOSE, 'content-type': 'application/json' }
+    const switched = { method: 'POST', headers, body: JSON.stringify({ mode: 'build' }) }
+    expect((await fetch(`${url}/api/v1/mode/switch`, switched)).status).to.equal(200)
+    for (let at = 0; at < 6; at++) expect(await names()).to.include('write_file')
+    expect((await end()).code).to.equal(0)
+  })
+
+  it('does not start with --tools alone, unless the configuration switches the tool server on', async () => {
+    await using workspace = await makeWorkspace()
+    const refused = await workspace.svc(['serve', '--port', '0', '--tools', 'calculate'])
+    expect(refused.code).to.equal(1)
+    expect(refused.err)
+      .to.match(/^COMMAND_LINE_INVALID/m)
+      .and.contain('Add --mcp')
+    expect((await workspace.svc(['config', 'check', '--tools', 'calculate'])).code).to.equal(1)
+    await workspace.write('svc.config.yaml', 'mcp: { server: { enabled: true } }\n')
+    const { url, end } = await workspace.serve(['--tools', 'calculate'])
+    expect(await listed(url)).to.deep.equal(['calculate'])
+    expect((await end()).code).to.equal(0)
+  })
+
   it('does not start with a tool that there is not, and says what is near', async () => {
     await using workspace = await makeWorkspace()
     const { code, err } = await workspace.svc(['serve', '--port', '0', '--mcp', '--tools', 'read_file,curent_time'])
@@ -63,6 +92,18 @@ describe('svc serve --mcp', () => {
 
 describe('svc mcp serve', () => {
   const it = sideBySide()
+
+  it('takes a mode, which decides which tools there are', async () => {
+    await using workspace = await makeWorkspace()
+    const { url, end } = await workspace.serve(['--mode', 'plan'], { command: ['mcp', 'serve'] })
+    expect(await listed(url))
+      .to.include('read_file')
+      .and.not.include('write_file')
+    expect((await end()).code).to.equal(0)
+    const { code, err } = await workspace.svc(['mcp', 'serve', '--port', '0', '--mode', 'plann'])
+    expect(code).to.equal(1)
+    expect(err).to.contain('there is no mode "plann"')
+  })
 
   it('serves tools alone, where mcp.server says, with a reload and a drain as svc serve has them', async () => {
     await using workspace = await makeWorkspace()

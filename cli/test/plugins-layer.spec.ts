@@ -40,7 +40,7 @@ describe('what is installed, as configuration', () => {
     return { home, cwd: home, env: {}, installed }
   }
   const entry = async (change: Partial<LockedPlugin> = {}) =>
-    (await findSettings({}, placeWith(change))).plugins.find(one => one.name === TIDES || one.use === TIDES)
+    (await findSettings({}, placeWith(change))).plugins.find(plugin => plugin.name === TIDES || plugin.use === TIDES)
 
   it('weighs less than any file, and is what a name means', async () => {
     const use = pathToFileURL(join(folder, '/')).href
@@ -78,7 +78,7 @@ describe('what is installed, as configuration', () => {
     const names = ['@svc/plugin-tools-time', 'svc-plugin-above', 'svc-plugin-within']
     await writeFiles(own, { 'svc.config.json': JSON.stringify({ plugins: names }) })
     const place = { home: own, cwd: own, env: {} }
-    const ids = (await commandSources(undefined, place)).flatMap(one => one.ids)
+    const ids = (await commandSources(undefined, place)).flatMap(commandSource => commandSource.ids)
     expect(ids).to.include('svcpluginwithin')
     expect(ids.filter(id => /time|above/.test(id))).to.deep.equal([])
     const options = hostOptions(await findSettings({}, place), own)
@@ -86,16 +86,16 @@ describe('what is installed, as configuration', () => {
       ...options,
       plugins: options.config.plugins.filter(({ use }) => typeof use === 'string' && names.includes(use)),
     })
-    expect(plan.loaded.map(one => one.name)).to.have.members(['@svc/plugin-tools-time', 'svc-plugin-within'])
-    expect(plan.loaded.some(one => one.found.folder?.startsWith(above))).to.equal(false)
-    expect(plan.problems.map(one => `${one.code} ${one.plugin}`)).to.include('PLUGIN_UNKNOWN svc-plugin-above')
+    expect(plan.loaded.map(item => item.name)).to.have.members(['@svc/plugin-tools-time', 'svc-plugin-within'])
+    expect(plan.loaded.some(item => item.found.folder?.startsWith(above))).to.equal(false)
+    expect(plan.problems.map(problem => `${problem.code} ${problem.plugin}`)).to.include('PLUGIN_UNKNOWN svc-plugin-above')
   })
 
   it('is watched where it is a link, and gives its commands wherever it runs', async () => {
     const place = placeWith({ isolation: 'in-process', trusted: true })
     expect(placesOf(await findSettings({}, place), home, home)).to.include(folder)
-    expect((await commandSources(undefined, place)).flatMap(one => one.ids)).to.include('tides:now')
+    expect((await commandSources(undefined, place)).flatMap(commandSource => commandSource.ids)).to.include('tides:now')
     const walled = await commandSources(undefined, placeWith({}))
-    expect(walled.find(one => one.ids.includes('tides:now'))?.permissions).to.be.an('object')
+    expect(walled.find(commandSource => commandSource.ids.includes('tides:now'))?.permissions).to.be.an('object')
   })
 })

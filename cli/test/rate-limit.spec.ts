@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { makeWorkspace } from './support/svc.ts'
 
@@ -22,6 +23,27 @@ describe('svc serve with limits', () => {
     const again = await workspace.serve()
     expect((await modes(again.url)).status, 'after a restart').to.equal(429)
     await again.end()
+  })
+
+  it('limits requests with the environment of the container image, and warns of nothing', async () => {
+    const image = await readFile(new URL('../../Containerfile', import.meta.url), 'utf8')
+    const env = Object.fromEntries([...image.matchAll(/\b(SVC_SERVER__\w+)=(\S+)/g)].map(([, name, value]) => [name!, value!]))
+    expect(env).to.include.keys('SVC_SERVER__HOST', 'SVC_SERVER__AUTH__ENABLED', 'SVC_SERVER__RATE_LIMIT__ENABLED')
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve([], { env: { ...env, SVC_API_KEY: 'a-key-of-a-container-image' } })
+    const { status, headers } = await fetch(`${server.url}/api/v1/modes`, {
+      headers: { connection: 'close', 'x-api-key': 'a-key-of-a-container-image' },
+    })
+    expect([status, headers.get('x-ratelimit-limit')]).to.deep.equal([200, '60'])
+    const { code, out } = await server.end()
+    expect(code).to.equal(0)
+    expect(out.split('\n').filter(line => line.includes('"level":40'))).to.deep.equal([])
+  })
+
+  it('warns who listens beyond loopback without limits', async () => {
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve([], { env: { SVC_SERVER__HOST: '0.0.0.0' } })
+    expect((await server.end()).out).to.contain('server.rate_limit.enabled')
   })
 
   it('refuses to start where the plugin that limits was taken out, with the hint', async () => {

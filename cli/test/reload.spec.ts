@@ -25,6 +25,25 @@ describe('svc reload', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
+  it('is one line with its reason in the log of the server; only the start says that it listens', async () => {
+    await using workspace = await makeWorkspace()
+    const server = await workspace.serve(['--workers', '2'])
+    expect((await workspace.svc(['reload'])).code).to.equal(0)
+    server.process.kill('SIGHUP')
+    await server.said(/reloaded: [^]*reloaded: /)
+    const lines = (await server.end()).out
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line) as { readonly msg: string; readonly reason?: string })
+      .filter(({ msg }) => msg === 'listening' || msg.startsWith('reload'))
+    const reload = 'reload: the first new worker is ready'
+    expect(lines.map(({ msg, reason }) => [msg, reason])).to.deep.equal([
+      ['listening', undefined],
+      [reload, 'svc reload'],
+      [reload, 'SIGHUP'],
+    ])
+  })
+
   it('exits with 1 and all problems of an invalid configuration; the old workers serve on', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve()

@@ -122,7 +122,7 @@ describe('svc serve', () => {
     await server.said(/worker \d+ is ready/)
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
     const next = await found?.control.info(ctx())
-    expect(next?.workers.map(one => one.pid))
+    expect(next?.workers.map(item => item.pid))
       .to.have.length(1)
       .and.not.include(worker?.pid)
     found?.[Symbol.dispose]()

@@ -50,7 +50,7 @@ describe('svc status of a server that runs', () => {
       server.process.pid,
       'healthy',
     ])
-    expect(facts.workers.map(one => one.state)).to.deep.equal(['ready'])
+    expect(facts.workers.map(worker => worker.state)).to.deep.equal(['ready'])
     expect(facts.requests).to.include({ active: 0, refused: 0, failed: 1 })
     expect(facts.requests.p50_ms).to.be.above(0).and.at.most(facts.requests.p95_ms)
     expect(facts.routes.map(({ route, requests, failed }) => [route, requests, failed])).to.deep.equal([
@@ -58,7 +58,7 @@ describe('svc status of a server that runs', () => {
     ])
     expect(facts.providers.local).to.include({ healthy: true, calls: 3, errors: 1 })
     expect(facts.store).to.equal('@svc/plugin-store-sqlite')
-    expect(facts.plugins.find(one => one.name === '@svc/plugin-metrics')?.calls).to.be.above(0)
+    expect(facts.plugins.find(plugin => plugin.name === '@svc/plugin-metrics')?.calls).to.be.above(0)
     expect(facts.untold).to.deep.equal([])
   })
 
@@ -115,7 +115,7 @@ describe('svc status of a server that asks for a credential', () => {
       .and.match(/^\d+ +ready/m)
     expect(without.out).to.match(/\/api\/v1\/status returned nothing: AUTHENTICATION_FAILED .*SVC_API_KEY/)
     const refused = factsOf((await workspace.svc(['status', '--json'])).out)
-    expect([refused.ok, refused.untold.map(one => one.path)]).to.deep.equal([false, ['/api/v1/status', '/metrics']])
+    expect([refused.ok, refused.untold.map(item => item.path)]).to.deep.equal([false, ['/api/v1/status', '/metrics']])
     const given = await workspace.svc(['status'], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
     expect([given.code, given.out.includes('returned nothing')]).to.deep.equal([0, false])
   })
@@ -125,7 +125,7 @@ describe('svc status of a server that asks for a credential', () => {
     const given = { env: { SVC_API_KEY: token } }
     const said = await workspace.svc(['chat', '--url', server.url, 'hi'], given)
     expect(said).to.include({ code: 0, out: 'You said: hi\n' })
-    expect(factsOf((await workspace.svc(['status', '--json'], given)).out).untold.map(one => one.path)).to.not.include(
+    expect(factsOf((await workspace.svc(['status', '--json'], given)).out).untold.map(item => item.path)).to.not.include(
       '/api/v1/status'
     )
     const refused = await workspace.svc(['chat', '--url', server.url, 'hi'], { env: { SVC_API_KEY: `${token}x` } })

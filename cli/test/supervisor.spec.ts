@@ -12,7 +12,7 @@ async function importsOf(file: URL, seen = new Map<string, Set<string>>()): Prom
     .filter(([line]) => !/^import \{( ?type [^,}]+,?)+ \}/.test(line))
     .map(([, name = '']) => name)
   seen.set(file.href, new Set(names))
-  for (const name of names.filter(one => one.startsWith('.'))) await importsOf(new URL(name, file), seen)
+  for (const name of names.filter(item => item.startsWith('.'))) await importsOf(new URL(name, file), seen)
   return seen
 }
 

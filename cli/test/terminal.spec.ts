@@ -69,11 +69,11 @@ describe('svc on a terminal', () => {
     await tty.sees('ends it')
     await tty.sees('\u001b[32minfo')
     const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(tty.seen()) ?? []
-    await (await fetch(`${url}/api/v1/modes?private=1`, { headers: { 'x-request-id': 'r-7' } })).text()
+    await (await fetch(`${url}/openapi.json?private=1`, { headers: { 'x-request-id': 'r-7' } })).text()
     const ended = await tty.sees('r-7')
     const line = stripVTControlCharacters(tty.seen().slice(tty.seen().lastIndexOf('\n', ended) + 1, ended))
     expect(line)
-      .to.match(/info.*request.*GET.*\/api\/v1\/modes.*200/)
+      .to.match(/info.*request.*GET.*\/openapi\.json.*200/)
       .and.not.include('private')
     tty.type('\u0003')
     expect(await tty.code()).to.equal(0)

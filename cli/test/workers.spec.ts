@@ -31,7 +31,7 @@ describe('svc serve with a store that each process has for itself', () => {
     {
       using found = await reachServer(workspace.home)
       const { problems } = await found.control.reload(systemContext(AbortSignal.timeout(30_000)))
-      expect(problems.map(one => one.code)).to.deep.equal(['MEMORY_NOT_SHARED'])
+      expect(problems.map(problem => problem.code)).to.deep.equal(['MEMORY_NOT_SHARED'])
     }
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
     expect((await server.end()).code).to.equal(0)

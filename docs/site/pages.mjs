@@ -46,7 +46,7 @@ function outsideFences(text, change) {
 function link(root, from, known, [, image, label, path, anchor = '']) {
   const target = path === '' ? from : join(dirname(from), path).replace(/\/$/, '')
   if (image) return `![${label}](/${target.replace(/^docs\//, '')})`
-  const page = [target, join(target, 'README.md')].find(one => known.has(one))
+  const page = [target, join(target, 'README.md')].find(item => known.has(item))
   if (page === undefined && !existsSync(join(root, target))) throw new Error(`${from}: ${path} does not exist`)
   return page === undefined ? label : `[${label}](/${slugOf(page)}${slugOf(page) === '' ? '' : '/'}${anchor})`
 }

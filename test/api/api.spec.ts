@@ -18,7 +18,7 @@ async function read(name: string): Promise<Exchange> {
 }
 
 const heard: Heard[] = []
-const hear = (one: Heard) => void heard.push(one)
+const hear = (item: Heard) => void heard.push(item)
 let document: unknown
 
 describe('the HTTP contract', () => {
@@ -28,7 +28,7 @@ describe('the HTTP contract', () => {
   })
   after(() => stage[Symbol.asyncDispose]())
 
-  for (const { name, sample } of samples.filter(one => !one.sample.alone && one.sample.together === undefined))
+  for (const { name, sample } of samples.filter(item => !item.sample.alone && item.sample.together === undefined))
     it(`${sample.rule} [${name}]`, () => play(sample, stage, hear))
 
   it('is healthy and chats after all of these', async () => {
@@ -48,14 +48,14 @@ describe('the HTTP contract', () => {
 })
 
 const groups = Map.groupBy(
-  samples.filter(one => one.sample.together !== undefined),
-  one => one.sample.together
+  samples.filter(sample => sample.sample.together !== undefined),
+  sample => sample.sample.together
 )
 for (const [group, members] of groups)
   describe(`the HTTP contract, with a service for all rules about ${group}`, () => {
     let stage: Stage
     before(async () => {
-      stage = await openStage(allOf(members.map(one => one.sample)))
+      stage = await openStage(allOf(members.map(member => member.sample)))
     })
     after(() => stage[Symbol.asyncDispose]())
     if (group === 'switches')
@@ -69,7 +69,7 @@ for (const [group, members] of groups)
 
 describe('the HTTP contract, each rule with a service of its own', () => {
   const it = sideBySide()
-  for (const { name, sample } of samples.filter(one => one.sample.alone))
+  for (const { name, sample } of samples.filter(item => item.sample.alone))
     it(`${sample.rule} [${name}]`, async () => {
       await using stage = await openStage(sample)
       await play(sample, stage, hear)
@@ -78,8 +78,8 @@ describe('the HTTP contract, each rule with a service of its own', () => {
 
 describe('the answers to all samples', () => {
   it('are as /openapi.json says, every route and every refusal', () => {
-    const { faults, unheard } = unlike(document, heard)
-    expect(faults).to.deep.equal([])
+    const { faults: problems, unheard } = unlike(document, heard)
+    expect(problems).to.deep.equal([])
     expect(unheard, 'routes that no sample asks').to.deep.equal([])
   })
 })

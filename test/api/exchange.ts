@@ -190,7 +190,7 @@ export function describedRoutes(): unknown {
   const add = ({ method, path }: Request, scope: unknown) =>
     void ((paths[templateOf(path)] ??= {})[method.toLowerCase()] = { 'x-scope': scope })
   for (const path of OPEN_ROUTES) add(get(path), absent)
-  for (const [scope, requests] of Object.entries(GUARDED_ROUTES)) for (const one of requests) add(one, scope)
+  for (const [scope, requests] of Object.entries(GUARDED_ROUTES)) for (const request of requests) add(request, scope)
   return exact(Object.fromEntries(Object.entries(paths).map(([path, methods]) => [path, exact(methods)])))
 }
 

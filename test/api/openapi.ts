@@ -40,15 +40,15 @@ const operationsOf = (document: Document) =>
 export function documentFaults(value: unknown): string[] {
   const document = value as Document
   const operations = operationsOf(document)
-  const ids = operations.map(one => one.operation.operationId)
+  const ids = operations.map(operation => operation.operation.operationId)
   const answers = [
     ...operations.flatMap(({ name, operation }) =>
-      Object.entries(operation.responses).map(([status, one]) => ({ at: `${name} ${status}`, status, one }))
+      Object.entries(operation.responses).map(([status, response]) => ({ at: `${name} ${status}`, status, one: response }))
     ),
-    ...Object.entries(document.components.responses).map(([status, one]) => ({
+    ...Object.entries(document.components.responses).map(([status, response]) => ({
       at: `components.responses.${status}`,
       status,
-      one,
+      one: response,
     })),
   ]
   return [
@@ -60,22 +60,27 @@ export function documentFaults(value: unknown): string[] {
     ...operations.flatMap(({ method, name }) => faultsIf(!METHODS.includes(method), `${name} is no method`)),
     ...faultsIf(new Set(ids).size < ids.length || ids.includes(undefined), 'operationIds are not unique'),
     ...operations.flatMap(parameterFaults),
-    ...answers.flatMap(({ at, status, one }) => responseFaults(document, at, status, one)),
+    ...answers.flatMap(({ at, status, one: item }) => responseFaults(document, at, status, item)),
     ...refsIn(document).flatMap(ref => faultsIf(at(document, ref) === undefined, `${ref} leads nowhere`)),
-    ...schemasOf(document).flatMap(one => schemaFaults(document, one.name, one.schema)),
+    ...schemasOf(document).flatMap(schema => schemaFaults(document, schema.name, schema.schema)),
   ]
 }
 
 const faultsIf = (wrong: boolean, fault: string): string[] => (wrong ? [fault] : [])
 
 function parameterFaults({ name, path, operation }: ReturnType<typeof operationsOf>[number]): string[] {
-  const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map(([, one]) => one)
+  const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map(([, match]) => match)
   const parameters = operation.parameters ?? []
-  const declared = parameters.filter(one => one.in === 'path')
+  const declared = parameters.filter(parameter => parameter.in === 'path')
   return [
-    ...faultsIf(inPath.join() !== declared.map(one => one.name).join(), `${name} does not declare its path parameters`),
-    ...declared.flatMap(one => faultsIf(!one.required, `${name} has the optional path parameter ${one.name}`)),
-    ...parameters.flatMap(one => faultsIf(!['path', 'query', 'header'].includes(one.in), `${name}: ${one.name} is in ${one.in}`)),
+    ...faultsIf(
+      inPath.join() !== declared.map(parameter => parameter.name).join(),
+      `${name} does not declare its path parameters`
+    ),
+    ...declared.flatMap(parameter => faultsIf(!parameter.required, `${name} has the optional path parameter ${parameter.name}`)),
+    ...parameters.flatMap(parameter =>
+      faultsIf(!['path', 'query', 'header'].includes(parameter.in), `${name}: ${parameter.name} is in ${parameter.in}`)
+    ),
     ...faultsIf(Object.keys(operation.responses).length === 0, `${name} has no responses`),
     ...faultsIf(!operation.summary, `${name} has no summary`),
   ]
@@ -91,9 +96,9 @@ function responseFaults(document: Document, place: string, status: string, respo
 
 function schemasOf(document: Document): { name: string; schema: object }[] {
   return operationsOf(document).flatMap(({ name, operation }) => [
-    ...(operation.parameters ?? []).map(one => ({ name: `${name} ${one.name}`, schema: one.schema })),
-    ...[operation.requestBody, ...Object.values(operation.responses).map(one => follow(document, one))].flatMap(one =>
-      Object.values(one?.content ?? {}).map(({ schema }) => ({ name, schema }))
+    ...(operation.parameters ?? []).map(parameter => ({ name: `${name} ${parameter.name}`, schema: parameter.schema })),
+    ...[operation.requestBody, ...Object.values(operation.responses).map(response => follow(document, response))].flatMap(item =>
+      Object.values(item?.content ?? {}).map(({ schema }) => ({ name, schema }))
     ),
   ])
 }
@@ -162,16 +167,19 @@ function resolved(document: Document, schema: unknown): object {
 /** Where answers differ from what the document says of them, and which of its routes no answer came from. */
 export function unlike(value: unknown, heard: readonly Heard[]): { faults: string[]; unheard: string[] } {
   const document = value as Document
-  const operations = operationsOf(document).map(one => ({ ...one, pattern: patternOf(one.path), heard: false }))
-  const faults = heard.flatMap(({ request, answer }) => {
+  const operations = operationsOf(document).map(operation => ({ ...operation, pattern: patternOf(operation.path), heard: false }))
+  const problems = heard.flatMap(({ request, answer }) => {
     const path = request.path.split('?', 1)[0]!
-    const found = operations.filter(one => one.method === request.method.toLowerCase() && one.pattern.test(path))
-    const operation = found.find(one => one.path === path) ?? found[0]
+    const found = operations.filter(item => item.method === request.method.toLowerCase() && item.pattern.test(path))
+    const operation = found.find(item => item.path === path) ?? found[0]
     if (!operation) return []
     operation.heard ||= answer.status < 300
     return answerFaults(document, operation.operation, answer).map(fault => `${operation.name} ${answer.status}: ${fault}`)
   })
-  return { faults: [...new Set(faults)], unheard: operations.filter(one => !one.heard).map(one => one.name) }
+  return {
+    faults: [...new Set(problems)],
+    unheard: operations.filter(operation => !operation.heard).map(operation => operation.name),
+  }
 }
 
 const patternOf = (path: string) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`)
@@ -193,7 +201,7 @@ function eventFaults(document: Document, schema: object, { events }: Heard['answ
   return events
     .filter(event => !event.comment)
     .flatMap(({ event, data }) => {
-      const own = eventsIn(document, schema).find(one => one.properties.type.const === event)
+      const own = eventsIn(document, schema).find(item => item.properties.type.const === event)
       return own ? dataFaults(document, own, data).map(fault => `${event}${fault}`) : [`the event ${event} is not described`]
     })
 }

@@ -53,8 +53,8 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
     'wire' in request ? ((await sendWire(service.url, request.wire))[0] ?? SILENCE) : client.send(request)
   const judge = (request: Request | Wire, answer: Answer, expect: FromAnswers<Expectation>) => {
     answers.push(answer)
-    const faults = faultsOf(answer, resolved(expect, answers.slice(0, -1)))
-    if (faults.length > 0) throw new Error(complaint(sample, request, answer, faults))
+    const problems = faultsOf(answer, resolved(expect, answers.slice(0, -1)))
+    if (problems.length > 0) throw new Error(complaint(sample, request, answer, problems))
     if (!('wire' in request)) hear({ request, answer })
   }
   const run = async (step: Step) => {
@@ -70,7 +70,7 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
     const stream = await client.stream(request)
     held.push({ stream, request })
     const first = await stream.next()
-    const events = step.hold === true ? [first].filter(one => one !== undefined) : await stream.until(step.hold)
+    const events = step.hold === true ? [first].filter(item => item !== undefined) : await stream.until(step.hold)
     answers.push({ status: stream.status, headers: stream.headers, text: '', body: events.at(-1)?.data, events })
   }
   try {
@@ -105,7 +105,7 @@ function faultsOf(answer: Answer, { status, headers, body, text, events }: Expec
 /** The events with all tokens in a row as one; comments are left out. */
 function gathered(events: readonly SentEvent[]): { event: string; data: unknown }[] {
   const rows: SentEvent[][] = []
-  for (const event of events.filter(one => !one.comment)) {
+  for (const event of events.filter(item => !item.comment)) {
     if (event.event === 'token' && rows.at(-1)?.[0]?.event === 'token') rows.at(-1)!.push(event)
     else rows.push([event])
   }
@@ -116,13 +116,13 @@ function gathered(events: readonly SentEvent[]): { event: string; data: unknown 
 
 const MOST = 2000
 
-function complaint({ source }: Exchange, request: Request | Wire, answer: Answer, faults: readonly string[]): string {
+function complaint({ source }: Exchange, request: Request | Wire, answer: Answer, problems: readonly string[]): string {
   const sent =
     'wire' in request
       ? shown(String(request.wire), MOST)
       : `${request.method} ${request.path}  ${shown(contentOf(request), MOST)}`
   const got = `${answer.status} ${shown(answer.headers, MOST)}\n    ${answer.text.slice(0, MOST).replaceAll('\n', '\n    ')}`
-  return [...faults, `  (${source})`, `  request: ${sent}`, `  answer: ${got}`].join('\n')
+  return [...problems, `  (${source})`, `  request: ${sent}`, `  answer: ${got}`].join('\n')
 }
 
 const contentOf = ({ headers, body, raw }: Request) => ({

@@ -27,8 +27,12 @@ export async function conform(url: string, revision: Revision) {
     const [, mark, name = ''] = /^([✓✗]) (\S+):/.exec(line) ?? []
     return mark === undefined ? [] : [{ name, passed: mark === '✓' }]
   })
-  const passedOf = (all: typeof results) => all.filter(one => one.passed).map(one => one.name)
-  const failedOf = (all: typeof results) => all.filter(one => !one.passed).map(one => one.name)
-  const counted = results.filter(one => !uncounted.has(one.name))
-  return { passed: passedOf(counted), failed: failedOf(counted), more: passedOf(results.filter(one => uncounted.has(one.name))) }
+  const passedOf = (all: typeof results) => all.filter(item => item.passed).map(item => item.name)
+  const failedOf = (all: typeof results) => all.filter(item => !item.passed).map(item => item.name)
+  const counted = results.filter(result => !uncounted.has(result.name))
+  return {
+    passed: passedOf(counted),
+    failed: failedOf(counted),
+    more: passedOf(results.filter(result => uncounted.has(result.name))),
+  }
 }

@@ -22,7 +22,7 @@ function proved(
       host = await start()
     })
     after(() => host.close())
-    for (const one of authKit(() => subjectOf(host))) it(one.title, one.run)
+    for (const testCase of authKit(() => subjectOf(host))) it(testCase.title, testCase.run)
   })
 }
 

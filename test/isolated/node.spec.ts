@@ -46,6 +46,6 @@ describe(`the nodes of workflow-nodes ${WHERE}, by the node kit`, () => {
   for (const [type, samples] of Object.entries(NODES))
     describe(type, () => {
       const open = () => ({ node: host.slot(WorkflowNodes).get(type)! })
-      for (const one of nodeKit(open, samples)) if (one.skipped === undefined) it(one.title, one.run)
+      for (const testCase of nodeKit(open, samples)) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
     })
 })

@@ -16,7 +16,7 @@ describe(`provider-local ${WHERE}, by the provider kit`, () => {
   after(() => host.close())
 
   const open = () => ({ provider: host.slot(Providers).get('local')! })
-  for (const one of providerKit(open, LOCAL_REQUESTS)) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of providerKit(open, LOCAL_REQUESTS)) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 describeWith('bubblewrap', 'a provider in the sandbox', () => {

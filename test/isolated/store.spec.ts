@@ -19,7 +19,7 @@ describe('the store in memory in a process of its own, by the store kit', () => 
     store: storeOf(host.service(Store), `case ${++opened}`),
     async [Symbol.asyncDispose]() {},
   })
-  for (const one of storeKit(open)) it(one.title, one.run)
+  for (const testCase of storeKit(open)) it(testCase.title, testCase.run)
 })
 
 describe('store-memory, the plugin, in a process of its own', () => {
@@ -27,5 +27,5 @@ describe('store-memory, the plugin, in a process of its own', () => {
     const host = await testHost([await isolated(new URL('../../plugins/storage/memory/', import.meta.url))], { strict: false })
     return { store: host.service(Store), [Symbol.asyncDispose]: () => host.close() }
   }
-  for (const one of storeKit(open).slice(0, 1)) it(one.title, one.run)
+  for (const testCase of storeKit(open).slice(0, 1)) it(testCase.title, testCase.run)
 })

@@ -15,7 +15,7 @@ describe(`tools-time ${WHERE}, by the tool kit`, () => {
     good: [{ args: {} }, { args: { time_zone: 'Asia/Kathmandu' } }],
     bad: [{ args: { time_zone: 'Europe/Berln' }, message: /Europe\/Berlin/ }, { args: { zone: 'UTC' } }],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 const PATIENT = new URL('patient/', import.meta.url)
@@ -37,5 +37,5 @@ for (const [where, plugins] of Object.entries(MODES))
       bad: [{ args: { ms: 13 }, message: /bad luck/ }, { args: {} }, { args: { ms: -1 } }],
       slow: { args: { ms: 60_000 } },
     })
-    for (const one of cases) it(one.title, one.run)
+    for (const testCase of cases) it(testCase.title, testCase.run)
   })

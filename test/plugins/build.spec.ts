@@ -43,10 +43,10 @@ describeWith('bubblewrap', 'svc build', function () {
       const { code, out, err } = await svc(CURATED, 'build', join(folder, name), '--json')
       expect(code, err).to.equal(0)
       const { plugins } = JSON.parse(out) as { plugins: { name: string }[] }
-      expect(plugins.map(one => one.name)).to.have.members([...KEPT, NOTICE])
+      expect(plugins.map(plugin => plugin.name)).to.have.members([...KEPT, NOTICE])
     }
-    const [one, two] = await Promise.all(['one', 'two'].map(name => entriesOf(join(folder, name))))
-    expect(one).to.deep.equal(two)
+    const [first, two] = await Promise.all(['one', 'two'].map(name => entriesOf(join(folder, name))))
+    expect(first).to.deep.equal(two)
     expect(await textsBelow(join(folder, 'one', 'plugins'))).to.not.contain(folder)
     const lock = await readFile(join(folder, 'one', 'svc-plugins.lock'), 'utf8')
     expect(lock).to.not.contain(folder).and.not.contain(EXAMPLES)
@@ -54,7 +54,9 @@ describeWith('bubblewrap', 'svc build', function () {
       /^plugin-(?!(manager|kit)$)/.test(name)
     )
     expect(own).to.have.members(KEPT.map(name => name.replace('@svc/', '')))
-    expect(await readFile(join(folder, 'one', 'Containerfile'), 'utf8')).to.match(/^FROM .*node.*$/m)
+    const image = await readFile(join(folder, 'one', 'Containerfile'), 'utf8')
+    expect(image).to.match(/^FROM .*node.*$/m)
+    expect(image.includes('SVC_SERVER__RATE_LIMIT__ENABLED=true')).to.equal(KEPT.includes('@svc/plugin-rate-limit'))
     await rm(join(folder, 'two'), { recursive: true })
     await using service = await startService({
       command: ['npm', 'start', '--silent', '--'],
@@ -103,10 +105,10 @@ describeWith('bubblewrap', 'svc build', function () {
 /** Path → what is there: rights, times, and content or where it leads. */
 async function entriesOf(folder: string): Promise<Record<string, string>> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true })
-  const all = found.map(async one => {
-    const path = join(one.parentPath, one.name)
+  const all = found.map(async item => {
+    const path = join(item.parentPath, item.name)
     const { mode, mtimeMs } = await lstat(path)
-    const content = one.isSymbolicLink() ? await readlink(path) : one.isFile() ? hashOf(await readFile(path)) : ''
+    const content = item.isSymbolicLink() ? await readlink(path) : item.isFile() ? hashOf(await readFile(path)) : ''
     return [path.slice(folder.length), `${mode} ${mtimeMs} ${content}`] as const
   })
   return Object.fromEntries((await Promise.all(all)).sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -114,8 +116,8 @@ async function entriesOf(folder: string): Promise<Record<string, string>> {
 
 /** All that is written in the files below a folder, in one. */
 async function textsBelow(folder: string): Promise<string> {
-  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter(one => one.isFile())
-  return (await Promise.all(files.map(one => readFile(join(one.parentPath, one.name), 'latin1')))).join('\n')
+  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter(item => item.isFile())
+  return (await Promise.all(files.map(file => readFile(join(file.parentPath, file.name), 'latin1')))).join('\n')
 }
 
 const hashOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')

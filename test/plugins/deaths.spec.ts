@@ -26,19 +26,19 @@ describeWith('bubblewrap', 'an installed plugin that dies again and again', func
       expect(installed.code, installed.err).to.equal(0)
       await using service = await startService({ home, cwd: folder })
       const client = createClient(service.url)
-      const tell = async (die: boolean) => (await client.post('/api/v1/chat', { message: `/tool tides {"die": ${die}}` })).text
+      const notify = async (die: boolean) => (await client.post('/api/v1/chat', { message: `/tool tides {"die": ${die}}` })).text
       const standing = async () => {
         const { plugins } = JSON.parse((await svc('list', TIDES, '--json')).out) as {
           plugins: { health: string; restarts: number }[]
         }
         return `${plugins[0]?.health} ${plugins[0]?.restarts}`
       }
-      expect(await tell(false)).to.contain('high water')
+      expect(await notify(false)).to.contain('high water')
       expect(await standing()).to.equal('running 0')
-      expect(await tell(true)).to.contain('"success":false')
+      expect(await notify(true)).to.contain('"success":false')
       await until(standing, word => word === 'running 1')
-      expect(await tell(false)).to.contain('high water')
-      expect(await tell(true)).to.contain('"success":false')
+      expect(await notify(false)).to.contain('high water')
+      expect(await notify(true)).to.contain('"success":false')
       await until(standing, word => word === 'quarantined 1')
       expect((await svc('list', TIDES)).out).to.contain('quarantined')
       const { code, out } = await svc('doctor')

@@ -15,7 +15,7 @@ import { describeWith } from '../support/needs.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/plugins/', import.meta.url))
 /** Examples with a test of their own. */
-const APART = ['curated-build', 'pgquery']
+const APART = ['board', 'curated-build', 'pgquery', 'sla']
 const SECRET = 'a secret that only this test knows'
 const KEY = 'the-key-of-this-test-and-no-other'
 const WORKFLOW = `name: names
@@ -50,8 +50,16 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     await mkdir(join(folder, 'workflows'))
     await writeFile(join(folder, 'workflows', 'names.yaml'), WORKFLOW)
     await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ ...CONFIG, cabinet: { file: join(folder, 'cabinet.db') } }))
-    const names = (await readdir(EXAMPLES, { withFileTypes: true })).filter(one => one.isDirectory() && !APART.includes(one.name))
-    const { code, out, err } = await svc('plugins', 'install', ...names.map(one => join(EXAMPLES, one.name)), '--yes', '--trust')
+    const names = (await readdir(EXAMPLES, { withFileTypes: true })).filter(
+      item => item.isDirectory() && !APART.includes(item.name)
+    )
+    const { code, out, err } = await svc(
+      'plugins',
+      'install',
+      ...names.map(name => join(EXAMPLES, name.name)),
+      '--yes',
+      '--trust'
+    )
     expect(code, `${out}\n${err}`).to.equal(0)
     service = await startService({ home, cwd: folder, env })
     client = createClient(service.url)
@@ -120,7 +128,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
       const { code, out, err } = await svc('plugins', 'top', '--json')
       expect(code, err).to.equal(0)
       const { plugins } = JSON.parse(out) as { plugins: Record<string, unknown>[] }
-      return (name: string) => plugins.find(one => one.plugin === `svc-plugin-example-${name}`)
+      return (name: string) => plugins.find(plugin => plugin.plugin === `svc-plugin-example-${name}`)
     }
     // what a process takes is looked at with its beats
     const of = await until(top, report => Number(report('dice')?.memory_bytes) > 0)
@@ -161,12 +169,12 @@ describe('examples/plugins/cabinet, by the store kit', () => {
       },
       second: async () => (others.push(createCabinet(file)), others.at(-1)!),
       async [Symbol.asyncDispose]() {
-        for (const one of [store, ...others]) await one[Symbol.asyncDispose]()
+        for (const other of [store, ...others]) await other[Symbol.asyncDispose]()
         await rm(folder, { recursive: true })
       },
     }
   }
-  for (const one of storeKit(open)) it(one.title, one.run)
+  for (const testCase of storeKit(open)) it(testCase.title, testCase.run)
 })
 
 describe('a store that svc plugins new has made', function () {

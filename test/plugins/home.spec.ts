@@ -234,8 +234,8 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
 
 /** Path → content. */
 async function filesOf(folder: string): Promise<Record<string, string>> {
-  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter(one => one.isFile())
-  const paths = files.map(one => join(one.parentPath, one.name)).sort()
+  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter(item => item.isFile())
+  const paths = files.map(file => join(file.parentPath, file.name)).sort()
   return Object.fromEntries(
     await Promise.all(paths.map(async path => [path.slice(folder.length), await readFile(path, 'base64')]))
   )

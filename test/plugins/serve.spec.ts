@@ -186,14 +186,14 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
   it('is found in the list with its origin, where it runs and how it is, and in detail', async () => {
     const { out } = await plugins('list', '--json')
     const all = (JSON.parse(out) as { plugins: { name: string; origin: string }[] }).plugins
-    expect(all.find(one => one.name === TIDES)).to.deep.include({
+    expect(all.find(plugin => plugin.name === TIDES)).to.deep.include({
       origin: `registry ${TIDES}@1.0.0`,
       isolation: 'process',
       health: 'running',
       restarts: 0,
       permissions: { env: ['TIDES_KEY'] },
     })
-    expect(all.find(one => one.name === '@svc/plugin-http')).to.deep.include({ origin: 'svc', isolation: 'in-process' })
+    expect(all.find(plugin => plugin.name === '@svc/plugin-http')).to.deep.include({ origin: 'svc', isolation: 'in-process' })
     const info = await plugins('info', TIDES)
     expect(info.code, info.err).to.equal(0)
     expect(info.out)

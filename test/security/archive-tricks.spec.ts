@@ -146,10 +146,10 @@ describe('an archive of a plugin that is not what it seems', () => {
     await writeFile(file, packed([]))
     const exchanged = async () => {
       await using change = await planChange(home, { install: [{ spec: file }] })
-      for (const one of await readdir(home, { recursive: true }))
-        if (one.endsWith('.tgz'))
+      for (const item of await readdir(home, { recursive: true }))
+        if (item.endsWith('.tgz'))
           await writeFile(
-            join(home, one),
+            join(home, item),
             gzipSync(Buffer.concat([raw('package/package.json', GREEDY), INDEX, Buffer.alloc(1024)]))
           )
       await change.build()

@@ -28,8 +28,8 @@ describe('code that svc has compiled', () => {
   /** Writes code of the attacker's into what Node has stripped of its types; the head of each file has its size and sum. */
   async function poison(folder: string) {
     const names = await readdir(folder, { recursive: true, withFileTypes: true })
-    for (const one of names.filter(entry => entry.isFile())) {
-      const file = join(one.parentPath, one.name)
+    for (const name of names.filter(entry => entry.isFile())) {
+      const file = join(name.parentPath, name.name)
       const bytes = await readFile(file)
       const text = bytes.subarray(20).toString('latin1')
       if (!text.includes('async function main(words')) continue

@@ -32,7 +32,7 @@ describe('configuration that others may have written', () => {
     ]
     const ends = await Promise.all(lines.map(args => place.svc(args)))
     expect(existsSync(place.marker)).to.equal(false)
-    expect(ends.map(one => one.code)).to.deep.equal([0, 0, 0, 2, 2, 1, 1])
+    expect(ends.map(end => end.code)).to.deep.equal([0, 0, 0, 2, 2, 1, 1])
     expect(ends.at(-1)!.err).to.contain('CONFIG_FOREIGN').and.contain(`uid ${STRANGER}`).and.contain('--config')
   })
 

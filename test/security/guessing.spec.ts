@@ -70,7 +70,7 @@ describe('guessing a credential', function () {
     }
     const statuses = async (headers: Readonly<Record<string, string>>, times = 6) => {
       const all = await Promise.all(Array.from({ length: times }, () => ask(headers)))
-      return [...new Set(all.map(one => one.status))]
+      return [...new Set(all.map(item => item.status))]
     }
     return { ask, guess, statuses }
   }
@@ -104,11 +104,11 @@ describe('guessing a credential', function () {
   })
 
   it('is not made easier by what was seen at another address', async () => {
-    const [one, other] = [newAddress(), newAddress()]
-    expect(await one.statuses({ 'x-api-key': KEY })).to.deep.equal([200])
+    const [first, other] = [newAddress(), newAddress()]
+    expect(await first.statuses({ 'x-api-key': KEY })).to.deep.equal([200])
     await other.guess()
     expect(await other.statuses({ 'x-api-key': KEY })).to.deep.equal([429])
-    expect(await one.statuses({ 'x-api-key': KEY })).to.deep.equal([200])
+    expect(await first.statuses({ 'x-api-key': KEY })).to.deep.equal([200])
   })
 
   it('beside a good credential counts like any other', async () => {

@@ -80,7 +80,7 @@ describe('hidden and control characters in what a tool answers', () => {
     const seen: string[] = []
     await using client = await connected(service)
     client.setNotificationHandler('notifications/message', ({ params }) => void seen.push(JSON.stringify(params)))
-    await client.callTool({ name: 'liar__report', arguments: {} }, { onprogress: one => void seen.push(JSON.stringify(one)) })
+    await client.callTool({ name: 'liar__report', arguments: {} }, { onprogress: item => void seen.push(JSON.stringify(item)) })
     expect(seen).to.have.length(2)
     seen.forEach(clean)
   })

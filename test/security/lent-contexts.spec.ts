@@ -77,7 +77,7 @@ describeIsolated('an isolated plugin that may use the service conversations', fu
       .split('\n')
       .filter(line => line.includes('"looked"'))
       .map(line => JSON.parse(line) as Look)
-  const at = (word: string) => looks().filter(one => one.at === word)
+  const at = (word: string) => looks().filter(look => look.at === word)
 
   it("reads none of the others' conversations with the contexts that the host itself calls it with", async () => {
     for (const path of ['/health', '/api/v1/status', '/metrics']) await ask(path)
@@ -93,7 +93,7 @@ describeIsolated('an isolated plugin that may use the service conversations', fu
       async () => at('ready').length,
       count => count > 1
     )
-    expect(looks().filter(one => one.all !== undefined && one.all > 0)).to.deep.equal([])
+    expect(looks().filter(look => look.all !== undefined && look.all > 0)).to.deep.equal([])
     expect(attacked.service.output()).to.not.contain(SECRET)
   })
 

@@ -82,15 +82,15 @@ describeWith('bubblewrap', 'files of installed plugins that change after they we
   it('are not run by the process of an isolated plugin that comes back after its death', async () => {
     await using server = await startService({ home, cwd: folder })
     const client = createClient(server.url)
-    const tell = async (die: boolean) => (await client.post('/api/v1/chat', { message: `/tool tides {"die": ${die}}` })).text
-    expect(await tell(false)).to.contain('high water')
+    const notify = async (die: boolean) => (await client.post('/api/v1/chat', { message: `/tool tides {"die": ${die}}` })).text
+    expect(await notify(false)).to.contain('high water')
     const file = await fileOf(TIDES)
     const good = await readFile(file, 'utf8')
     await writeFile(file, good.replace('high water', 'low water'))
-    expect(await tell(true)).to.contain('"success":false')
-    const said = async () => (server.output().includes('ended too often') ? 'given up' : await tell(false))
+    expect(await notify(true)).to.contain('"success":false')
+    const said = async () => (server.output().includes('ended too often') ? 'given up' : await notify(false))
     expect(await until(said, words => /given up| water/.test(words))).to.equal('given up')
-    expect(await tell(false)).to.not.contain('low water')
+    expect(await notify(false)).to.not.contain('low water')
     expect(server.output()).to.contain('its files differ from the installed ones')
     await writeFile(file, good)
   })

@@ -79,7 +79,7 @@ describe('two principals of the tool server', () => {
     const { value } = await items.next()
     seen.push(value as Json)
     const rest = (async () => {
-      for await (const one of items) seen.push(one)
+      for await (const item of items) seen.push(item)
     })()
     return { seen, rest }
   }
@@ -114,9 +114,9 @@ describe('two principals of the tool server', () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} })
     for (const init of [{ method: 'POST', body }, { method: 'GET' }, { method: 'DELETE' }]) {
       const answers = await Promise.all([stolen, unknown].map(headers => fetch(`${service.url}/mcp`, { ...init, headers })))
-      expect(answers.map(one => one.status)).to.deep.equal([404, 404])
-      const [one, two] = await Promise.all(answers.map(answer => answer.text()))
-      expect(one).to.equal(two)
+      expect(answers.map(answer => answer.status)).to.deep.equal([404, 404])
+      const [first, two] = await Promise.all(answers.map(answer => answer.text()))
+      expect(first).to.equal(two)
     }
     expect((await session.request('tools/list')).body.result).to.have.property('tools')
     await session.end()
@@ -127,7 +127,7 @@ describe('two principals of the tool server', () => {
     const stream = await his.open()
     const heard: Json[] = []
     const listening = (async () => {
-      for await (const one of messages(stream)) heard.push(one)
+      for await (const message of messages(stream)) heard.push(message)
     })().catch(() => {})
     const held = await hold(hers, 'word-of-anna', 7)
     expect(held.seen[0]).to.have.nested.property('params.message', 'word-of-anna')

@@ -51,7 +51,7 @@ describe('meta configuration of cosmiconfig in the working directory', () => {
       expect(version).to.include({ code: 0 })
       expect(checked).to.include({ code: 0 })
       const { values } = JSON.parse(shown!.out) as { values: { key: string; value: unknown; source: string }[] }
-      expect(values.find(one => one.key === 'chat.message_limit')).to.include({ value: 10, source: 'svc.config.yaml:1' })
+      expect(values.find(value => value.key === 'chat.message_limit')).to.include({ value: 10, source: 'svc.config.yaml:1' })
     })
 
   it('is not executed at a start nor at a reload', async () => {

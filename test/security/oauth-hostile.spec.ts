@@ -15,7 +15,7 @@ import { inNewHome, startService } from '../support/service.ts'
 const browse = async (page: URL) => void (await fetch(page).then(answer => answer.text()))
 const canary = () =>
   listening((_, __, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
-const tokens = ({ got }: Opened) => got.filter(one => one.path === '/token').map(one => new URLSearchParams(one.body))
+const tokens = ({ got }: Opened) => got.filter(item => item.path === '/token').map(item => new URLSearchParams(item.body))
 
 /** Logs in, and answers what is said of it and what was kept. */
 async function logIn(options: HttpOptions, show: (page: URL) => void | Promise<void> = browse) {
@@ -25,7 +25,7 @@ async function logIn(options: HttpOptions, show: (page: URL) => void | Promise<v
   const error = await loginMcp(
     { ...options, oauth: { storage, ...options.oauth } },
     { show: page => (pages.push(page), show(page)), waitMs: 3_000 }
-  ).catch((one: Error) => one)
+  ).catch((item: Error) => item)
   return { said: String((error as Error | undefined)?.message), kept: JSON.stringify(kept), pages }
 }
 
@@ -109,7 +109,7 @@ describe('a login at a hostile authorization server', () => {
     await using hostile = await openAuthority({ metadata: () => ({ authorization_endpoint: `${honest.url}/authorize` }) })
     await using server = await openGuarded(hostile.url)
     const { said } = await logIn({ url: `${server.url}/mcp`, oauth: {}, allow: ['127.0.0.1'] })
-    expect(honest.got.map(one => one.path.split('?')[0])).to.deep.equal(['/authorize'])
+    expect(honest.got.map(item => item.path.split('?')[0])).to.deep.equal(['/authorize'])
     expect(tokens(hostile)).to.deep.equal([])
     expect(said).to.contain('oauth.issuer')
   })
@@ -162,10 +162,10 @@ describe('a login at a hostile authorization server', () => {
 
   it('cannot make an error repeat a code, verifier, token or secret', async () => {
     const status = [400, 500, 200]
-    for (const one of status) {
+    for (const item of status) {
       await using authority = await openAuthority({
         token: (form, { headers }) => ({
-          status: one,
+          status: item,
           body: JSON.stringify({
             error: 'invalid_request',
             error_description: `${[...form.values()].join(' ')} ${headers.authorization}`,
@@ -209,7 +209,7 @@ describe('a login at a hostile authorization server', () => {
       await using service = await startService({ home, cwd: home })
       const health = await fetch(`${service.url}/health`).then(answer => answer.text())
       const [form] = tokens(authority)
-      const sent = server.got.flatMap(one => one.authorization ?? []).map(one => one.replace(/^Bearer /, ''))
+      const sent = server.got.flatMap(item => item.authorization ?? []).map(item => item.replace(/^Bearer /, ''))
       expect(sent).to.not.deep.equal([])
       const said = (await errors) + service.output() + health
       for (const secret of [form!.get('code')!, form!.get('code_verifier')!, ...sent, 'refresh-'])

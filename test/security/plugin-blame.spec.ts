@@ -138,7 +138,7 @@ describeIsolated('a restart loop that one isolated plugin causes', function () {
     const ended = once(child, 'exit').then(() => 'ended')
     const quarantined = until(
       async () => eventsOf(attacked, 'worker_blamed'),
-      all => all.some(one => one.quarantined)
+      all => all.some(item => item.quarantined)
     )
     expect(await Promise.race([ended, quarantined.then(() => 'quarantined')])).to.equal('quarantined')
     const client = createClient(url)

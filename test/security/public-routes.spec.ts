@@ -92,13 +92,13 @@ describeWith('bubblewrap', 'a route of an isolated plugin', function () {
           { ...routesOf({ ...late, late: late.good }), permissions: {} },
           LATER
         ),
-        ...Object.values(REFUSED).map(([one], at) => {
+        ...Object.values(REFUSED).map(([item], at) => {
           const name = `svc-plugin-refused-${at}`
           return {
-            ...one,
+            ...item,
             name,
-            code: one.code.replaceAll('"/notes"', `"/refused-${at}"`),
-            svc: movedTo(one.svc, at),
+            code: item.code.replaceAll('"/notes"', `"/refused-${at}"`),
+            svc: movedTo(item.svc, at),
             optional: true,
           } as const
         }),

@@ -44,7 +44,7 @@ describe('several servers and commands that work in one home at the same moment'
       const said = await Promise.all(
         [100_000, 200_000, 300_000].map(first => text(child('control', place, String(first), '120').stdout!))
       )
-      expect(said.flatMap(one => JSON.parse(one) as string[])).to.deep.equal([])
+      expect(said.flatMap(item => JSON.parse(item) as string[])).to.deep.equal([])
     })
 
   it('start together in a new home, serve, and are all found', async () => {
@@ -52,7 +52,7 @@ describe('several servers and commands that work in one home at the same moment'
     const servers = await Promise.all(Array.from({ length: 4 }, () => startService({ home, cwd: base })))
     for (const server of servers) all.use(server)
     const found = await findServers(home)
-    for (const one of found) one[Symbol.dispose]()
+    for (const server of found) server[Symbol.dispose]()
     expect(found).to.have.length(4)
     const ids = await Promise.all(servers.map(({ url }) => conversationAt(url)))
     expect(new Set(ids).size).to.equal(4)
@@ -71,9 +71,9 @@ describe('several servers and commands that work in one home at the same moment'
   it('lose no tool server of mcp.yaml', async () => {
     const file = join(home, 'mcp.yaml')
     const adding = ['a', 'b', 'c'].map(prefix => child('add', file, prefix, '12'))
-    await Promise.all(adding.map(one => once(one.stdout!, 'data')))
-    for (const one of adding) one.stdin!.write('go\n')
-    await Promise.all(adding.map(one => once(one, 'exit')))
+    await Promise.all(adding.map(item => once(item.stdout!, 'data')))
+    for (const item of adding) item.stdin!.write('go\n')
+    await Promise.all(adding.map(item => once(item, 'exit')))
     expect([...(await readFile(file, 'utf8')).matchAll(/name: \w+/g)]).to.have.length(36)
   })
 
@@ -81,6 +81,6 @@ describe('several servers and commands that work in one home at the same moment'
     const add = () => runSvc(['mcp', 'add', 'same', 'http://127.0.0.1:9000/mcp'], { home, cwd: base })
     const ended = await Promise.all([add(), add(), add()])
     expect([...(await readFile(join(home, 'mcp.yaml'), 'utf8')).matchAll(/name: same/g)]).to.have.length(1)
-    expect(ended.filter(one => one.code === 0)).to.have.length(1)
+    expect(ended.filter(item => item.code === 0)).to.have.length(1)
   })
 })

@@ -14,7 +14,7 @@ const MOVED = 'expect-type'
 const folder = await mkdtemp(join(tmpdir(), 'svc-clone-'))
 const clone = join(folder, 'svc')
 const home = join(folder, 'home')
-const faults: string[] = []
+const problems: string[] = []
 
 /** What a person has: nothing of the npm or the packages that run this script. */
 function personsEnv(): Record<string, string> {
@@ -31,10 +31,10 @@ async function start(what: string, installs: boolean) {
   const { status, body } = await post(`${service.url}/api/v1/chat`, { message: 'hello' })
   const code = await service.stop()
   const installed = /installing/.test(service.output())
-  if (installed !== installs) faults.push(`${what}: it ${installed ? 'installed' : 'did not install'}\n${service.output()}`)
+  if (installed !== installs) problems.push(`${what}: it ${installed ? 'installed' : 'did not install'}\n${service.output()}`)
   if (status !== 200 || typeof body.response !== 'string')
-    faults.push(`${what}: the chat answered ${status} ${JSON.stringify(body)}`)
-  if (code !== 0) faults.push(`${what}: it ended with ${code}`)
+    problems.push(`${what}: the chat answered ${status} ${JSON.stringify(body)}`)
+  if (code !== 0) problems.push(`${what}: it ended with ${code}`)
   process.stdout.write(
     `${what}: ready after ${seconds} s, ${installed ? 'installed' : 'nothing installed'}, chat ${status}, ended with ${code}\n`
   )
@@ -68,15 +68,15 @@ try {
   const node = execFileSync('node', ['--version'], { env: personsEnv(), cwd: clone, encoding: 'utf8' }).trim()
   process.stdout.write(`cloned; the Node of PATH is ${node}\n`)
   await start('first start', true)
-  if (existsSync(join(clone, 'node_modules', MOVED))) faults.push(`the first start installed ${MOVED}, which no server needs`)
+  if (existsSync(join(clone, 'node_modules', MOVED))) problems.push(`the first start installed ${MOVED}, which no server needs`)
   await start('second start', false)
   await moveToServer()
   await start('start with a changed lock', true)
-  if (!existsSync(join(clone, 'node_modules', MOVED))) faults.push(`the changed lock did not bring ${MOVED}`)
+  if (!existsSync(join(clone, 'node_modules', MOVED))) problems.push(`the changed lock did not bring ${MOVED}`)
   await start('start after that', false)
 } catch (error) {
-  faults.push(String(error))
+  problems.push(String(error))
 }
-for (const fault of faults) process.stdout.write(`FAULT ${fault}\n`)
+for (const fault of problems) process.stdout.write(`FAULT ${fault}\n`)
 await rm(folder, { recursive: true, force: true })
-process.exitCode = faults.length === 0 ? 0 : 1
+process.exitCode = problems.length === 0 ? 0 : 1

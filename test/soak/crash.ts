@@ -6,8 +6,8 @@ import { newHome, startService } from '../support/service.ts'
 const rounds = Number(process.argv[2] ?? 200)
 const home = await newHome()
 const ledger = newLedger()
-const faults: string[] = []
-for (let seed = 1; seed <= rounds && faults.length === 0; seed++) {
+const problems: string[] = []
+for (let seed = 1; seed <= rounds && problems.length === 0; seed++) {
   const service = await startService({ home, env })
   const load = startLoad(service.url, ledger, { clients: 8, seed })
   await load.reached(1 + Math.floor(Math.random() * 100))
@@ -15,14 +15,14 @@ for (let seed = 1; seed <= rounds && faults.length === 0; seed++) {
   await load.broken()
   if (seed % 10 > 0 && seed < rounds) continue
   await using audited = await startService({ home, env })
-  faults.push(...(await auditLedger(audited.url, ledger)))
-  process.stdout.write(`${seed} of ${rounds} rounds, ${ledger.acknowledged} turns acknowledged, ${faults.length} faults\n`)
+  problems.push(...(await auditLedger(audited.url, ledger)))
+  process.stdout.write(`${seed} of ${rounds} rounds, ${ledger.acknowledged} turns acknowledged, ${problems.length} faults\n`)
 }
 process.stdout.write(
-  faults
+  problems
     .slice(0, 50)
     .map(fault => `${fault}\n`)
     .join('')
 )
 await rm(home, { recursive: true, force: true })
-process.exitCode = faults.length === 0 ? 0 : 1
+process.exitCode = problems.length === 0 ? 0 : 1

@@ -39,7 +39,7 @@ for (let round = 1; round <= rounds; round++) {
   const began = performance.now()
   const { problems, workers } = await reload()
   if (problems.length > 0) throw new Error(JSON.stringify(problems))
-  const draining = new Set(workers.filter(one => one.state === 'draining').map(one => one.generation)).size
+  const draining = new Set(workers.filter(worker => worker.state === 'draining').map(worker => worker.generation)).size
   generations = Math.max(generations, draining)
   sizes.push(sizeOf(service.child.pid!))
   process.stdout.write(
@@ -54,7 +54,7 @@ const code = await service.stop()
 await rm(home, { recursive: true, force: true })
 /** Growth a round over the rounds after the warm-up: the least-squares slope, which a single peak does not bend far. */
 function slopeOf(values: readonly number[]): number {
-  const mean = (list: readonly number[]) => list.reduce((sum, one) => sum + one, 0) / list.length
+  const mean = (list: readonly number[]) => list.reduce((sum, item) => sum + item, 0) / list.length
   const [x, y] = [(values.length - 1) / 2, mean(values)]
   const over = values.reduce((sum, value, at) => sum + (at - x) * (value - y), 0)
   return over / values.reduce((sum, _, at) => sum + (at - x) ** 2, 0)
@@ -63,11 +63,11 @@ function slopeOf(values: readonly number[]): number {
 // in the first half V8 compiles, and the heap takes the size that it keeps
 const warm = sizes.slice(Math.floor(rounds / 2))
 const slopes = {
-  handles: slopeOf(warm.map(one => one.handles)),
-  rss: slopeOf(warm.map(one => one.rss)),
-  children: slopeOf(warm.map(one => one.children)),
+  handles: slopeOf(warm.map(size => size.handles)),
+  rss: slopeOf(warm.map(size => size.rss)),
+  children: slopeOf(warm.map(size => size.children)),
 }
-const children = Math.max(...sizes.map(one => one.children))
+const children = Math.max(...sizes.map(size => size.children))
 const grown = (['handles', 'rss', 'children'] as const).filter(key => !(slopes[key] <= MOST[key]))
 if (children > MOST_CHILDREN) grown.push('children')
 const slopeTexts = (['handles', 'rss', 'children'] as const).map(key => `${slopes[key].toFixed(2)} ${UNITS[key]}`).join(', ')

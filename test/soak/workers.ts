@@ -32,9 +32,11 @@ for (let round = 1; round <= rounds; round++) {
   await load.end()
   process.stdout.write(`${round} of ${rounds} rounds, ${ledger.acknowledged} turns acknowledged\n`)
 }
-const faults = await auditLedger(service.url, ledger)
-for (const fault of faults.slice(0, 50)) process.stdout.write(`${fault}\n`)
+const problems = await auditLedger(service.url, ledger)
+for (const fault of problems.slice(0, 50)) process.stdout.write(`${fault}\n`)
 const code = await service.stop()
 await rm(home, { recursive: true, force: true })
-process.stdout.write(`${rounds} rounds, ${ledger.acknowledged} turns acknowledged, ${faults.length} faults, exit code ${code}\n`)
-process.exitCode = faults.length === 0 && code === 0 ? 0 : 1
+process.stdout.write(
+  `${rounds} rounds, ${ledger.acknowledged} turns acknowledged, ${problems.length} faults, exit code ${code}\n`
+)
+process.exitCode = problems.length === 0 && code === 0 ? 0 : 1

@@ -56,9 +56,9 @@ for (let round = 1; round <= rounds; round++) {
   await Promise.all(begun.slice(RUNS / 2).map(id => go(service.url, id)))
   process.stdout.write(`${round} of ${rounds} rounds, ${ids.length} runs\n`)
 }
-const faults = await auditRuns(service.url, home, ids)
-for (const fault of faults.slice(0, 50)) process.stdout.write(`${fault}\n`)
+const problems = await auditRuns(service.url, home, ids)
+for (const fault of problems.slice(0, 50)) process.stdout.write(`${fault}\n`)
 const code = await service.stop()
 await rm(home, { recursive: true, force: true })
-process.stdout.write(`${rounds} rounds, ${ids.length} runs, ${faults.length} faults, exit code ${code}\n`)
-process.exitCode = faults.length === 0 && code === 0 ? 0 : 1
+process.stdout.write(`${rounds} rounds, ${ids.length} runs, ${problems.length} faults, exit code ${code}\n`)
+process.exitCode = problems.length === 0 && code === 0 ? 0 : 1

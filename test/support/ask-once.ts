@@ -22,7 +22,7 @@ export async function askOnce(port: number, path = '/', limitMs = 20_000): Promi
 
 export function countSeen(seen: readonly Seen[]): Record<Seen, number> {
   const count = { answered: 0, reset: 0, refused: 0, hung: 0 }
-  for (const one of seen) count[one]++
+  for (const item of seen) count[item]++
   return count
 }
 

@@ -26,7 +26,7 @@ const echo: Echo = {
 }
 
 /** What the host does with most of what comes: it becomes JSON. */
-const written = (value: unknown) => JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one))
+const written = (value: unknown) => JSON.stringify(value, (_, item: unknown) => (typeof item === 'bigint' ? String(item) : item))
 
 const name = 'fuzz'
 let breaches = 0

@@ -179,22 +179,22 @@ function packed(value: unknown): Buffer {
 
 /** Some bytes are others, are gone, or are there twice. */
 function damaged(bytes: Buffer, dice: Dice): Buffer {
-  let one = Buffer.from(bytes)
+  let found = Buffer.from(bytes)
   for (let times = 1 + dice.below(4); times > 0; times--) {
-    const at = dice.below(one.length)
+    const at = dice.below(found.length)
     const way = dice.below(4)
-    if (way === 0) one[at] = dice.below(256)
-    else if (way === 1) one = one.subarray(0, at)
-    else if (way === 2) one = Buffer.concat([one.subarray(0, at), one.subarray(at + dice.below(8))])
+    if (way === 0) found[at] = dice.below(256)
+    else if (way === 1) found = found.subarray(0, at)
+    else if (way === 2) found = Buffer.concat([found.subarray(0, at), found.subarray(at + dice.below(8))])
     else
-      one = Buffer.concat([
-        one.subarray(0, at),
+      found = Buffer.concat([
+        found.subarray(0, at),
         Buffer.from(Array.from({ length: dice.below(8) }, () => dice.below(256))),
-        one.subarray(at),
+        found.subarray(at),
       ])
-    if (one.length === 0) return one
+    if (found.length === 0) return found
   }
-  return one
+  return found
 }
 
 const USE = { principal: { id: 'ann', scopes: ['read'] }, requestId: 'r1' }

@@ -174,7 +174,7 @@ const auditHistory = (history: History, { sent }: Ledger): string[] => [
 
 /** Also those whose first answer never came. */
 async function auditAll(client: Client, ledger: Ledger): Promise<string[]> {
-  const faults: string[] = []
+  const problems: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page = await client.get(
       `/api/v1/conversations?limit=200${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
@@ -185,11 +185,11 @@ async function auditAll(client: Client, ledger: Ledger): Promise<string[]> {
     }
     for (const { conversation_id: id, message_count } of conversations) {
       const record = (await client.get(`/api/v1/conversations/${id}`)).body as History
-      faults.push(...auditHistory(record, ledger))
+      problems.push(...auditHistory(record, ledger))
       if (record.message_count !== message_count)
-        faults.push(`${id} is listed with ${message_count} messages, has ${record.message_count}`)
+        problems.push(`${id} is listed with ${message_count} messages, has ${record.message_count}`)
     }
     cursor = next_cursor
   }
-  return faults
+  return problems
 }

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 /** Zero width, bidirectional override, tag letters, an escape sequence, half a surrogate pair. */
 const HIDDEN = '\u200b\u202e\u{e0041}\u{e0042}\u001b[31m\u0007\ud800'
 const words = `before${HIDDEN}after`
-const text = one => ({ content: [{ type: 'text', text: one }] })
+const text = item => ({ content: [{ type: 'text', text: item }] })
 const answers = new Map()
 const holds = new Map()
 let asked = 0
@@ -28,7 +28,7 @@ const SMUGGLES = {
 
 const TOOLS = {
   smuggle: ({ how }) => SMUGGLES[how](),
-  echo: ({ text: one }) => text(one),
+  echo: ({ text: item }) => text(item),
   report: (_, { progressToken }) => {
     note('progress', { progressToken, progress: 1, message: words })
     note('message', { level: 'info', logger: words, data: { [words]: words } })

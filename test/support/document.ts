@@ -56,8 +56,8 @@ export async function readDocument(...paths: readonly string[]): Promise<Documen
     )
   }
   return {
-    names: whole.map(one => one.name),
-    unclear: samples.filter(one => one.name === undefined && !one.code.includes('…')).map(one => one.at),
+    names: whole.map(item => item.name),
+    unclear: samples.filter(sample => sample.name === undefined && !sample.code.includes('…')).map(sample => sample.at),
     at,
     async layOut() {
       folder = await mkdtemp(join(tmpdir(), 'svc-samples-'))
@@ -94,8 +94,8 @@ export function documentTests(document: Document, { passes }: { readonly passes:
     const tsc = fileURLToPath(import.meta.resolve('typescript/package.json'))
     const { out } = await document.run(join(dirname(tsc), 'bin/tsc'), '-p', '.', '--pretty', 'false')
     // what lies outside is our own source, which has its own tsconfig and its own check
-    const faults = out.split('\n').filter(line => /^[^.\s].*: error TS/.test(line) || line.startsWith('error TS'))
-    expect(faults).to.deep.equal([])
+    const problems = out.split('\n').filter(line => /^[^.\s].*: error TS/.test(line) || line.startsWith('error TS'))
+    expect(problems).to.deep.equal([])
   }).timeout(60_000)
 
   it('has tests that pass', async () => {

@@ -43,17 +43,19 @@ export function streamFaults(all: readonly SentEvent[]): string[] {
   const events = all.filter(event => !event.comment)
   const tokens = events.filter(event => event.event === 'token')
   return [
-    ...events.filter(one => one.lines.join() !== 'id,event,data').map(one => `an event has the lines ${one.lines.join()}`),
     ...events
-      .filter(one => one.data.type !== one.event)
-      .map(one => `the data of ${one.event} says type ${String(one.data.type)}`),
+      .filter(event => event.lines.join() !== 'id,event,data')
+      .map(event => `an event has the lines ${event.lines.join()}`),
     ...events
-      .filter((one, at) => at > 0 && !(Number(one.id) > Number(events[at - 1]!.id)))
-      .map(one => `id ${one.id} does not grow`),
-    ...tokens.filter((one, at) => one.data.index !== at).map(one => `a token has index ${String(one.data.index)}`),
+      .filter(event => event.data.type !== event.event)
+      .map(event => `the data of ${event.event} says type ${String(event.data.type)}`),
+    ...events
+      .filter((event, at) => at > 0 && !(Number(event.id) > Number(events[at - 1]!.id)))
+      .map(event => `id ${event.id} does not grow`),
+    ...tokens.filter((token, at) => token.data.index !== at).map(token => `a token has index ${String(token.data.index)}`),
     ...(events[0]?.event === 'start' ? [] : ['start is not first']),
     ...(events.at(-1)?.event === 'end' ? [] : ['end is not last']),
-    ...(events.filter(one => one.event === 'start' || one.event === 'end').length === 2
+    ...(events.filter(event => event.event === 'start' || event.event === 'end').length === 2
       ? []
       : ['start and end are not there once']),
   ]

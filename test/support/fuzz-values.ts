@@ -27,20 +27,20 @@ export class Dice {
 }
 
 const nested = (levels: number) => {
-  let one: unknown = 'deep'
-  for (let at = 0; at < levels; at++) one = at % 2 ? [one] : { one }
-  return one
+  let found: unknown = 'deep'
+  for (let at = 0; at < levels; at++) found = at % 2 ? [found] : { one: found }
+  return found
 }
 const shared = (levels: number) => {
-  let one: unknown = ['x']
-  for (let at = 0; at < levels; at++) one = [one, one]
-  return one
+  let found: unknown = ['x']
+  for (let at = 0; at < levels; at++) found = [found, found]
+  return found
 }
 const circular = () => {
-  const one: Record<string, unknown> = { list: [] }
-  one.self = one
-  ;(one.list as unknown[]).push(one)
-  return one
+  const found: Record<string, unknown> = { list: [] }
+  found.self = found
+  ;(found.list as unknown[]).push(found)
+  return found
 }
 const odd = () => Object.assign([1, 2], { hidden: shared(40) })
 

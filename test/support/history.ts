@@ -11,15 +11,16 @@ interface HistoryMessage {
 }
 
 /** What the users said. */
-export const saidIn = ({ messages }: History): string[] => messages.filter(one => one.role === 'user').map(one => one.content)
+export const saidIn = ({ messages }: History): string[] =>
+  messages.filter(message => message.role === 'user').map(message => message.content)
 
 /** What is wrong with a history in itself: torn or doubled turns, a wrong count, a reply that was made without the turns before it. */
 export function historyFaults(history: History): string[] {
   const { conversation_id: id, messages, message_count } = history
   const said = saidIn(history)
   return [
-    ...messages.flatMap((one, at) =>
-      fits(messages, at) ? [] : [`${id} has a torn turn at ${at}: ${one.role} "${one.content}"`]
+    ...messages.flatMap((message, at) =>
+      fits(messages, at) ? [] : [`${id} has a torn turn at ${at}: ${message.role} "${message.content}"`]
     ),
     ...(message_count === messages.length ? [] : [`${id} says ${message_count} messages, has ${messages.length}`]),
     ...(new Set(said).size === said.length ? [] : [`${id} has a turn twice`]),

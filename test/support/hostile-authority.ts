@@ -40,9 +40,9 @@ export async function listening(answer: Answer): Promise<Opened> {
   const server = createServer((request, response) => {
     void text(request).then(body => {
       const { url: path = '/', headers } = request
-      const one = { path, body, authorization: headers.authorization }
-      got.push(one)
-      answer(one, new URL(path, url), response, request)
+      const found = { path, body, authorization: headers.authorization }
+      got.push(found)
+      answer(found, new URL(path, url), response, request)
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -86,7 +86,7 @@ export function openAuthority(treason: Treason = {}): Promise<Opened & { readonl
       expires_in: 3600,
     })
   })
-  return opened.then(one => Object.assign(one, { challenges }))
+  return opened.then(item => Object.assign(item, { challenges }))
 }
 
 function comeBack(at: URL, treason: Treason, challenges: Map<string, string>, response: ServerResponse): void {

@@ -54,7 +54,7 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
   },
   ask: {
     async run(_, send, { params }) {
-      if (!faults.modern) return text(JSON.stringify(await ask(send, 'elicitation/create', elicitation)))
+      if (!problems.modern) return text(JSON.stringify(await ask(send, 'elicitation/create', elicitation)))
       const given = params?.['inputResponses'] as Record<string, unknown> | undefined
       const inputRequests = { who: { method: 'elicitation/create', params: elicitation } }
       return given === undefined
@@ -65,27 +65,27 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
 }
 
 const note = (what: string, params: unknown) => ({ jsonrpc: '2.0', method: `notifications/${what}`, params })
-const faults = JSON.parse(process.argv[2] ?? '{}') as Faults
-if (faults.http) TOOLS['headers'] = { run: () => text(JSON.stringify(heard)) }
+const problems = JSON.parse(process.argv[2] ?? '{}') as Faults
+if (problems.http) TOOLS['headers'] = { run: () => text(JSON.stringify(heard)) }
 let grandchild: number | undefined
-const timeOf = () => (faults.fickle === 'start' ? process.pid : lists)
+const timeOf = () => (problems.fickle === 'start' ? process.pid : lists)
 function* listed() {
   for (const [name, { input }] of Object.entries(TOOLS))
     yield { name, description: describe(name), inputSchema: { type: 'object', properties: input ?? {} } }
-  if (faults.schema)
+  if (problems.schema)
     yield { name: 'schema', description: 'A schema.', inputSchema: { type: 'object', properties: { a: schemaOf() } } }
-  for (let at = 0; at < (faults.tools ?? 0); at++)
+  for (let at = 0; at < (problems.tools ?? 0); at++)
     yield { name: `tool_${at}`, description: 'One of many.', inputSchema: { type: 'object' } }
 }
 
 function describe(name: string): string {
-  const hidden = faults.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
-  return `Does ${name}.${hidden}${faults.fickle && name === 'echo' ? ` For the ${timeOf()}. time.` : ''}`
+  const hidden = problems.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
+  return `Does ${name}.${hidden}${problems.fickle && name === 'echo' ? ` For the ${timeOf()}. time.` : ''}`
 }
 
 function schemaOf(): unknown {
-  if (faults.schema === 'pattern') return { type: 'string', pattern: '^(a+)+$' }
-  if (faults.schema === 'large') return { type: 'string', description: 'x'.repeat(50_000_000) }
+  if (problems.schema === 'pattern') return { type: 'string', pattern: '^(a+)+$' }
+  if (problems.schema === 'large') return { type: 'string', description: 'x'.repeat(50_000_000) }
   return DEEP
 }
 
@@ -93,9 +93,9 @@ const PAGE = 5_000
 function list(params: Message['params']): unknown {
   const from = Number(params?.['cursor'] ?? 0)
   if (from === 0) lists++
-  if (faults.cursors !== undefined) {
-    const name = `page_${faults.cursors === 'endless' ? from : 0}`
-    const nextCursor = String(faults.cursors === 'endless' ? from + 1 : 1)
+  if (problems.cursors !== undefined) {
+    const name = `page_${problems.cursors === 'endless' ? from : 0}`
+    const nextCursor = String(problems.cursors === 'endless' ? from + 1 : 1)
     return { tools: [{ name, description: 'More.', inputSchema: { type: 'object' } }], nextCursor }
   }
   const tools = [
@@ -120,22 +120,22 @@ const refused = (code: number, message: string) => new Refused({ code, message }
 
 function work(message: Message, send: Send): unknown {
   const { method = '', params } = message
-  if (faults.silent?.includes(method)) return NEVER
-  if (method === 'initialize' && !faults.modern)
-    return { protocolVersion: faults.version ?? '2025-11-25', capabilities, serverInfo: info }
-  if (method === 'server/discover' && faults.modern)
+  if (problems.silent?.includes(method)) return NEVER
+  if (method === 'initialize' && !problems.modern)
+    return { protocolVersion: problems.version ?? '2025-11-25', capabilities, serverInfo: info }
+  if (method === 'server/discover' && problems.modern)
     return {
-      supportedVersions: [faults.version ?? '2026-07-28'],
+      supportedVersions: [problems.version ?? '2026-07-28'],
       capabilities: { tools: {} },
       _meta: { 'io.modelcontextprotocol/serverInfo': info },
     }
   if (method === 'ping') return {}
   if (method === 'tools/list') return list(params)
   if (method !== 'tools/call') {
-    if (faults.diesOnUnknown) process.exit(4)
+    if (problems.diesOnUnknown) process.exit(4)
     return refused(-32_601, `no method ${method}`)
   }
-  if (faults.diesEach !== undefined && ++calls % faults.diesEach === 0) process.exit(5)
+  if (problems.diesEach !== undefined && ++calls % problems.diesEach === 0) process.exit(5)
   const tool = TOOLS[String(params?.['name'])]
   if (!tool) return refused(-32_602, `Unknown tool: ${String(params?.['name'])}`)
   return tool.run((params?.['arguments'] ?? {}) as Args, send, message)
@@ -146,26 +146,26 @@ async function take(message: Message, send: Send): Promise<void> {
   if (method === undefined) return answers.get(id)?.(message.result ?? message.error)
   if (method === 'notifications/cancelled') cancelled.push(message.params?.['requestId'])
   if (id === undefined) return
-  if (faults.replays !== undefined && method === 'tools/call') replay(faults.replays, id, send)
-  if (faults.slowMs !== undefined) await pause(faults.slowMs)
+  if (problems.replays !== undefined && method === 'tools/call') replay(problems.replays, id, send)
+  if (problems.slowMs !== undefined) await pause(problems.slowMs)
   const answer = done(await work(message, send))
-  const wrong = faults.malformed?.[method]
+  const wrong = problems.malformed?.[method]
   if (wrong === 'text') return send('this is no JSON')
   if (wrong === 'envelope') return send({ jsonrpc: '1.0', id, outcome: answer })
   send({ jsonrpc: '2.0', id: wrong === 'id' ? 'nobody' : id, ...answer })
   if (wrong === 'twice') send({ jsonrpc: '2.0', id, result: text('again') })
-  if (faults.diesAfter === method) process.exit(6)
-  if (faults.fickle === true && method === 'tools/call') send(note('tools/list_changed', {}))
+  if (problems.diesAfter === method) process.exit(6)
+  if (problems.fickle === true && method === 'tools/call') send(note('tools/list_changed', {}))
 }
 
 function replay(file: string, id: string | number, send: Send): void {
   const ids = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
-  for (const one of ids) send({ jsonrpc: '2.0', id: JSON.parse(one), result: text('stale') })
+  for (const line of ids) send({ jsonrpc: '2.0', id: JSON.parse(line), result: text('stale') })
   appendFileSync(file, `${JSON.stringify(id)}\n`)
 }
 function done(result: unknown): object {
   if (result instanceof Refused) return { error: result.error }
-  return { result: faults.modern ? { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...(result as object) } : result }
+  return { result: problems.modern ? { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...(result as object) } : result }
 }
 /** Stands for what is deeper than JSON.stringify can go. */
 const DEEP = '@deep'
@@ -180,11 +180,11 @@ function stdio(): void {
     left = lines.pop()!
     for (const line of lines) void take(JSON.parse(line) as Message, send)
   })
-  process.stdin.on('end', () => faults.ignoresTerm || process.exit(0))
+  process.stdin.on('end', () => problems.ignoresTerm || process.exit(0))
   const spam = { notices: note('message', { level: 'info', data: 'spam' }), answers: { jsonrpc: '2.0', id: '9.9', result: {} } }
-  if (faults.flood === 'notices' || faults.flood === 'answers')
-    forever(() => process.stdout.write(`${written(spam[faults.flood as 'notices'])}\n`.repeat(1_000)))
-  if (faults.flood === 'line') forever(() => process.stdout.write('x'.repeat(1_000_000)))
+  if (problems.flood === 'notices' || problems.flood === 'answers')
+    forever(() => process.stdout.write(`${written(spam[problems.flood as 'notices'])}\n`.repeat(1_000)))
+  if (problems.flood === 'line') forever(() => process.stdout.write('x'.repeat(1_000_000)))
 }
 
 /** Does it as fast as the other side reads. */
@@ -201,23 +201,24 @@ let heard: IncomingMessage['headers'] = {}
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   heard = request.headers
-  if (faults.status !== undefined) return void response.writeHead(faults.status, { location: faults.location ?? '' }).end('no')
-  if (request.method !== 'POST' && faults.stream === 'again')
+  if (problems.status !== undefined)
+    return void response.writeHead(problems.status, { location: problems.location ?? '' }).end('no')
+  if (request.method !== 'POST' && problems.stream === 'again')
     return void response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: 1\nretry: 0\ndata: \n\n')
   if (request.method !== 'POST')
-    return void (faults.stream === 'endless' ? events(response, true) : response.writeHead(405).end())
+    return void (problems.stream === 'endless' ? events(response, true) : response.writeHead(405).end())
   const message = await bodyOf(request)
-  if (faults.forgetsAfter !== undefined && ++requests % faults.forgetsAfter === 0) session++
-  const known = faults.modern || message.method === 'initialize' || request.headers['mcp-session-id'] === String(session)
+  if (problems.forgetsAfter !== undefined && ++requests % problems.forgetsAfter === 0) session++
+  const known = problems.modern || message.method === 'initialize' || request.headers['mcp-session-id'] === String(session)
   if (!known) return void response.writeHead(404).end()
   if (message.id === undefined || message.method === undefined)
     return void (await take(message, () => {}), response.writeHead(202).end())
   response.setHeader('mcp-session-id', String(session))
-  if (faults.stream === undefined && message.method !== 'tools/call')
-    return take(message, one => void response.setHeader('content-type', 'application/json').end(written(one)))
+  if (problems.stream === undefined && message.method !== 'tools/call')
+    return take(message, item => void response.setHeader('content-type', 'application/json').end(written(item)))
   const send = events(response, false)
   await take(message, send)
-  if (faults.stream !== 'open') response.end()
+  if (problems.stream !== 'open') response.end()
 }
 
 function events(response: ServerResponse, endless: boolean): Send {
@@ -232,18 +233,18 @@ function events(response: ServerResponse, endless: boolean): Send {
   return send
 }
 
-if (faults.ignoresTerm) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {})
-if (faults.grandchild !== undefined)
+if (problems.ignoresTerm) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {})
+if (problems.grandchild !== undefined)
   grandchild = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
-    detached: faults.grandchild === 'session',
+    detached: problems.grandchild === 'session',
     stdio: 'ignore',
   }).pid
-if (faults.flood === 'stderr') setInterval(() => process.stderr.write('y'.repeat(100_000)), 1)
+if (problems.flood === 'stderr') setInterval(() => process.stderr.write('y'.repeat(100_000)), 1)
 process.stderr.write('hostile: ready\n')
 process.stdout.on('error', () => process.exit(0))
-if (!faults.http) stdio()
+if (!problems.http) stdio()
 else {
-  const server = createServer((request, response) => void serve(request, response)).listen(faults.port ?? 0, '127.0.0.1', () =>
+  const server = createServer((request, response) => void serve(request, response)).listen(problems.port ?? 0, '127.0.0.1', () =>
     process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp\n`)
   )
   process.stdin.resume().on('end', () => process.exit(0))

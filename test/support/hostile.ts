@@ -54,7 +54,7 @@ export interface Faults {
 const SCRIPT = fileURLToPath(new URL('./hostile-server.mjs', import.meta.url))
 
 /** The command of a hostile server over stdio. */
-export const hostileCommand = (faults: Faults = {}) => ({ command: process.execPath, args: [SCRIPT, JSON.stringify(faults)] })
+export const hostileCommand = (problems: Faults = {}) => ({ command: process.execPath, args: [SCRIPT, JSON.stringify(problems)] })
 
 export interface HostileServer extends AsyncDisposable {
   readonly url: string
@@ -62,8 +62,8 @@ export interface HostileServer extends AsyncDisposable {
 }
 
 /** A hostile server over HTTP, in a process of its own. */
-export async function openHostile(faults: Faults = {}): Promise<HostileServer> {
-  const { command, args } = hostileCommand({ ...faults, http: true })
+export async function openHostile(problems: Faults = {}): Promise<HostileServer> {
+  const { command, args } = hostileCommand({ ...problems, http: true })
   const child = await startChild({ file: command, args, env: {} })
   const { value: url } = await createInterface(child.stdout)[Symbol.asyncIterator]().next()
   return {

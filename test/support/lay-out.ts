@@ -28,7 +28,7 @@ export async function layOut(tarballs: readonly string[], folder: string): Promi
   const needed = new Set<string>()
   const need = (from: string, { dependencies = {}, optionalDependencies = {} }: Partial<Needs>) => {
     for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
-      const kin = ours.find(one => one.name === name)
+      const kin = ours.find(our => our.name === name)
       const path = pathOf(packages, from, name)
       if (kin) checkKin(from, kin, dependencies[name])
       else if (path !== undefined && !needed.has(path)) {
@@ -38,7 +38,7 @@ export async function layOut(tarballs: readonly string[], folder: string): Promi
         throw new Error(`${from} needs ${name}, which is not there`)
     }
   }
-  for (const one of ours) need(places.get(`node_modules/${one.name}`)!, one)
+  for (const our of ours) need(places.get(`node_modules/${our.name}`)!, our)
   for (const [into, paths] of Map.groupBy(needed, path => join(folder, dirname(placeIn(path, places))))) {
     await mkdir(into, { recursive: true })
     await run('cp', ['-R', ...paths, into], { cwd: ROOT })

@@ -27,7 +27,7 @@ export const mochaHooks = {
 
 /** The file that ran, by its path in the repository; where several did, nobody can tell whose it is. */
 function filesOf({ test }: Mocha.Context): string {
-  const files = new Set([test?.parent?.suites, test?.parent?.tests].flatMap(all => all?.map(one => one.file)))
+  const files = new Set([test?.parent?.suites, test?.parent?.tests].flatMap(all => all?.map(item => item.file)))
   const [file] = files
   return files.size === 1 && file !== undefined ? relative(process.cwd(), file) : 'the tests'
 }

@@ -52,7 +52,7 @@ export const list = (item: unknown, length?: number): Matcher => ({
     const right = length === undefined || value.length === length
     return [
       ...(right ? [] : [`${path} must have ${length} items, has ${value.length}`]),
-      ...value.flatMap((one, at) => compare(item, one, `${path}[${at}]`)),
+      ...value.flatMap((entry, at) => compare(item, entry, `${path}[${at}]`)),
     ]
   },
 })
@@ -61,7 +61,7 @@ export const list = (item: unknown, length?: number): Matcher => ({
 export const including = (...items: readonly unknown[]): Matcher => ({
   [MATCH]: (value, path) => {
     if (!Array.isArray(value)) return [`${path} must be a list, was ${shown(value)}`]
-    const missing = items.filter(item => !value.some(one => compare(item, one, path).length === 0))
+    const missing = items.filter(item => !value.some(entry => compare(item, entry, path).length === 0))
     return missing.map(item => `${path} must have an item like ${shown(item)}`)
   },
 })

@@ -22,6 +22,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line)
   const answer = answers[method]
   if (id === undefined) continue
-  const told = answer ? { result: await answer(params) } : { error: { code: -32601, message: 'unknown' } }
-  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...told })}\n`)
+  const reported = answer ? { result: await answer(params) } : { error: { code: -32601, message: 'unknown' } }
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...reported })}\n`)
 }

@@ -32,6 +32,6 @@ const WORKFLOWS: readonly WorkflowDefinition[] = [
 /** Workflows that end at once, wait for a person or an event, or fail. */
 export default definePlugin({
   setup(scope) {
-    for (const one of WORKFLOWS) scope.add(WorkflowDefinitions, one.name, one)
+    for (const workflowDefinition of WORKFLOWS) scope.add(WorkflowDefinitions, workflowDefinition.name, workflowDefinition)
   },
 })

@@ -24,10 +24,10 @@ export function filesBelow(folder: string, matches: RegExp = /./): string[] {
   const at = join(ROOT, folder)
   const inside = readdirSync(at, { withFileTypes: true, recursive: false })
   return inside
-    .filter(one => !NOT_OURS.has(one.name))
-    .flatMap(one => {
-      const path = join(folder, one.name)
-      return one.isDirectory() ? filesBelow(path, matches) : one.isFile() && matches.test(path) ? [relative('.', path)] : []
+    .filter(item => !NOT_OURS.has(item.name))
+    .flatMap(item => {
+      const path = join(folder, item.name)
+      return item.isDirectory() ? filesBelow(path, matches) : item.isFile() && matches.test(path) ? [relative('.', path)] : []
     })
 }
 
@@ -35,7 +35,7 @@ export function filesBelow(folder: string, matches: RegExp = /./): string[] {
 export const packagesBelow = (folder: string): string[] =>
   filesBelow(folder, /^[^]*\/package\.json$/)
     .map(dirname)
-    .filter(one => !/\/(test|templates|fixtures)\//.test(one))
+    .filter(item => !/\/(test|templates|fixtures)\//.test(item))
 
 export const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 const lineAt = (text: string, at: number) => text.slice(0, at).split('\n').length

@@ -25,7 +25,7 @@ export async function configure(home: string): Promise<void> {
 /** Their process ids, the oldest first. */
 export const workersOf = async (home: string): Promise<number[]> => {
   using server = await reachServer(home)
-  return server.info.workers.map(one => one.pid)
+  return server.info.workers.map(worker => worker.pid)
 }
 
 /** One answer over a connection of its own: whichever worker has its turn. */

@@ -40,7 +40,7 @@ function saidBy(model: string, round: number): Said | undefined {
 
 const callsOf = (round: number) => CITIES.map((city, at) => ({ id: `call_${round}_${at}`, name: 'weather', city }))
 
-async function tell(reply: Reply, frames: readonly string[]): Promise<void> {
+async function notify(reply: Reply, frames: readonly string[]): Promise<void> {
   for (const frame of frames) await reply.write(frame)
   reply.end()
 }
@@ -51,12 +51,12 @@ type Asked = {
   readonly stream?: unknown
 }
 const asked = ({ body }: Received) => body as Asked | undefined
-const assistants = (messages: Asked['messages'] = []) => messages.filter(one => one.role === 'assistant').length
+const assistants = (messages: Asked['messages'] = []) => messages.filter(item => item.role === 'assistant').length
 const isUnstreamed = (request: Received) => asked(request)?.stream !== true
 
 /** Of chat completions: the messages of tools after the answer of a round. */
 const toolsAfter = (body: unknown, round: number) =>
-  (body as Asked).messages.slice(2 + 3 * round, 4 + 3 * round).map(one => one.content)
+  (body as Asked).messages.slice(2 + 3 * round, 4 + 3 * round).map(item => item.content)
 
 /** A server that is the plugin's own fake, but for the models of `saidBy`. */
 const openSaying = (others: typeof openai.speak, answer: (said: Said, isWhole: boolean, reply: Reply) => unknown) =>
@@ -80,23 +80,23 @@ function speakOpenAi(said: Said, isWhole: boolean, reply: Reply): unknown {
   const { call, DONE, finish, says, usage } = openai
   if ('texts' in said) {
     if (isWhole) return reply.json(200, completion({ content: said.texts.join('') }))
-    return tell(reply, [...said.texts.map(says), finish('stop') + usage() + DONE])
+    return notify(reply, [...said.texts.map(says), finish('stop') + usage() + DONE])
   }
-  const calls = callsOf(said.round).map(({ city, ...one }) => ({ ...one, json: [`{"city": `, `"${city}"}`] }))
+  const calls = callsOf(said.round).map(({ city, ...item }) => ({ ...item, json: [`{"city": `, `"${city}"}`] }))
   const tool_calls = calls.map(({ id, name, json }) => ({ id, type: 'function', function: { name, arguments: json.join('') } }))
   if (isWhole) return reply.json(200, completion({ tool_calls }, 'tool_calls'))
   const pieces = [0, 1].flatMap(half => calls.map(({ json }, at) => call(at, { arguments: json[half] })))
   const begun = calls.map(({ id, name }, at) => call(at, { id, name, arguments: '' }))
-  return tell(reply, [...begun, ...pieces, finish('tool_calls') + usage() + DONE])
+  return notify(reply, [...begun, ...pieces, finish('tool_calls') + usage() + DONE])
 }
 
 function speakChat(said: Said, isWhole: boolean, reply: Reply): unknown {
   const usage = { input: 5, output: 2, cached: 2, reasoning: 1 }
   const texts = 'texts' in said ? said.texts : []
-  const calls = 'round' in said ? callsOf(said.round).map(({ city, ...one }) => ({ ...one, json: `{"city":"${city}"}` })) : []
+  const calls = 'round' in said ? callsOf(said.round).map(({ city, ...item }) => ({ ...item, json: `{"city":"${city}"}` })) : []
   const end = 'round' in said ? 'tool_calls' : 'stop'
   if (isWhole) return reply.json(200, CHAT.whole({ text: texts.join('') || undefined, calls, end, usage }))
-  return tell(reply, [
+  return notify(reply, [
     CHAT.begin(),
     ...texts.map(CHAT.text),
     ...(calls.length > 0 ? [CHAT.calls(calls)] : []),
@@ -109,7 +109,7 @@ function speakMessages(said: Said, isWhole: boolean, reply: Reply): unknown {
   if ('texts' in said) {
     if (isWhole) return reply.json(200, message([words(said.texts.join(''))]))
     const delta = (text: string) => frame('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })
-    return tell(reply, [started(), ...said.texts.map(delta), ended('end_turn')])
+    return notify(reply, [started(), ...said.texts.map(delta), ended('end_turn')])
   }
   const [calls, signature] = [callsOf(said.round), `s${said.round}`]
   if (isWhole) {
@@ -121,19 +121,19 @@ function speakMessages(said: Said, isWhole: boolean, reply: Reply): unknown {
     { type: 'signature_delta', signature },
   ]
   const uses = calls.map(({ id, name, city }, at) => tool(at + 1, id, name, '{"city":', `"${city}"}`))
-  return tell(reply, [started() + block(0, { type: 'thinking' }, ...deltas), ...uses, ended('tool_use')])
+  return notify(reply, [started() + block(0, { type: 'thinking' }, ...deltas), ...uses, ended('tool_use')])
 }
 
 function speakGemini(said: Said, isWhole: boolean, reply: Reply): unknown {
   const { call, ended, says, texts } = google
   if ('texts' in said) {
     if (isWhole) return reply.json(200, response([{ text: said.texts.join('') }], 'STOP'))
-    return tell(reply, [...said.texts.map(one => texts(one)), ended('STOP')])
+    return notify(reply, [...said.texts.map(text => texts(text)), ended('STOP')])
   }
   const signed = (at: number) => (at === 0 ? { thoughtSignature: `s${said.round}` } : {})
   const parts = CITIES.map((city, at) => call('weather', { city }, signed(at)))
   if (isWhole) return reply.json(200, response(parts, 'STOP'))
-  return tell(reply, [...parts.map(part => says([part])), ended('STOP')])
+  return notify(reply, [...parts.map(part => says([part])), ended('STOP')])
 }
 
 type Parts<K extends string> = { readonly [key in K]: readonly { readonly [part: string]: unknown }[] }
@@ -166,7 +166,7 @@ export const WIRES: { readonly [type: string]: Wire } = {
     isWhole: isUnstreamed,
     returned(body, round) {
       const [said, results] = (body as { messages: Parts<'content'>[] }).messages.slice(1 + 2 * round)
-      return [said!.content[0]!.signature, ...results!.content.map(one => (one.content as { text: string }[])[0]!.text)]
+      return [said!.content[0]!.signature, ...results!.content.map(item => (item.content as { text: string }[])[0]!.text)]
     },
   },
   google: {
@@ -185,7 +185,7 @@ export const WIRES: { readonly [type: string]: Wire } = {
     isWhole: ({ path }) => path.endsWith(':generateContent'),
     returned(body, round) {
       const [said, results] = (body as { contents: Parts<'parts'>[] }).contents.slice(1 + 2 * round)
-      const answers = results!.parts.map(one => (one.functionResponse as { response: { output: string } }).response.output)
+      const answers = results!.parts.map(part => (part.functionResponse as { response: { output: string } }).response.output)
       return [said!.parts[0]!.thoughtSignature, ...answers]
     },
   },

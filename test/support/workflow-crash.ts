@@ -37,7 +37,7 @@ class Writes {
   }
 
   wrap(store: Store): Store {
-    return { ...store, batch: (ops, options, one) => this.#batch(ops, () => store.batch(ops, options, one)) }
+    return { ...store, batch: (ops, options, item) => this.#batch(ops, () => store.batch(ops, options, item)) }
   }
 
   async #batch<T>(ops: readonly StoreOp[], write: () => Promise<T>): Promise<T> {

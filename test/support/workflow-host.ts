@@ -51,7 +51,7 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
   const parts = definePlugin({
     setup(scope) {
       for (const [name, node] of Object.entries({ effect: effectNode(effects), ...nodes })) scope.add(WorkflowNodes, name, node)
-      for (const one of definitions) scope.add(WorkflowDefinitions, one.name, one)
+      for (const definition of definitions) scope.add(WorkflowDefinitions, definition.name, definition)
     },
   })
   return startHost({

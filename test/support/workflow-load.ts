@@ -9,7 +9,7 @@ const PATH = '/api/v1/workflows'
 const LIST = [1, 2, 3, 4]
 /** What a run of `work` does outside, each once. */
 const STEPS = ['one', ...LIST.flatMap((_, at) => [`each/${at}/a`, `each/${at}/b`]), 'last']
-const RESULT = { value: LIST.map(one => one * 2) }
+const RESULT = { value: LIST.map(item => item * 2) }
 
 const fresh = (url: string) => createClient(url, { keepAlive: false })
 /** So often a request is made again whose worker was killed. */
@@ -81,7 +81,7 @@ export async function auditRuns(url: string, home: string, ids: readonly string[
 
 async function faultsOf(url: string, id: string): Promise<readonly string[]> {
   const { events } = await follow(url, id)
-  const stored = events.flatMap(one => (one.id === '' ? [] : [Number(one.id)]))
+  const stored = events.flatMap(event => (event.id === '' ? [] : [Number(event.id)]))
   const { status, error, result } = await statusOf(url, id)
   return [
     ...(stored.every((seq, at) => at === 0 || seq > stored[at - 1]!) ? [] : [`${id}: ids of events do not grow`]),
@@ -92,7 +92,7 @@ async function faultsOf(url: string, id: string): Promise<readonly string[]> {
 }
 
 /** Calls of a step, of all runs. */
-export const callsOf = (home: string, step: string) => callsIn(join(home, EFFECTS)).filter(one => one.step === step)
+export const callsOf = (home: string, step: string) => callsIn(join(home, EFFECTS)).filter(call => call.step === step)
 
 /** Answers once so many effects are there. */
 export async function effectsReach(home: string, count: number): Promise<void> {

@@ -51,6 +51,6 @@ export default definePlugin({
   setup(scope) {
     scope.add(WorkflowNodes, 'effect', effectNode(file(EFFECTS)))
     scope.add(WorkflowNodes, 'where', where)
-    for (const one of [WORK, HELD]) scope.add(WorkflowDefinitions, one.name, one)
+    for (const item of [WORK, HELD]) scope.add(WorkflowDefinitions, item.name, item)
   },
 })

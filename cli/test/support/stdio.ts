@@ -29,7 +29,7 @@ export function talk(workspace: Workspace, args: readonly string[]) {
     /** The answer to a request. */
     async answer(id: number): Promise<Answer> {
       for (;;) {
-        const found = lines.map(line => JSON.parse(line) as Answer).find(one => one.id === id)
+        const found = lines.map(line => JSON.parse(line) as Answer).find(item => item.id === id)
         if (found) return found
         await Promise.race([
           once(reader, 'line'),

@@ -23,7 +23,7 @@ interface Declared {
   readonly plugin: Plugin
 }
 interface Claim {
-  readonly one: Declared
+  readonly plugin: Declared
   readonly words: string
   /** The position in the list. */
   readonly index: number
@@ -34,24 +34,26 @@ export async function unknownSlots(plugins: readonly Declared[], { slots }: Know
   if (slots === undefined) return []
   const read = plugins.flatMap(({ plugin }) => Object.values(plugin.requires).filter(token => token.what === 'slot'))
   const known = [...new Set([...slots, ...read.map(token => token.name)])].sort()
-  const strange = plugins.flatMap(one =>
-    slotsOf(one.found.manifest).flatMap(([slot]) => (known.includes(slot) ? [] : [{ one, slot }]))
+  const strange = plugins.flatMap(plugin =>
+    slotsOf(plugin.found.manifest).flatMap(([slot]) => (known.includes(slot) ? [] : [{ plugin, slot }]))
   )
-  return Promise.all(strange.map(async ({ one, slot }) => slotUnknown(one.name, slot, known, await placeOf(one, slot))))
+  return Promise.all(strange.map(async ({ plugin, slot }) => slotUnknown(plugin.name, slot, known, await placeOf(plugin, slot))))
 }
 
 /** Reports commands that cannot run: the module is missing or the name is taken. */
 export async function brokenCommands(plugins: readonly Declared[], { commands = {} }: KnownNames): Promise<SvcError[]> {
-  const claims = plugins.flatMap(one => commandsOf(one.found.manifest).map((words, index): Claim => ({ one, words, index })))
-  const taken = claims.map(async ({ one, words, index }, at) => {
+  const claims = plugins.flatMap(plugin =>
+    commandsOf(plugin.found.manifest).map((words, index): Claim => ({ plugin, words, index }))
+  )
+  const taken = claims.map(async ({ plugin, words, index }, at) => {
     const other = claims.slice(0, at).find(claim => claim.words === words)
     const begins = [words.split(' ', 1), words.split(' ', 2)].map(begin => begin.join(' '))
     const owner = begins.flatMap(begin => (Object.hasOwn(commands, begin) ? [commands[begin]] : []))[0]
-    const by = owner === undefined || owner === one.name ? other?.one.name : owner
-    return by === undefined ? [] : [commandTaken(one.name, words, by, await placeOf(one, 'commands', String(index)))]
+    const by = owner === undefined || owner === plugin.name ? other?.plugin.name : owner
+    return by === undefined ? [] : [commandTaken(plugin.name, words, by, await placeOf(plugin, 'commands', String(index)))]
   })
-  const without = plugins.filter(one => commandsOf(one.found.manifest).length > 0 && !hasCommands(one.found))
-  const missing = without.map(async one => commandsMissing(one.name, await placeOf(one, 'commands')))
+  const without = plugins.filter(plugin => commandsOf(plugin.found.manifest).length > 0 && !hasCommands(plugin.found))
+  const missing = without.map(async plugin => commandsMissing(plugin.name, await placeOf(plugin, 'commands')))
   return [...(await Promise.all(taken)).flat(), ...(await Promise.all(missing))]
 }
 

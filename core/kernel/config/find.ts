@@ -95,8 +95,8 @@ function envLayer(env: Readonly<Record<string, string | undefined>>): Layer {
 
 /** Returns the variable that set the key, a parent or a child of it. */
 function nearVariable(variables: ReadonlyMap<string, string>, key: string): string | undefined {
-  const near = (one: string) => `${key}.`.startsWith(`${one}.`) || one.startsWith(`${key}.`)
-  return variables.get(key) ?? [...variables].find(([one]) => near(one))?.[1]
+  const near = (text: string) => `${key}.`.startsWith(`${text}.`) || text.startsWith(`${key}.`)
+  return variables.get(key) ?? [...variables].find(([item]) => near(item))?.[1]
 }
 
 function parseValue(text: string): unknown {

@@ -22,7 +22,7 @@ export function importedBy(file: string): string[] {
 export function withImports(file: string): string[] {
   const files = new Set([realpathSync(file)])
   // The loop also visits the items that are added to the set meanwhile.
-  for (const one of files) if (CODE.test(one)) for (const next of importedBy(one)) files.add(realpathSync(next))
+  for (const item of files) if (CODE.test(item)) for (const next of importedBy(item)) files.add(realpathSync(next))
   return [...files]
 }
 
@@ -62,8 +62,8 @@ const [DEEPEST, MOST_FILES] = [6, 2_000]
 export function modulesIn(folder: string, depth = 0): string[] {
   if (depth > DEEPEST) return []
   const entries = readdirSync(folder, { withFileTypes: true }).filter(({ name }) => name !== 'node_modules' && name !== '.git')
-  const files = entries.filter(one => one.isFile() && CODE.test(one.name)).map(({ name }) => join(folder, name))
-  const inner = entries.filter(one => one.isDirectory()).flatMap(({ name }) => modulesIn(join(folder, name), depth + 1))
+  const files = entries.filter(entry => entry.isFile() && CODE.test(entry.name)).map(({ name }) => join(folder, name))
+  const inner = entries.filter(entry => entry.isDirectory()).flatMap(({ name }) => modulesIn(join(folder, name), depth + 1))
   return [...files, ...inner].slice(0, MOST_FILES)
 }
 

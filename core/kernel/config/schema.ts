@@ -50,9 +50,9 @@ export function schema<T>(json: JsonSchema, how: SchemaOptions = {}): Schema<T> 
 const WRAPPERS = new Set(['if', 'not'])
 
 function faultsOf(errors: ErrorObject[]): SchemaProblem[] {
-  const faults = errors.filter(e => !WRAPPERS.has(e.keyword)).map(faultOf)
+  const problems = errors.filter(e => !WRAPPERS.has(e.keyword)).map(faultOf)
   const seen = new Set<string>()
-  return faults.filter(f => !seen.has(f.path + f.message) && seen.add(f.path + f.message))
+  return problems.filter(f => !seen.has(f.path + f.message) && seen.add(f.path + f.message))
 }
 
 /** Names whose values are never shown. */

@@ -67,7 +67,7 @@ export function splitSections(
   const kernelProblems = KERNEL_SCHEMA.check(kernel).map(problem => problemError(config, owners, undefined, [], problem))
   return {
     kernel: kernel as unknown as KernelConfig,
-    plannedPlugins: plugins.flatMap(one => planEntries(config, one.name, one.plugin, owners)),
+    plannedPlugins: plugins.flatMap(plugin => planEntries(config, plugin.name, plugin.plugin, owners)),
     problems: [...kernelProblems, ...reservedProblems(config, owners)],
     unowned: [...unknownKeys(config, owners), ...unknownTypes(config, plugins)],
   }
@@ -78,7 +78,9 @@ function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved
     [plugin.section, plugin.instances].filter(path => path !== undefined).map(path => ({ path, name, plugin }))
   )
   const taken = new Set<string>(own.map(owner => owner.path))
-  const free = reserved.filter(one => !taken.has(one.section)).map(one => ({ path: one.section, name: 'svc', reserved: one }))
+  const free = reserved
+    .filter(reservedSection => !taken.has(reservedSection.section))
+    .map(reservedSection => ({ path: reservedSection.section, name: 'svc', reserved: reservedSection }))
   return [{ path: 'host', name: 'svc' }, { path: 'log', name: 'svc' }, ...own, ...free]
 }
 
@@ -217,11 +219,11 @@ const isDefault = (config: Config, keys: readonly string[]) => config.layerOf(ke
 /** Reports entries whose type no loaded plugin has. */
 function unknownTypes(config: Config, plugins: readonly { name: string; plugin: Plugin }[]): SvcError[] {
   const sections = Map.groupBy(
-    plugins.filter(one => one.plugin.instances !== undefined),
-    one => one.plugin.instances!
+    plugins.filter(plugin => plugin.plugin.instances !== undefined),
+    plugin => plugin.plugin.instances!
   )
   return [...sections].flatMap(([section, owners]) => {
-    const types = owners.map(one => one.plugin.type ?? '')
+    const types = owners.map(owner => owner.plugin.type ?? '')
     const named = entriesIn(config, section).filter(([entry]) => !isDefault(config, [...keysOf(section), entry]))
     const strange = named.filter(([entry, value]) => !types.includes(typeOf(entry, value)))
     return strange.map(([entry, value]) => {

@@ -15,9 +15,9 @@ export const TRUSTED = 'trusted-config'
 /** Hashes a configuration in code. Nothing of it runs. */
 export function configCode(file: string): ConfigCode {
   const hash = sha256()
-  for (const one of withImports(file)) {
-    const bytes = readFileSync(one)
-    hash.update(`${one}\0${bytes.length}\0`).update(bytes)
+  for (const withImport of withImports(file)) {
+    const bytes = readFileSync(withImport)
+    hash.update(`${withImport}\0${bytes.length}\0`).update(bytes)
   }
   return { file: realpathSync(file), hash: hash.digest('hex') }
 }

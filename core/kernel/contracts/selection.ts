@@ -1,4 +1,4 @@
-import { defineService, defineSlot, type CallContext } from '@svc/core'
+import { defineService, defineSlot, type CallContext, type Series } from '@svc/core'
 import type { ModelInfo } from './provider.ts'
 import type { Effect } from './tool.ts'
 
@@ -72,11 +72,24 @@ export interface SelectionWish {
   readonly mode?: string | undefined
 }
 
+/** The state of the server session after a switch. */
+export interface SelectionChange {
+  readonly profile: string
+  readonly mode: string
+}
+
+export interface SelectionHooks {
+  /** Runs in each worker after a switch of profile, model or mode, before the switch is answered. */
+  changed: Series<SelectionChange>
+}
+
 /**
  * The state of the server session: active profile, override, mode. Errors: PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE
  * (unknown profile or mode, `details: {field, value, allowed, reason}`).
  */
 export interface Selection {
+  /** The current mode of the server. Asks no provider. */
+  mode(ctx: CallContext): Promise<string>
   effective(ctx: CallContext): Promise<Effective>
   profiles(
     ctx: CallContext
@@ -91,9 +104,10 @@ export interface Selection {
   switchMode(mode: string, ctx: CallContext): Promise<Effective>
 }
 
-export const Selection = defineService<Selection>('selection', {
+export const Selection = defineService<Selection, SelectionHooks>('selection', {
   api: 1,
   methods: {
+    mode: 'call',
     effective: 'call',
     profiles: 'call',
     select: 'call',
@@ -101,4 +115,5 @@ export const Selection = defineService<Selection>('selection', {
     switchModel: 'call',
     switchMode: 'call',
   },
+  hooks: { changed: 'series' },
 })

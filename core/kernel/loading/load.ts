@@ -183,7 +183,7 @@ const SCHEME = 'svc-from:'
 /** Imports `name` as a module at `place` would. `import()` has no option for the parent, so this uses a resolve hook. */
 export async function importFrom(name: string, place: string): Promise<unknown> {
   const entry = entryOfPackage(name, place)
-  return entry === undefined ? importAs('', name, place, one => one) : import(entry)
+  return entry === undefined ? importAs('', name, place, item => item) : import(entry)
 }
 
 /** Resolves `name` from `place` as `import` would. No code of it runs. */
@@ -191,9 +191,9 @@ export async function urlFrom(name: string, place: string): Promise<string> {
   const entry = entryOfPackage(name, place)
   if (entry !== undefined) return entry
   let url = ''
-  await importAs('url', name, place, one => {
-    url = one.url
-    return { url: `data:text/javascript,//${encodeURIComponent(one.url)}`, format: 'module', shortCircuit: true }
+  await importAs('url', name, place, item => {
+    url = item.url
+    return { url: `data:text/javascript,//${encodeURIComponent(item.url)}`, format: 'module', shortCircuit: true }
   })
   return url
 }
@@ -203,7 +203,7 @@ async function importAs(
   mark: string,
   name: string,
   place: string,
-  change: (one: ResolveFnOutput) => ResolveFnOutput
+  change: (resolveFnOutput: ResolveFnOutput) => ResolveFnOutput
 ): Promise<unknown> {
   // The specifier contains the place, so that the loader's cache does not return the package of another place.
   const asked = `${SCHEME}${mark}${encodeURIComponent(place)}#${name}`

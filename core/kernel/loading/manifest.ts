@@ -31,6 +31,10 @@ export interface Manifest {
     readonly write?: readonly string[]
     /** Services and slots of other plugins that it uses, by name. A `*` at the end matches the rest. */
     readonly services?: readonly string[]
+    /** Single tools that it calls, by name. Unless `services` has `tools`, it sees no others. */
+    readonly tools?: readonly string[]
+    /** Single providers that it calls, by name. Unless `services` has `providers`, it sees no others. */
+    readonly providers?: readonly string[]
     /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
     /** Names of its routes without a scope. They serve every client, without a credential. */
@@ -114,6 +118,8 @@ const manifestSchema = schema<Manifest>({
         read: texts,
         write: texts,
         services: texts,
+        tools: texts,
+        providers: texts,
         hooks: texts,
         public_routes: texts,
         credential_headers: texts,
@@ -153,8 +159,8 @@ export async function readManifest(file: string): Promise<PackageInfo> {
     throw manifestInvalid(name, 'its package.json has no "svc" part', basename(file), 'Add "svc": { "api": 1, "kind": "tool" }')
   const strange = unsupportedApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
   if (strange) throw strange
-  const faults = manifestSchema.check(structuredClone(pkg.svc))
-  if (faults.length > 0) throw schemaProblems(name, faults, text, file)
+  const problems = manifestSchema.check(structuredClone(pkg.svc))
+  if (problems.length > 0) throw schemaProblems(name, problems, text, file)
   const claim = forbiddenClaim(pkg.svc)
   if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.hint)
   return {
@@ -211,11 +217,11 @@ export async function placeIn(folder: string, keys: readonly string[]): Promise<
 
 const placeOf = (file: string, text: string, keys: readonly string[]) => `${basename(file)}:${lineOf(text, keys) ?? 1}`
 
-function schemaProblems(name: string, faults: SchemaProblem[], text: string, file: string) {
-  const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
-  const near = faults.map(f => f.nearest).find(Boolean)
+function schemaProblems(name: string, problems: SchemaProblem[], text: string, file: string) {
+  const where = placeOf(file, text, ['svc', ...problems[0]!.keys])
+  const near = problems.map(f => f.nearest).find(Boolean)
   const hint = near ? `did you mean "${near}"?` : 'See docs/guides/package-a-plugin.md for the keys of a manifest'
-  return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
+  return manifestInvalid(name, problems.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
 }
 
 /** The declared names by slot. Commands are not a slot. */
@@ -231,7 +237,7 @@ export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [
 
 /** Whether a manifest allows the plugin to add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>
-  slotsOf(manifest).some(([one, words]) => one === slot && words.some(word => matchesPattern(word, name)))
+  slotsOf(manifest).some(([item, words]) => item === slot && words.some(word => matchesPattern(word, name)))
 
 /** The data that a manifest declares for an item, or an empty object when it lists only the name. */
 export function detailsOf({ contributes = {} }: Manifest, slot: string, name: string): Readonly<Record<string, unknown>> {
@@ -258,13 +264,28 @@ export function matchesPattern(pattern: string, name: string): boolean {
   return true
 }
 
+/** Slots of which a plugin can get single items, by the permission with the name of the slot. */
+const SLOTS_BY_ITEM = ['tools', 'providers'] as const satisfies readonly (keyof Permissions)[]
+
+type Permissions = NonNullable<Manifest['permissions']>
+
+/**
+ * The names of the items of a slot that a plugin can use. Absent: the permissions name no single items of this slot, or the whole
+ * slot as well. A permission only adds, so that an update cannot widen others by dropping one.
+ */
+export function grantedItems(permissions: Permissions, slot: string): readonly string[] | undefined {
+  const { services = [] } = permissions
+  const key = SLOTS_BY_ITEM.find(one => one === slot)
+  return key === undefined || services.some(word => matchesPattern(word, slot)) ? undefined : permissions[key]
+}
+
 /**
  * Whether one of the hosts in a manifest's `network` matches: `api.example.org`, `api.example.org:8443`, `*.example.org`, `*`.
  */
 export function matchesHost(declared: readonly string[], host: string): boolean {
   const bare = host.replace(/:\d+$/, '')
   return declared.some(
-    one => one === '*' || one === host || one === bare || (one.startsWith('*.') && bare.endsWith(one.slice(1)))
+    item => item === '*' || item === host || item === bare || (item.startsWith('*.') && bare.endsWith(item.slice(1)))
   )
 }
 

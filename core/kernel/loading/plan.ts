@@ -21,7 +21,7 @@ import {
 } from '../src/errors.ts'
 import { Events } from '../src/events.ts'
 import type { LogOptions } from '../src/log.ts'
-import { definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
+import { type CheckContext, definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
 import { withTimeout } from '../src/scheduling.ts'
 import type { PluginBoundary } from '../src/scope.ts'
@@ -45,6 +45,8 @@ export interface HostOptions extends KnownNames {
   readonly serverId?: string
   /** Start time of the server in Unix milliseconds, when it is older than this host. Default: now. */
   readonly startedAt?: number
+  /** Other processes of this server already run with this configuration. Plugins learn it in their `check`. */
+  readonly running?: boolean
   /** The version that `/health` reports. */
   readonly version?: string
   readonly boundary?: PluginBoundary
@@ -92,11 +94,11 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const changedFiles = await options.watchFiles?.()
   const { loaded, lost, failed, problems } = await loadAll(options, config)
   const cut = splitSections(config, loaded, options.reserved)
-  const sections = { ...cut, plannedPlugins: await checkAll(cut) }
+  const sections = { ...cut, plannedPlugins: await checkAll(cut, { running: options.running === true }) }
   const commands = [...(await brokenCommands(loaded, options)), ...sectionsTaken(loaded)]
   const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
-  const gone = [...lost, ...failed.map(one => one.name)]
-  const unowned = gone.length === 0 ? strange : strange.map(one => withLostHint(one, gone))
+  const gone = [...lost, ...failed.map(item => item.name)]
+  const unowned = gone.length === 0 ? strange : strange.map(unknownSlot => withLostHint(unknownSlot, gone))
   // An optional plugin that failed to load could own any key, so the host starts in spite of unknown keys.
   const isFault = failed.length === 0 || lost.length > 0
   const { dropped, kept } = dropOptional(loaded, [
@@ -117,7 +119,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
       ...(changedFiles?.() ?? []),
       ...sections.problems,
       ...(isFault ? unowned : []),
-      ...commands.filter(problem => kept.some(one => one.name === problem.plugin)),
+      ...commands.filter(problem => kept.some(item => item.name === problem.plugin)),
       ...plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
       ...orderProblems,
     ],
@@ -126,18 +128,22 @@ export async function planHost(options: HostOptions): Promise<Plan> {
 }
 
 /** Runs the `check` of each plugin. */
-const checkAll = ({ plannedPlugins, kernel }: Sections): Promise<PlannedPlugin[]> =>
+const checkAll = ({ plannedPlugins, kernel }: Sections, context: CheckContext): Promise<PlannedPlugin[]> =>
   Promise.all(
     plannedPlugins.map(async plannedPlugin => ({
       ...plannedPlugin,
-      problems: [...plannedPlugin.problems, ...(await checkOne(plannedPlugin, kernel))],
+      problems: [...plannedPlugin.problems, ...(await checkOne(plannedPlugin, kernel, context))],
     }))
   )
 
-async function checkOne({ name, plugin, config, instance, problems }: PlannedPlugin, kernel: KernelConfig): Promise<SvcError[]> {
+async function checkOne(
+  { name, plugin, config, instance, problems }: PlannedPlugin,
+  kernel: KernelConfig,
+  context: CheckContext
+): Promise<SvcError[]> {
   if (plugin.check === undefined || problems.length > 0) return []
   try {
-    const found = await withTimeout(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance))
+    const found = await withTimeout(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance, context))
     return (found ?? []).map(problem => Object.assign(problem, { plugin: name }))
   } catch (error) {
     return [checkFailed(name, error)]
@@ -153,11 +159,11 @@ function orderRest(
   out: readonly PluginReport[] = []
 ): Order<Loaded> & { readonly out: readonly PluginReport[] } {
   const { order, problems } = orderPlugins(kept, [Host, Events])
-  const faults = new Map(problems.map(problem => [problem.plugin, problem]))
-  const dropped = kept.find(one => one.found.optional && faults.has(one.name))
+  const found = new Map(problems.map(problem => [problem.plugin, problem]))
+  const dropped = kept.find(loaded => loaded.found.optional && found.has(loaded.name))
   if (!dropped) return { order, problems, out }
-  const rest = kept.filter(one => one !== dropped)
-  return orderRest(rest, [...out, failedReport(dropped.found, faults.get(dropped.name)!)])
+  const rest = kept.filter(loaded => loaded !== dropped)
+  return orderRest(rest, [...out, failedReport(dropped.found, found.get(dropped.name)!)])
 }
 
 /**
@@ -165,10 +171,10 @@ function orderRest(
  * need no service come first, the others last. They provide no service, so no plugin waits for them.
  */
 function inOrder(order: readonly Loaded[], { plannedPlugins }: Sections): Plan['plannedPlugins'] {
-  const planned = order.flatMap(one =>
+  const planned = order.flatMap(loaded =>
     plannedPlugins
-      .filter(plannedPlugin => plannedPlugin.name === one.name)
-      .map(plannedPlugin => ({ ...plannedPlugin, found: one.found }))
+      .filter(plannedPlugin => plannedPlugin.name === loaded.name)
+      .map(plannedPlugin => ({ ...plannedPlugin, found: loaded.found }))
   )
   const single = planned.filter(plannedPlugin => plannedPlugin.instance === undefined)
   const many = planned.filter(plannedPlugin => plannedPlugin.instance !== undefined).sort((a, b) => a.place - b.place)
@@ -180,11 +186,11 @@ const needsService = ({ plugin }: PlannedPlugin) =>
 
 /** Leaves out optional plugins whose configuration or commands are invalid. */
 function dropOptional(loaded: readonly Loaded[], problems: readonly SvcError[]) {
-  const faults = new Map(problems.map(problem => [problem.plugin, problem]))
-  const out = loaded.filter(one => one.found.optional && faults.has(one.name))
+  const found = new Map(problems.map(problem => [problem.plugin, problem]))
+  const out = loaded.filter(item => item.found.optional && found.has(item.name))
   return {
-    dropped: out.map(one => failedReport(one.found, faults.get(one.name)!)),
-    kept: loaded.filter(one => !out.includes(one)),
+    dropped: out.map(item => failedReport(item.found, found.get(item.name)!)),
+    kept: loaded.filter(item => !out.includes(item)),
   }
 }
 
@@ -206,16 +212,16 @@ async function loadAll(options: HostOptions, config: Config) {
     : config.plugins
   const from = options.from ?? [pathToFileURL(`${process.cwd()}/`).href]
   const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from, config, options.isolate)))
-  const all = outcomes.flatMap(one => one.loaded ?? [])
-  const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)
-  const missing = outcomes.flatMap(one => one.problem?.plugin ?? [])
-  const twice = all.filter(one => !loaded.includes(one)).map(one => pluginTwice(one.name))
+  const all = outcomes.flatMap(outcome => outcome.loaded ?? [])
+  const loaded = all.filter((item, at) => all.findIndex(other => other.name === item.name) === at)
+  const missing = outcomes.flatMap(outcome => outcome.problem?.plugin ?? [])
+  const twice = all.filter(item => !loaded.includes(item)).map(item => pluginTwice(item.name))
   return {
     loaded,
     /** Configuration and plugins that could not be read and could own any key. */
-    lost: [...config.problems.flatMap(one => (UNREAD.has(one.code) ? (one.where ?? []) : [])), ...missing],
-    failed: outcomes.flatMap(one => one.failed ?? []),
-    problems: [...outcomes.flatMap(one => one.problem ?? []), ...twice],
+    lost: [...config.problems.flatMap(problem => (UNREAD.has(problem.code) ? (problem.where ?? []) : [])), ...missing],
+    failed: outcomes.flatMap(outcome => outcome.failed ?? []),
+    problems: [...outcomes.flatMap(outcome => outcome.problem ?? []), ...twice],
   }
 }
 
@@ -263,17 +269,17 @@ function orderPlugins<T extends Orderable>(plugins: readonly T[], given: readonl
   const problems: SvcError[] = []
   const kernel = new Map(given.map(token => [token.name, token]))
   const owners = ownersOf(plugins, kernel, problems)
-  const needs = new Map(plugins.map(one => [one, needsOf(one, owners, kernel, problems)]))
+  const needs = new Map(plugins.map(plugin => [plugin, needsOf(plugin, owners, kernel, problems)]))
   const order: T[] = []
   const path: T[] = []
-  const visit = (one: T) => {
-    if (order.includes(one)) return
-    const at = path.indexOf(one)
-    if (at >= 0) return void problems.push(serviceCycle([...path.slice(at), one].map(p => p.name)))
-    path.push(one)
-    for (const need of needs.get(one) ?? []) visit(need)
+  const visit = (value: T) => {
+    if (order.includes(value)) return
+    const at = path.indexOf(value)
+    if (at >= 0) return void problems.push(serviceCycle([...path.slice(at), value].map(p => p.name)))
+    path.push(value)
+    for (const need of needs.get(value) ?? []) visit(need)
     path.pop()
-    if (!order.includes(one)) order.push(one)
+    if (!order.includes(value)) order.push(value)
   }
   plugins.forEach(visit)
   return { order, problems }
@@ -285,12 +291,12 @@ function ownersOf<T extends Orderable>(
   problems: SvcError[]
 ): Map<string, T> {
   const owners = new Map<string, T>()
-  for (const one of plugins) {
-    const service = one.plugin.provides?.name
+  for (const plugin of plugins) {
+    const service = plugin.plugin.provides?.name
     if (service === undefined) continue
     const other = kernel.has(service) ? 'svc' : owners.get(service)?.name
-    if (other) problems.push(serviceTaken(one.name, service, other))
-    else owners.set(service, one)
+    if (other) problems.push(serviceTaken(plugin.name, service, other))
+    else owners.set(service, plugin)
   }
   return owners
 }
@@ -298,20 +304,20 @@ function ownersOf<T extends Orderable>(
 const services = (tokens: Tokens) => Object.values(tokens).filter((token): token is AnyService => token.what === 'service')
 
 function needsOf<T extends Orderable>(
-  one: T,
+  value: T,
   owners: Map<string, T>,
   kernel: Map<string, AnyService>,
   problems: SvcError[]
 ): T[] {
-  const required = services(one.plugin.requires)
-  for (const token of [...required, ...services(one.plugin.optional)]) {
+  const required = services(value.plugin.requires)
+  for (const token of [...required, ...services(value.plugin.optional)]) {
     const theirs = owners.get(token.name)?.plugin.provides ?? kernel.get(token.name)
     const difference = theirs && differenceOf(token, theirs)
-    if (difference) problems.push(contractMismatch(one.name, token.name, difference))
+    if (difference) problems.push(contractMismatch(value.name, token.name, difference))
   }
   const missing = required.filter(token => !owners.has(token.name) && !kernel.has(token.name))
-  problems.push(...missing.map(token => missingService(one.name, token.name, owners.keys())))
-  return [...required, ...services(one.plugin.optional)].flatMap(token => owners.get(token.name) ?? [])
+  problems.push(...missing.map(token => missingService(value.name, token.name, owners.keys())))
+  return [...required, ...services(value.plugin.optional)].flatMap(token => owners.get(token.name) ?? [])
 }
 
 /** Describes how two tokens of one name differ. Tokens match by name and API version. */

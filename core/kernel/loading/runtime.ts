@@ -80,7 +80,7 @@ export function sectionsTaken(loaded: readonly Owner[]): SvcError[] {
     const isStranger = found.manifest.runtime !== undefined || found.isolation === 'process'
     const mine = plugin.section ?? plugin.instances
     if (!isStranger || mine === undefined) return []
-    const by = HOST_SECTIONS.some(one => touches(one, mine))
+    const by = HOST_SECTIONS.some(item => touches(item, mine))
       ? 'svc'
       : loaded.find(other => other.name !== name && takes(plugin, found.manifest, mine, other))?.name
     return by === undefined ? [] : [sectionTaken(name, mine, by)]
@@ -109,8 +109,8 @@ function knows(json: unknown, [key, ...rest]: readonly string[]): boolean {
   return Object.hasOwn(properties, key) && knows(properties[key], rest)
 }
 
-const touches = (one: string | undefined, other: string) =>
-  one !== undefined && (`${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`))
+const touches = (item: string | undefined, other: string) =>
+  item !== undefined && (`${item}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${item}.`))
 
 /** Passes the arguments without the call context, which is a separate argument. */
 function methodsOf(runtime: Runtime, module: RuntimeModule, { slot, name, methods }: RuntimeItem): object {

@@ -50,7 +50,7 @@ async function placeInSource(entry: string, folder: string | undefined): Promise
   for (const file of files) {
     const line = await brokenLine(file)
     if (line !== undefined) return `${below(file, folder)}:${line}`
-    files.push(...importedBy(file).filter(one => CODE.test(one) && !files.includes(one) && files.length < MOST))
+    files.push(...importedBy(file).filter(item => CODE.test(item) && !files.includes(item) && files.length < MOST))
   }
   return undefined
 }

@@ -29,7 +29,7 @@ export function createCallCounter(): CallCounter {
     return there
   }
   return {
-    stats: () => [...all.values()].map(one => ({ ...one })),
+    stats: () => [...all.values()].map(item => ({ ...item })),
     item({ name, methods, local }, item, plugin) {
       // A local item is passed on unchanged, because its consumer can compare it by identity.
       if (local || typeof item !== 'object' || item === null) return item

@@ -21,7 +21,7 @@ export function injectDependencies(
 ): InjectedDependencies {
   const waits = new Set<string>()
   const settled: (() => void)[] = []
-  const one = (token: AnyService | AnySlot) => {
+  const single = (token: AnyService | AnySlot) => {
     if (token.what === 'slot') return view(token)
     const stub = stubOf(token, services.get(token.name), waits)
     if (stub) settled.push(stub.settle)
@@ -29,7 +29,7 @@ export function injectDependencies(
   }
   const tokens = Object.entries({ ...plugin.requires, ...plugin.optional })
   return {
-    values: Object.fromEntries(tokens.map(([key, token]) => [key, one(token)])),
+    values: Object.fromEntries(tokens.map(([key, token]) => [key, single(token)])),
     waits,
     settle: () => settled.forEach(settle => settle()),
   }

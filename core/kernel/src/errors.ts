@@ -172,7 +172,7 @@ export function whereOf(plugin: string, cause: unknown): { where?: string } {
   const own = `/node_modules/${plugin}/`
   const line = stack
     .split('\n')
-    .find(one => /^\s+at .*(file:|\/)/.test(one) && !/node:|node_modules/.test(one.replace(own, '/')) && !one.includes(OURS))
+    .find(item => /^\s+at .*(file:|\/)/.test(item) && !/node:|node_modules/.test(item.replace(own, '/')) && !item.includes(OURS))
   const place = line && /([^/\\]+:\d+):\d+\)?$/.exec(line)?.[1]
   return place ? { where: place } : {}
 }
@@ -227,7 +227,7 @@ export const closeFailed = (plugin: string, what: string, cause: unknown) =>
 
 export const hostCloseFailed = (problems: readonly SvcError[]) =>
   Object.assign(
-    svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), {
+    svcError('CLOSE_FAILED', problems.map(problem => problem.message).join('\n'), {
       plugin: problems[0]?.plugin ?? 'svc',
       hint: 'Fix the listed problems; everything else was undone',
     }),

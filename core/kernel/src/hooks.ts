@@ -193,8 +193,8 @@ class ListHead extends PendingTap {
 
 interface TapWatchdog {
   /** Calls `expire` of the tap when `limitMs` have passed, to the nearest 50 ms. */
-  until(one: PendingTap, limitMs: number): void
-  leave(one: PendingTap): void
+  until(pendingTap: PendingTap, limitMs: number): void
+  leave(pendingTap: PendingTap): void
   stop(): void
 }
 
@@ -208,8 +208,8 @@ function createTapWatchdog(): TapWatchdog {
   const check = () => {
     now = performance.now()
     const late: PendingTap[] = []
-    for (let one = first.next; one !== first; one = one.next) if (one.until <= now) late.push(one)
-    for (const one of late) one.expire()
+    for (let item = first.next; item !== first; item = item.next) if (item.until <= now) late.push(item)
+    for (const pendingTap of late) pendingTap.expire()
     if (first.next === first) stop()
   }
   const stop = () => {
@@ -222,19 +222,19 @@ function createTapWatchdog(): TapWatchdog {
   }
   return {
     stop,
-    until(one, limitMs) {
+    until(item, limitMs) {
       if (timer === undefined) start()
       // The clock can be one interval old.
-      one.until = now + limitMs + CHECK_MS
-      one.previous = first.previous
-      one.next = first
-      first.previous.next = one
-      first.previous = one
+      item.until = now + limitMs + CHECK_MS
+      item.previous = first.previous
+      item.next = first
+      first.previous.next = item
+      first.previous = item
     },
-    leave(one) {
-      one.previous.next = one.next
-      one.next.previous = one.previous
-      one.previous = one.next = one
+    leave(item) {
+      item.previous.next = item.next
+      item.next.previous = item.previous
+      item.previous = item.next = item
     },
   }
 }

@@ -15,12 +15,13 @@ import {
   svcError,
 } from './errors.ts'
 import { createEvents, Events } from './events.ts'
+import { grantedItems } from '../loading/manifest.ts'
 import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { createLog, type Log } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
-import { createSlot, type Slot } from './slot.ts'
+import { createSlot, grantedView, type Slot } from './slot.ts'
 import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
@@ -111,7 +112,7 @@ class HostImpl implements RunningHost {
     const owned = this.#scopeFor(plannedPlugin, order)
     try {
       this.#checkServices(plannedPlugin)
-      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
+      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#viewFor(token, plannedPlugin))
       const result = await this.#runSetup(plannedPlugin, owned, given)
       given.settle()
       this.#provide(plannedPlugin, result)
@@ -122,7 +123,7 @@ class HostImpl implements RunningHost {
   }
 
   async ready(): Promise<void> {
-    for (const one of this.#slots.values()) await one.flush()
+    for (const slot of this.#slots.values()) await slot.flush()
     this.#state = 'running'
     await this.#hooks.caller(Host.hooks.ready)({}, this.#ctx)
     // Not a warning: the contributions of a plugin can depend on its configuration.
@@ -142,7 +143,7 @@ class HostImpl implements RunningHost {
 
   report(): HostReport {
     const { serverId = '', version = '' } = this.#options
-    const plugins = [...this.#set.map(one => runningReport(one.plannedPlugin, one.owned, one.setupMs)), ...this.#failed]
+    const plugins = [...this.#set.map(item => runningReport(item.plannedPlugin, item.owned, item.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
     const counted = { hooks: this.#hooks.stats(), calls: this.#counts?.stats() ?? [] }
     return { serverId, version, state: this.#state, successor, startedAt, plugins, ...counted }
@@ -169,6 +170,12 @@ class HostImpl implements RunningHost {
     const made = createSlot(token, change => notify(change, this.#ctx))
     this.#slots.set(token.name, made)
     return made
+  }
+
+  #viewFor(token: AnySlot, { name, found }: OrderedPlugin): SlotView<unknown> {
+    const { view } = this.#slot(token, name)
+    const granted = grantedItems(found.permissions, token.name)
+    return granted ? grantedView(view, granted) : view
   }
 
   #scopeFor(plannedPlugin: OrderedPlugin, order: number): OwnedScope {
@@ -263,5 +270,5 @@ function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
     view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))
   )
   const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
-  return [...items, ...taps].map(one => closeFailed(one.plugin, 'left over', new Error(one.what)))
+  return [...items, ...taps].map(item => closeFailed(item.plugin, 'left over', new Error(item.what)))
 }

@@ -5,6 +5,7 @@ export {
   type Plugin,
   type PluginDefinition,
   type Scope,
+  type CheckContext,
   type PluginProcessStatus,
   type TapOptions,
   type Tokens,
@@ -33,6 +34,7 @@ export {
   type TapFunction,
   type CallContext,
   type Waterfall,
+  traceHeaders,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
 export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
@@ -40,9 +42,10 @@ export type { JsonSchema } from '../config/validator.ts'
 export { maskArguments } from '../config/secrets.ts'
 export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
+export { matchesPattern } from '../loading/manifest.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
-export { withTimeout, type TimeoutOptions } from './scheduling.ts'
+export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'

@@ -6,5 +6,5 @@ export { importModule, importPlugin, type Origin, urlFrom } from '../loading/loa
 export { withSyntaxErrorPlace, placeInStack } from '../loading/syntax.ts'
 export { contractMismatch, scopeClosed, whereOf } from './errors.ts'
 export { differenceOf } from '../loading/plan.ts'
-export { matchesHost, matchesPattern } from '../loading/manifest.ts'
+export { grantedItems, matchesHost } from '../loading/manifest.ts'
 export { isWithinSize } from '../loading/runtime.ts'

@@ -43,7 +43,7 @@ function shownOf(key: string, value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
   // The serializer of pino decides what is written of an error.
   if (value instanceof Error && depth === 0 && key === 'err') return value
-  if (isSecret(key) && Object.values(value).some(one => typeof one !== 'number')) return '[secret]'
+  if (isSecret(key) && Object.values(value).some(item => typeof item !== 'number')) return '[secret]'
   if (depth === DEEPEST) return '[deep]'
   return withoutSecrets(value instanceof Error ? Object.assign({}, value) : value, depth + 1)
 }

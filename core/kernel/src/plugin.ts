@@ -78,7 +78,7 @@ export interface PluginDefinition<
    * nothing and needs only valid configuration. It returns problems, which svc reports with all others. `instance` is the name
    * of the entry, for a plugin with `instances`.
    */
-  check?(config: C, instance?: string): Promise<readonly SvcError[]>
+  check?(config: C, instance?: string, context?: CheckContext): Promise<readonly SvcError[]>
   /** Required dependencies: services, which determine the start order, and slots, which do not. */
   requires?: R
   /** Services that the plugin uses when they exist. */
@@ -86,6 +86,15 @@ export interface PluginDefinition<
   /** The service that the plugin provides: `setup` returns it. */
   provides?: P
   setup(scope: Scope<C, HooksOf<P>>, given: Dependencies<R, O>): ServiceOf<P> | Promise<ServiceOf<P>>
+}
+
+/** The circumstances of a `check`. */
+export interface CheckContext {
+  /**
+   * Other processes of this server already run with the same configuration, for example because this worker replaces one that
+   * died. A file that has become invalid since need not prevent the start.
+   */
+  readonly running: boolean
 }
 
 /**
@@ -97,7 +106,7 @@ export interface Plugin<S extends string = string, C = unknown, I extends string
   readonly instances?: I
   readonly type?: T
   readonly config?: Schema<C>
-  check?(config: C, instance?: string): Promise<readonly SvcError[]>
+  check?(config: C, instance?: string, context?: CheckContext): Promise<readonly SvcError[]>
   readonly requires: Tokens
   readonly optional: ServiceTokens
   readonly provides?: AnyService

@@ -1,3 +1,4 @@
+import { matchesPattern } from '../loading/manifest.ts'
 import { nameTaken } from './errors.ts'
 import type { AnySlot, SlotChange, SlotView } from './token.ts'
 
@@ -47,9 +48,9 @@ export function createSlot(token: AnySlot, notify: (change: SlotChange) => Promi
       const other = held.get(name)
       if (other) throw nameTaken(plugin, token.name, name, other.plugin)
       const mine: SlotEntry = { item, plugin, position: place }
-      const later = [...held].filter(([, one]) => one.position > place)
+      const later = [...held].filter(([, slotEntry]) => slotEntry.position > place)
       for (const [next] of later) held.delete(next)
-      for (const [next, one] of [[name, mine] as const, ...later]) held.set(next, one)
+      for (const [next, slotEntry] of [[name, mine] as const, ...later]) held.set(next, slotEntry)
       changed(name, 'added')
       return () => {
         if (held.get(name) !== mine) return
@@ -68,6 +69,31 @@ function noteChange(pending: { added: Set<string>; removed: Set<string> }, name:
   if (!unseen) pending.removed.add(name)
 }
 
+/** A view of the items that a plugin was granted by name. Other items do not exist in it. */
+export function grantedView(view: SlotView<unknown>, granted: readonly string[]): SlotView<unknown> {
+  const isGranted = (name: string) => granted.some(word => matchesPattern(word, name))
+  const names = () => view.names().filter(isGranted)
+  return Object.freeze({
+    get version() {
+      return view.version
+    },
+    get size() {
+      return names().length
+    },
+    get: (name: string) => (isGranted(name) ? view.get(name) : undefined),
+    has: (name: string) => isGranted(name) && view.has(name),
+    names,
+    entries: () => view.entries().filter(([name]) => isGranted(name)),
+    owner: (name: string) => (isGranted(name) ? view.owner(name) : undefined),
+  })
+}
+
+/** The part of a change that a plugin with single items of the slot sees. */
+export function grantedChange({ added, removed, ...change }: SlotChange, granted: readonly string[]): SlotChange {
+  const isGranted = (name: string) => granted.some(word => matchesPattern(word, name))
+  return { ...change, added: added.filter(isGranted), removed: removed.filter(isGranted) }
+}
+
 function viewOf(held: Map<string, SlotEntry>, version: () => number): SlotView<unknown> {
   return Object.freeze({
     get version() {
@@ -79,7 +105,7 @@ function viewOf(held: Map<string, SlotEntry>, version: () => number): SlotView<u
     get: (name: string) => held.get(name)?.item,
     has: (name: string) => held.has(name),
     names: () => [...held.keys()],
-    entries: () => [...held].map(([name, one]): [string, unknown] => [name, one.item]),
+    entries: () => [...held].map(([name, slotEntry]): [string, unknown] => [name, slotEntry.item]),
     owner: (name: string) => held.get(name)?.plugin,
   })
 }

@@ -47,7 +47,7 @@ describe('a close', () => {
       }, name)
     const host = await startHost({ plugins: [bad('a'), bad('b')] })
     const { problems } = (await failureOf(host.close())) as unknown as { problems: { plugin: string; hint: string }[] }
-    expect(problems.map(one => one.plugin)).to.deep.equal(['b', 'a'])
+    expect(problems.map(problem => problem.plugin)).to.deep.equal(['b', 'a'])
     expect(problems[0]?.hint).to.include('host.close_timeout_ms')
   })
 

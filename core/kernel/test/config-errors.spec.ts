@@ -17,13 +17,13 @@ describe('a bad configuration', () => {
     })
   )
 
-  it('is told with all its faults at once, each with file and line', async () => {
+  it('reports all its problems at once, each with file and line', async () => {
     await using dir = await folder({
       'svc.config.yaml': 'log:\n  level: loud\n\n# comment\nserver:\n  port: "80"\n  mode: c\n  prot: 1\nsever:\n  port: 80\n',
     })
     const config = await findConfig({ home: dir.file('home'), cwd: dir.path })
     const problems = await problemsOf({ plugins: [server], config })
-    expect(problems.map(one => [one.code, one.plugin, one.where, one.message, one.hint])).to.deep.equal([
+    expect(problems.map(problem => [problem.code, problem.plugin, problem.where, problem.message, problem.hint])).to.deep.equal([
       [
         'CONFIG_INVALID',
         undefined,

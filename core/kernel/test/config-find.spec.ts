@@ -63,11 +63,11 @@ describe('finding configuration', () => {
     'svc.config.ts': ['export default {\n  a: 1,\n  b: = 2\n}', 'svc.config.ts:3', 'Expression expected'],
     'svc.config.mts': ['const a = 1\n\nthrow new Error("no luck")\nexport default {}', 'svc.config.mts:3', 'no luck'],
   }
-  for (const [name, [text, where, told]] of Object.entries(BROKEN))
+  for (const [name, [text, where, reported]] of Object.entries(BROKEN))
     it(`tells the line of what is broken in ${name}`, async () => {
       const error = await problemIn(findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } }))
       expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: `../${where}` })
-      expect(error.message).to.include(told)
+      expect(error.message).to.include(reported)
       expect(error.hint).to.include('Fix the file')
     })
 
@@ -97,15 +97,15 @@ describe('finding configuration', () => {
     expect(error.hint).to.include('Keep one').and.include('remove ../svc.config.yaml')
     expect((await findIn({ ...files, 'other.yaml': 'a: 3' }, { file: 'other.yaml' })).problems).to.deep.equal([])
     const { problems } = await findIn({ 'home/svc.config.yaml': 'a: 1', 'home/svc.config.mts': 'export default {}' })
-    expect(problems.map(one => one.code)).to.deep.equal(['CONFIG_AMBIGUOUS'])
+    expect(problems.map(problem => problem.code)).to.deep.equal(['CONFIG_AMBIGUOUS'])
   })
 
   it('tells all files that cannot be read, and goes on with what can be', async () => {
     const files = { 'home/svc.config.yaml': '{', 'project/svc.config.yaml': '- 1' }
     const { problems, value } = await findIn(files, { env: { SVC_A__B: '1' } })
-    expect(problems.map(one => one.code)).to.deep.equal(['CONFIG_UNREADABLE', 'CONFIG_UNREADABLE'])
+    expect(problems.map(problem => problem.code)).to.deep.equal(['CONFIG_UNREADABLE', 'CONFIG_UNREADABLE'])
     expect(value).to.deep.equal({ a: { b: 1 } })
-    expect((await problemsOf({ config: await findIn(files) })).map(one => one.code)).to.deep.equal([
+    expect((await problemsOf({ config: await findIn(files) })).map(problem => problem.code)).to.deep.equal([
       'CONFIG_UNREADABLE',
       'CONFIG_UNREADABLE',
     ])

@@ -2,7 +2,7 @@ import { configOf, definePlugin, formatError, put, schema } from '@svc/core'
 import { expect } from 'chai'
 import { entry, findIn, problemsOf } from './support/kernel.ts'
 
-const use = (config: Awaited<ReturnType<typeof findIn>>) => config.plugins.map(one => one.use)
+const use = (config: Awaited<ReturnType<typeof findIn>>) => config.plugins.map(plugin => plugin.use)
 
 describe('merging configuration', () => {
   it('weighs defaults, home, project, environment and flags, each more than the one before', async () => {
@@ -33,7 +33,7 @@ describe('merging configuration', () => {
     }
     const config = await findIn(files, { defaults: { plugins: ['a', 'b', 'c'] } })
     expect(use(config)).to.deep.equal(['a', 'c', 'mine', 'sometimes'])
-    expect(config.plugins.map(one => one.optional)).to.deep.equal([undefined, true, undefined, true])
+    expect(config.plugins.map(plugin => plugin.optional)).to.deep.equal([undefined, true, undefined, true])
   })
 
   it('keeps two nameless plugins of the program apart', () => {
@@ -64,7 +64,10 @@ describe('merging configuration', () => {
     expect(({} as { polluted?: number }).polluted).to.equal(undefined)
     expect((config.value as { polluted?: number }).polluted).to.equal(undefined)
     const problems = await problemsOf({ config })
-    expect(problems.map(one => one.message)).to.have.members(['__proto__ is not a known key', 'constructor is not a known key'])
+    expect(problems.map(problem => problem.message)).to.have.members([
+      '__proto__ is not a known key',
+      'constructor is not a known key',
+    ])
   })
 })
 
@@ -97,7 +100,7 @@ describe('configuration from the environment', () => {
       setup() {},
     })
     const problems = await problemsOf({ plugins: [entry('http', server)], config })
-    expect(problems.map(one => [one.code, one.where])).to.have.deep.members([
+    expect(problems.map(problem => [problem.code, problem.where])).to.have.deep.members([
       ['CONFIG_INVALID', 'environment SVC_SERVER__PORT'],
       ['CONFIG_UNKNOWN_KEY', 'environment SVC_SERVER__PROT'],
       ['CONFIG_UNKNOWN_KEY', 'environment SVC_SERVER__TLS'],

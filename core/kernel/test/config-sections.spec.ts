@@ -46,7 +46,7 @@ describe('sections', () => {
     await using _host = await startHost({ plugins: [any('server')], config: { server: null } })
   })
 
-  it('that nobody owns yet are known and checked, and refused only where they ask for something', async () => {
+  it('that have no owner yet are known and checked, and refused only where they ask for something', async () => {
     const reserved = [
       {
         section: 'server.auth',
@@ -106,7 +106,7 @@ describe('instances', () => {
       ['local', 'local', {}],
       ['openai', 'openai', { url: 'a' }],
     ])
-    expect(host.report().plugins.map(one => [one.name, one.instance])).to.deep.equal([
+    expect(host.report().plugins.map(plugin => [plugin.name, plugin.instance])).to.deep.equal([
       ['openai', 'work'],
       ['local', 'local'],
       ['openai', 'openai'],
@@ -149,7 +149,7 @@ describe('instances', () => {
     expect(seen).to.deep.equal([])
   })
 
-  it('of a type that nobody brings are an error with the known types', async () => {
+  it('of a type that no plugin brings are an error with the known types', async () => {
     const error = await problemOf({
       plugins: [kind('openai'), kind('local')],
       config: { providers: { work: { type: 'opnai' } } },
@@ -173,12 +173,12 @@ describe('instances', () => {
     expect(off).to.include({ message: 'providers.local.enabeld is not a known key', hint: 'did you mean "enabled"?' })
   })
 
-  it('have their faults told under their own path', async () => {
+  it('have their problems reported under their own path', async () => {
     const error = await problemOf({ plugins: [kind('local')], config: { providers: { mine: { type: 'local', ulr: 'x' } } } })
     expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is not a known key', hint: 'did you mean "url"?' })
   })
 
-  it('that fail are told apart in the report', async () => {
+  it('that fail are distinct in the report', async () => {
     const weak = definePlugin({
       instances: 'providers',
       type: 'weak',
@@ -188,7 +188,7 @@ describe('instances', () => {
     })
     const providers = { a: { type: 'weak' }, b: { type: 'weak' } }
     await using host = await startHost({ plugins: [entry('weak', weak, { optional: true })], config: { providers } })
-    expect(host.report().plugins.map(one => [one.instance, one.state])).to.deep.equal([
+    expect(host.report().plugins.map(plugin => [plugin.instance, plugin.state])).to.deep.equal([
       ['a', 'running'],
       ['b', 'failed'],
     ])

@@ -24,14 +24,14 @@ async function reads(events: Events, filter: Parameters<Events['subscribe']>[0],
 
 describe('the event bus', () => {
   it('tells every reader what it asked for, with category, type, data and time', async () => {
-    await using one = await bus()
-    const weather = await reads(one.events, { categories: ['WEATHER'] })
-    const hail = await reads(one.events, { types: ['hail'] })
-    const all = await reads(one.events, {})
+    await using found = await bus()
+    const weather = await reads(found.events, { categories: ['WEATHER'] })
+    const hail = await reads(found.events, { types: ['hail'] })
+    const all = await reads(found.events, {})
     const before = Date.now()
-    await one.events.publish(Call, { tool: 't' }, testContext())
-    await one.events.publish(Rain, { mm: 3 }, testContext())
-    await one.events.publish(Hail, { mm: 1 }, testContext())
+    await found.events.publish(Call, { tool: 't' }, testContext())
+    await found.events.publish(Rain, { mm: 3 }, testContext())
+    await found.events.publish(Hail, { mm: 1 }, testContext())
     const { timestamp, ...event } = await weather.first
     expect(event).to.deep.equal({ category: 'WEATHER', type: 'rain', data: { mm: 3 }, lost: 0 })
     expect(timestamp).to.be.within(before, Date.now())
@@ -40,10 +40,10 @@ describe('the event bus', () => {
     expect([await all.first, await all.next(), await all.next()].map(({ type }) => type)).to.deep.equal(['call', 'rain', 'hail'])
   })
 
-  it('waits for nobody: a reader that is too slow loses the oldest and is told how many', async () => {
-    await using one = await bus()
-    const slow = await reads(one.events, {})
-    for (let mm = 0; mm < 1_501; mm++) await one.events.publish(Rain, { mm }, testContext())
+  it('waits for no reader: a reader that is too slow loses the oldest and gets their number', async () => {
+    await using found = await bus()
+    const slow = await reads(found.events, {})
+    for (let mm = 0; mm < 1_501; mm++) await found.events.publish(Rain, { mm }, testContext())
     expect((await slow.first).data).to.deep.equal({ mm: 0 })
     const after = await slow.next()
     expect([after.data, after.lost]).to.deep.equal([{ mm: 501 }, 500])
@@ -51,23 +51,23 @@ describe('the event bus', () => {
   })
 
   it('is not hurt by a reader that throws, and forgets one that has left', async () => {
-    await using one = await bus()
+    await using found = await bus()
     const throwing = (async () => {
-      for await (const _ of one.events.subscribe({}, testContext())) throw new Error('I cannot stand rain')
+      for await (const _ of found.events.subscribe({}, testContext())) throw new Error('I cannot stand rain')
     })()
-    const other = await reads(one.events, {})
-    await one.events.publish(Rain, { mm: 1 }, testContext())
+    const other = await reads(found.events, {})
+    await found.events.publish(Rain, { mm: 1 }, testContext())
     expect(await throwing.catch((error: Error) => error.message)).to.equal('I cannot stand rain')
-    await one.events.publish(Rain, { mm: 2 }, testContext())
+    await found.events.publish(Rain, { mm: 2 }, testContext())
     expect([(await other.first).data, (await other.next()).data]).to.deep.equal([{ mm: 1 }, { mm: 2 }])
     await other.leave()
-    await one.events.publish(Rain, { mm: 3 }, testContext())
+    await found.events.publish(Rain, { mm: 3 }, testContext())
   })
 
   it('ends for a reader whose signal has aborted', async () => {
-    await using one = await bus()
+    await using found = await bus()
     const leaving = new AbortController()
-    const reader = await reads(one.events, {}, leaving.signal)
+    const reader = await reads(found.events, {}, leaving.signal)
     leaving.abort()
     expect(await reader.first).to.equal(undefined)
   })

@@ -31,7 +31,7 @@ describe('a hook', () => {
     expect(await greet(host)).to.equal('hello you12')
   })
 
-  it('of kind bail takes the first answer, and asks nobody after it', async () => {
+  it('of kind bail takes the first answer, and asks no tap after it', async () => {
     const asked: string[] = []
     const answer = (name: string, text: string | undefined) =>
       taps(name, scope => void scope.tap(refuse, () => (asked.push(name), text)))
@@ -43,21 +43,21 @@ describe('a hook', () => {
   })
 
   it('of kind series tells everybody, one after the other', async () => {
-    const told: string[] = []
+    const reported: string[] = []
     const look = (name: string) =>
       taps(name, scope => {
         scope.tap(greeted, async text => {
-          told.push(`${name} begins`)
+          reported.push(`${name} begins`)
           await Promise.resolve()
-          told.push(`${name} saw ${text}`)
+          reported.push(`${name} saw ${text}`)
         })
       })
     await using host = await startHost({ plugins: [look('a'), look('b'), greeter()] })
     await greet(host)
-    expect(told).to.deep.equal(['a begins', 'a saw hello you', 'b begins', 'b saw hello you'])
+    expect(reported).to.deep.equal(['a begins', 'a saw hello you', 'b begins', 'b saw hello you'])
   })
 
-  it('passes on what it was given where nobody taps', async () => {
+  it('passes on what it was given where no plugin taps', async () => {
     await using host = await startHost({ plugins: [greeter()] })
     expect(await greet(host)).to.equal('hello you')
   })
@@ -100,7 +100,7 @@ describe('a hook', () => {
     await greet(host)
     await greet(host)
     const stats = host.report().hooks
-    expect(stats.map(({ ms: _ms, ...one }) => one)).to.deep.equal([
+    expect(stats.map(({ ms: _ms, ...item }) => item)).to.deep.equal([
       { plugin: 'my plugin', hook: 'greeter.before', calls: 2, errors: 0 },
       { plugin: 'my plugin', hook: 'greeter.greeted', calls: 2, errors: 2 },
       { plugin: 'b', hook: 'greeter.before', calls: 2, errors: 0 },
@@ -113,7 +113,7 @@ describe('a hook', () => {
     await using host = await startHost({ plugins, config: { host: { ...LIMIT.host, accounting: false } } })
     expect(await failureOf(greet(host))).to.include({ code: 'TAP_TIMEOUT', plugin: 'hangs' })
     const { hooks, calls } = host.report()
-    expect(hooks.map(one => [one.plugin, one.calls, one.errors, one.ms])).to.deep.equal([['hangs', 0, 0, 0]])
+    expect(hooks.map(hook => [hook.plugin, hook.calls, hook.errors, hook.ms])).to.deep.equal([['hangs', 0, 0, 0]])
     expect(calls).to.deep.equal([])
   })
 
@@ -131,19 +131,19 @@ describe('a hook', () => {
     ]
     await using host = await startHost({ plugins, config: { host: { slow_tap_ms: 1 } }, ...logTo(lines) })
     await greet(host)
-    const told = lines.map(
+    const reported = lines.map(
       line => JSON.parse(line) as { plugin: string; hook: string; ms: number; slow_tap_ms: number; msg: string }
     )
-    expect(told).to.have.length(1)
-    expect(told[0]).to.include({ plugin: 'slow', hook: 'greeter.before', slow_tap_ms: 1, msg: 'a tap is slow' })
-    expect(told[0]!.ms).to.be.at.least(3)
+    expect(reported).to.have.length(1)
+    expect(reported[0]).to.include({ plugin: 'slow', hook: 'greeter.before', slow_tap_ms: 1, msg: 'a tap is slow' })
+    expect(reported[0]!.ms).to.be.at.least(3)
   })
 })
 
 describe('a tap that fails', () => {
   it('in a series is counted and logged, and breaks nothing, also when it hangs', async () => {
     const lines: string[] = []
-    let told = 0
+    let reported = 0
     const plugins = [
       taps(
         'throws',
@@ -153,19 +153,19 @@ describe('a tap that fails', () => {
           })
       ),
       taps('hangs', scope => void scope.tap(greeted, () => never)),
-      taps('looks', scope => void scope.tap(greeted, () => void told++)),
+      taps('looks', scope => void scope.tap(greeted, () => void reported++)),
       greeter(),
     ]
     await using host = await startHost({ plugins, config: LIMIT, ...logTo(lines) })
     expect(await greet(host)).to.equal('hello you')
-    expect(told).to.equal(1)
-    expect(host.report().hooks.map(one => [one.plugin, one.errors])).to.deep.equal([
+    expect(reported).to.equal(1)
+    expect(host.report().hooks.map(hook => [hook.plugin, hook.errors])).to.deep.equal([
       ['throws', 1],
       ['hangs', 1],
       ['looks', 0],
     ])
     const logged = lines.map(line => JSON.parse(line) as { plugin: string; hook: string; err: { code: string } })
-    expect(logged.map(one => [one.plugin, one.hook, one.err.code])).to.deep.equal([
+    expect(logged.map(item => [item.plugin, item.hook, item.err.code])).to.deep.equal([
       ['throws', 'greeter.greeted', 'TAP_FAILED'],
       ['hangs', 'greeter.greeted', 'TAP_TIMEOUT'],
     ])
@@ -213,7 +213,7 @@ describe('a tap that fails', () => {
     late.resolve('you')
     expect(await greet(host)).to.equal('hello you!')
     expect(asked).to.deep.equal(['you', 'hello you!'])
-    expect(host.report().hooks.map(one => [one.plugin, one.calls, one.errors])).to.deep.equal([
+    expect(host.report().hooks.map(hook => [hook.plugin, hook.calls, hook.errors])).to.deep.equal([
       ['late', 2, 1],
       ['next', 1, 0],
       ['looks late', 1, 0],

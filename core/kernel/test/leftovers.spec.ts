@@ -44,7 +44,7 @@ describe('a plugin that leaves something open', () => {
     clearInterval(mine)
   })
 
-  it('is told apart from another host that still runs', async () => {
+  it('is distinct from another host that still runs', async () => {
     let timer: NodeJS.Timeout | undefined
     await using _other = await testHost([
       entry(

@@ -8,12 +8,12 @@ const BOOM = 'throw new Error("it was imported")'
 /** Plans these plugins; answers what was asked to be isolated, and what is wrong. */
 async function planned(entry: PluginEntry, from: string[] = [], isIsolating = true) {
   const asked: { name: string; module: string; entry: PluginEntry }[] = []
-  const isolate: Isolate = async (info, one) => {
-    asked.push({ name: info.name, module: info.module, entry: one })
+  const isolate: Isolate = async (info, item) => {
+    asked.push({ name: info.name, module: info.module, entry: item })
     return definePlugin({ setup() {} })
   }
   const { problems } = await planHost({ plugins: [entry], from, ...(isIsolating ? { isolate } : {}) })
-  return { asked, problems: problems.map(one => `${one.code} ${one.message} ${one.hint}`) }
+  return { asked, problems: problems.map(problem => `${problem.code} ${problem.message} ${problem.hint}`) }
 }
 
 describe('a plugin that is to run in a process of its own', () => {
@@ -55,7 +55,7 @@ describe('a plugin that is to run in a process of its own', () => {
     expect((await planned(inline)).problems[0]).to.include('NOT_ISOLABLE')
   })
 
-  it('is refused for a word of isolation that nobody knows', async () => {
+  it('is refused for an unknown word of isolation', async () => {
     const entry = { use: 'svc-plugin-word', isolation: 'proces' } as unknown as PluginEntry
     const { problems } = await planHost({ config: { plugins: [entry] } })
     expect(problems[0]!.message).to.include('"in-process" or "process"')

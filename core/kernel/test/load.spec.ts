@@ -17,10 +17,10 @@ async function textOf(use: string | URL, from?: string[]) {
 
 describe('a plugin is found', () => {
   it('by its name in the first place that has it', async () => {
-    await using one = await folder()
+    await using found = await folder()
     await using two = await folder(packageFiles('svc-plugin-word', SVC, says('two')))
     await using three = await folder(packageFiles('svc-plugin-word', SVC, says('three')))
-    expect(await textOf('svc-plugin-word', [one.url, two.url, three.url])).to.equal('two')
+    expect(await textOf('svc-plugin-word', [found.url, two.url, three.url])).to.equal('two')
     expect(await textOf('svc-plugin-word', [three.url, two.url])).to.equal('three')
   })
 
@@ -72,7 +72,7 @@ export default definePlugin({ requires: { host: Host, tools: Tools }, setup(scop
     expect(host.report().plugins[0]).to.include({ name: 'bare', state: 'running' })
   })
 
-  it('under the end of its path only, where it is told to others', async () => {
+  it('under the end of its path only, where others see it', async () => {
     await using dir = await folder()
     const use = dir.file('secret-place/gone.mjs')
     await using host = await startHost({ plugins: [{ use, optional: true }], from: [dir.url] })
@@ -137,8 +137,8 @@ describe('importFrom', () => {
   it('imports a name as a module at that place would, each place its own', async () => {
     await using a = await folder(packageFiles('dep', {}, 'export default "a"'))
     await using b = await folder(packageFiles('dep', {}, 'export default "b"'))
-    const [one, two] = await Promise.all([importFrom('dep', a.url), importFrom('dep', b.url)])
-    expect([one, two].map(module => (module as { default: string }).default)).to.deep.equal(['a', 'b'])
+    const [first, two] = await Promise.all([importFrom('dep', a.url), importFrom('dep', b.url)])
+    expect([first, two].map(module => (module as { default: string }).default)).to.deep.equal(['a', 'b'])
   })
 })
 
@@ -168,14 +168,16 @@ describe('planHost', () => {
 
   it('imports nothing of a plugin with instances where no entry is its own', async () => {
     const { problems, loaded, plannedPlugins } = await planOf('throw new Error("imported")', { corner: { enabled: false } })
-    expect([problems, loaded.map(one => one.name), plannedPlugins]).to.deep.equal([[], ['svc-plugin-shop'], []])
+    expect([problems, loaded.map(item => item.name), plannedPlugins]).to.deep.equal([[], ['svc-plugin-shop'], []])
     const wanted = await planOf('throw new Error("imported")', { mine: { type: 'corner' } })
-    expect(wanted.problems.map(one => one.code)).to.deep.equal(['PLUGIN_IMPORT_FAILED', 'CONFIG_UNKNOWN_KEY'])
+    expect(wanted.problems.map(problem => problem.code)).to.deep.equal(['PLUGIN_IMPORT_FAILED', 'CONFIG_UNKNOWN_KEY'])
   })
 
   it('knows the type of its entries all the same', async () => {
     const { problems } = await planOf(SHOP, { mine: { type: 'corne' } })
-    expect(problems.map(one => one.hint)).to.deep.equal(['Use one of the types corner, or add the plugin that provides "corne"'])
+    expect(problems.map(problem => problem.hint)).to.deep.equal([
+      'Use one of the types corner, or add the plugin that provides "corne"',
+    ])
   })
 
   it('refuses a plugin whose code has other instances than its manifest says', async () => {

@@ -69,7 +69,7 @@ describe('a manifest that cannot be right', () => {
     })
   })
 
-  it('names a slot that nobody knows, the nearest, and its line', async () => {
+  it('names an unknown slot, the nearest, and its line', async () => {
     await using dir = await folder({
       ...declaring('svc-a', { wrods: ['x'] }),
       ...declaring('svc-b', { words: ['x'], mine: ['y'] }),
@@ -88,7 +88,9 @@ describe('a manifest that cannot be right', () => {
       ...declaring('svc-b', { commands: [' tell '] }),
     })
     const problems = await problemsOf({ plugins: ['svc-a', 'svc-b'], from: [dir.url], commands: { serve: 'svc' } })
-    expect(problems.map(one => [one.code, one.plugin, one.where, one.details.command, one.details.by])).to.deep.equal([
+    expect(
+      problems.map(problem => [problem.code, problem.plugin, problem.where, problem.details.command, problem.details.by])
+    ).to.deep.equal([
       ['COMMAND_TAKEN', 'svc-a', 'package.json:12', 'serve fast', 'svc'],
       ['COMMAND_TAKEN', 'svc-b', 'package.json:11', 'tell', 'svc-a'],
       ['COMMAND_MODULE_MISSING', 'svc-a', 'package.json:10', undefined, undefined],
@@ -112,7 +114,7 @@ export default { requires: {}, optional: {}, setup: scope => void scope.add(Word
     expect(host.report().plugins[0]?.absent).to.deep.equal({ words: ['absent'] })
     expect(lines.map(line => JSON.parse(line) as unknown)).to.satisfy(
       (all: { plugin: string; level: unknown; absent: unknown }[]) =>
-        all.some(one => one.plugin === 'svc-a' && JSON.stringify(one.absent) === '{"words":["absent"]}')
+        all.some(item => item.plugin === 'svc-a' && JSON.stringify(item.absent) === '{"words":["absent"]}')
     )
   })
 })

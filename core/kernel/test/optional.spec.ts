@@ -64,8 +64,8 @@ describe('a plugin that is optional and fails', () => {
       })
       expect(await host.service(Greeter).greet('you', ctx)).to.equal('hello you')
       expect(host.slot(Words).names()).to.deep.equal(['hi'])
-      const failed = host.report().plugins.filter(one => one.state === 'failed')
-      expect(failed.map(one => [one.error?.code, one.optional])).to.deep.equal([[code, true]])
+      const failed = host.report().plugins.filter(item => item.state === 'failed')
+      expect(failed.map(item => [item.error?.code, item.optional])).to.deep.equal([[code, true]])
       expect(lines.filter(line => line.includes(code))).to.have.length(1)
     })
 
@@ -82,7 +82,7 @@ describe('a plugin that is optional and fails', () => {
     )
     const needy = (more: object) => entry('needy', definePlugin({ requires: { store: Store }, setup() {} }), more)
     await using host = await startHost({ plugins: [weak, needy({ optional: true })] })
-    expect(host.report().plugins.map(one => [one.name, one.error?.code])).to.deep.equal([
+    expect(host.report().plugins.map(plugin => [plugin.name, plugin.error?.code])).to.deep.equal([
       ['weak', 'SETUP_FAILED'],
       ['needy', 'SERVICE_MISSING'],
     ])

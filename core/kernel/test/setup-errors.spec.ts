@@ -15,7 +15,7 @@ const stuck = (): Store => ({ open: () => never, shut: () => never })
 const HURRY = { host: { setup_timeout_ms: 30, close_timeout_ms: 30, tap_timeout_ms: 30 } }
 
 describe('a setup that fails', () => {
-  it('is told with its plugin, and keeps the cause', async () => {
+  it('is reported with its plugin, and keeps the cause', async () => {
     const cause = new Error('no luck')
     const error = await problemOf({ plugins: [entry('a', definePlugin({ setup: () => Promise.reject(cause) }))] })
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'a', message: 'its setup failed: no luck', cause })
@@ -46,7 +46,7 @@ describe('a setup that fails', () => {
     expect(error.details).to.deep.equal({ cause: 'STORE_NEWER' })
   })
 
-  it('is told when it returns no service, or not all of one', async () => {
+  it('is reported when it returns no service, or not all of one', async () => {
     const half = definePlugin({ provides: Store, setup: () => ({ open: async () => {} }) as unknown as Store })
     const error = await problemOf({ plugins: [entry('half', half)] })
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'half' })
@@ -83,7 +83,7 @@ describe('a setup in a process of its own', () => {
     return await problemOf({ plugins: [entry('lost', plugin)], config: { host: { setup_timeout_ms: 2000 } } })
   }
 
-  it('is told by the line of the plugin where it throws, as one in this process, or by none', async () => {
+  it('is reported by the line of the plugin where it throws, as one in this process, or by none', async () => {
     const error = await problemWith("setup() { throw new Error('no database today') }")
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'lost', where: 'index.js:3' })
     expect(error.message).to.equal('its setup failed: no database today')
@@ -106,7 +106,7 @@ describe('a setup that never ends', () => {
     entry('waiter', definePlugin({ requires: { store: Store }, setup: async (_scope, given) => void (await setup(given)) }))
   const store = entry('memory', definePlugin({ provides: Store, setup: stuck }))
 
-  it('is told with what it waited for', async () => {
+  it('is reported with what it waited for', async () => {
     const error = await problemOf({ plugins: [waits(({ store }) => store.open(ctx)), store], config: HURRY })
     expect(error).to.include({ code: 'SETUP_TIMEOUT', plugin: 'waiter' })
     expect(error.message).to.equal('its setup did not end within 30 ms; it was waiting for the result of store.open')
@@ -114,7 +114,7 @@ describe('a setup that never ends', () => {
     expect(error.hint).to.include('host.setup_timeout_ms')
   })
 
-  it('is told with what it waited for in a strict host, too', async () => {
+  it('is reported with what it waited for in a strict host, too', async () => {
     const start = testHost([waits(({ store }) => store.open(ctx))], { give: [service(Store, stuck())], config: HURRY })
     expect((await failureOf(start)).message).to.include('waiting for the result of store.open')
   })

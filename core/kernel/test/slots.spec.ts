@@ -30,7 +30,7 @@ async function open(first: (scope: Scope) => void = () => {}) {
 
 describe('a slot', () => {
   it('counts calls, errors and time of what a plugin has added, method by method', async () => {
-    await using house = await open(scope => {
+    await using host = await open(scope => {
       scope.add(Words, 'good', word('good'))
       scope.add(Words, 'bad', { text: 'bad', say: () => Promise.reject(new Error('no')) })
       scope.add(Words, 'worse', {
@@ -40,37 +40,37 @@ describe('a slot', () => {
         },
       })
     })
-    const say = (name: string) => house.view.get(name)!.say(ctx)
+    const say = (name: string) => host.view.get(name)!.say(ctx)
     expect(await say('good')).to.equal('good')
     await failureOf(say('bad'))
     expect(() => say('worse')).to.throw('no')
-    const [stats] = house.host.report().calls
+    const [stats] = host.host.report().calls
     expect(stats).to.include({ plugin: 'adder', slot: 'words', method: 'say', calls: 3, errors: 2 })
     expect(stats?.ms).to.be.greaterThan(0)
   })
 
   it('shows what is in it now, in the order it was added, and whose it is', async () => {
-    await using house = await open(scope => void scope.add(Words, 'a', word('A')))
-    const { view, scope } = house
+    await using host = await open(scope => void scope.add(Words, 'a', word('A')))
+    const { view, scope } = host
     const remove = scope.add(Words, 'b', word('B'))
     expect(view.names()).to.deep.equal(['a', 'b'])
-    expect(view.entries().map(([name, one]) => `${name} ${one.text}`)).to.deep.equal(['a A', 'b B'])
+    expect(view.entries().map(([name, item]) => `${name} ${item.text}`)).to.deep.equal(['a A', 'b B'])
     expect([view.size, view.has('b'), view.owner('b'), view.get('b')?.text]).to.deep.equal([2, true, 'adder', 'B'])
     remove()
     expect([view.size, view.has('b'), view.owner('b'), view.get('b')]).to.deep.equal([1, false, undefined, undefined])
   })
 
   it('knows no names of the prototype', async () => {
-    await using house = await open()
-    expect(house.view.get('constructor')).to.equal(undefined)
-    expect(house.view.has('__proto__')).to.equal(false)
-    house.scope.add(Words, '__proto__', word('p'))
-    expect(house.view.names()).to.deep.equal(['__proto__'])
+    await using host = await open()
+    expect(host.view.get('constructor')).to.equal(undefined)
+    expect(host.view.has('__proto__')).to.equal(false)
+    host.scope.add(Words, '__proto__', word('p'))
+    expect(host.view.names()).to.deep.equal(['__proto__'])
   })
 
   it('has a version that grows with every change', async () => {
-    await using house = await open()
-    const { view, scope } = house
+    await using host = await open()
+    const { view, scope } = host
     const versions = [view.version]
     const remove = scope.add(Words, 'a', word('A'))
     versions.push(view.version)
@@ -82,8 +82,8 @@ describe('a slot', () => {
   })
 
   it('tells the changes of one turn of the loop in one event', async () => {
-    await using house = await open()
-    const { scope, seen } = house
+    await using host = await open()
+    const { scope, seen } = host
     scope.add(Words, 'a', word('A'))
     scope.add(Words, 'b', word('B'))
     scope.add(Words, 'c', word('C'))()
@@ -93,8 +93,8 @@ describe('a slot', () => {
   })
 
   it('tells a name that went and came again as removed and added, and one that came and went as nothing', async () => {
-    await using house = await open()
-    const { scope, seen } = house
+    await using host = await open()
+    const { scope, seen } = host
     const remove = scope.add(Words, 'a', word('A'))
     await turn()
     remove()
@@ -105,23 +105,23 @@ describe('a slot', () => {
   })
 
   it('tells pending changes before ready', async () => {
-    await using house = await open(scope => void scope.add(Words, 'a', word('A')))
-    expect(house.atReady).to.deep.equal([1])
-    expect(house.seen).to.have.length(1)
+    await using host = await open(scope => void scope.add(Words, 'a', word('A')))
+    expect(host.atReady).to.deep.equal([1])
+    expect(host.seen).to.have.length(1)
   })
 
   it('frees a name for others when it is removed', async () => {
-    await using house = await open()
-    house.scope.add(Words, 'a', word('A'))()
-    house.scope.add(Words, 'a', word('B'))
-    expect(house.view.get('a')?.text).to.equal('B')
+    await using host = await open()
+    host.scope.add(Words, 'a', word('A'))()
+    host.scope.add(Words, 'a', word('B'))
+    expect(host.view.get('a')?.text).to.equal('B')
   })
 
   it('takes nothing any more from a plugin that was closed', async () => {
-    const house = await open()
-    await house.host.close()
-    const late = () => house.scope.add(Words, 'a', word('A'))
+    const host = await open()
+    await host.host.close()
+    const late = () => host.scope.add(Words, 'a', word('A'))
     expect(await failureOf((async () => late())())).to.include({ code: 'SCOPE_CLOSED', plugin: 'adder' })
-    expect(house.view.size).to.equal(0)
+    expect(host.view.size).to.equal(0)
   })
 })

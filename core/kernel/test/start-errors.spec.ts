@@ -1,5 +1,5 @@
 // Not a unit test: a setup runs in a process of its own.
-import { definePlugin, defineService, formatError, planHost, schema, type Series, svcError } from '@svc/core'
+import { type CheckContext, definePlugin, defineService, formatError, planHost, schema, type Series, svcError } from '@svc/core'
 import { expect } from 'chai'
 import {
   entry,
@@ -96,7 +96,7 @@ describe('a start that fails before anything is set up', () => {
     expect(error.hint).to.equal('Disable one of the plugins: plugins: [{ use: "greeter", enabled: false }]')
   })
 
-  it("lets nobody take the host's own service", async () => {
+  it("lets no plugin take the host's own service", async () => {
     const False = defineService<{ report(): Promise<number> }>('host', { api: 1, methods: { report: 'call' } })
     const error = await problemOf({
       plugins: [entry('thief', definePlugin({ provides: False, setup: () => ({ report: async () => 1 }) }))],
@@ -104,7 +104,7 @@ describe('a start that fails before anything is set up', () => {
     expect(error).to.include({ code: 'SERVICE_TAKEN', plugin: 'thief' })
   })
 
-  it('names a service that nobody provides, and one that was probably meant', async () => {
+  it('names a service without a provider, and one that was probably meant', async () => {
     const Greter = defineService<Greeter>('greter', { api: 1, methods: { greet: 'call' } })
     const error = await problemOf({ plugins: [greeter(), entry('guest', definePlugin({ requires: { g: Greter }, setup() {} }))] })
     expect(error).to.include({ code: 'SERVICE_MISSING', plugin: 'guest' })
@@ -155,7 +155,7 @@ describe('a start that fails before anything is set up', () => {
       config: { host: { tap_timeout_ms: 'x' } },
     }
     const problems = await problemsOf(options)
-    expect(problems.map(one => one.code)).to.have.members([
+    expect(problems.map(problem => problem.code)).to.have.members([
       'PLUGIN_UNKNOWN',
       'MANIFEST_INVALID',
       'CONFIG_INVALID',
@@ -172,7 +172,7 @@ describe('a start that fails before anything is set up', () => {
     await using dir = await folder()
     const options = { from: [dir.url], config: { nowhere: { a: 1 }, lgo: {} } }
     const problems = await problemsOf({ plugins: ['svc-plugin-nowhere'], ...options })
-    expect(problems.map(one => [one.code, one.details.path])).to.deep.equal([
+    expect(problems.map(problem => [problem.code, problem.details.path])).to.deep.equal([
       ['PLUGIN_UNKNOWN', undefined],
       ['CONFIG_UNKNOWN_KEY', 'nowhere'],
       ['CONFIG_UNKNOWN_KEY', 'lgo'],
@@ -188,7 +188,7 @@ describe('a start that fails before anything is set up', () => {
       config: { nowhere: { a: 1 } },
     })
     expect(plan.problems).to.deep.equal([])
-    expect(plan.notes.map(one => one.code)).to.deep.equal(['CONFIG_UNKNOWN_KEY'])
+    expect(plan.notes.map(note => note.code)).to.deep.equal(['CONFIG_UNKNOWN_KEY'])
   })
 
   it('tells what a plugin finds wrong with what its configuration names, with all other faults', async () => {
@@ -209,12 +209,24 @@ describe('a start that fails before anything is set up', () => {
       entry('d', definePlugin({ check: wrong, setup() {} }), { optional: true }),
     ]
     const plan = await planHost({ plugins, config: { b: { n: 'x' }, host: { setup_timeout_ms: 20 } } })
-    expect(plan.problems.map(one => [one.code, one.plugin])).to.deep.equal([
+    expect(plan.problems.map(problem => [problem.code, problem.plugin])).to.deep.equal([
       ['FILE_WRONG', 'a'],
       ['CONFIG_INVALID', 'b'],
       ['CHECK_FAILED', 'c'],
     ])
-    expect(plan.failed.map(one => one.error?.code)).to.deep.equal(['FILE_WRONG'])
+    expect(plan.failed.map(item => item.error?.code)).to.deep.equal(['FILE_WRONG'])
+  })
+
+  it('tells a check whether the server already runs with this configuration', async () => {
+    const running: unknown[] = []
+    const check = async (_config: unknown, _instance?: string, context?: CheckContext) => {
+      running.push(context?.running)
+      return []
+    }
+    const plugins = [entry('a', definePlugin({ check, setup() {} }))]
+    await planHost({ plugins })
+    await planHost({ plugins, running: true })
+    expect(running).to.deep.equal([false, true])
   })
 })
 

@@ -34,11 +34,11 @@ const echo: Far = {
 const open = (far: Partial<Far>) => testHost([], { give: [service(Far, { ...echo, ...far })] })
 const read = async (stream: AsyncIterable<unknown>) => {
   const items: unknown[] = []
-  for await (const one of stream) items.push(one)
+  for await (const current of stream) items.push(current)
   return items
 }
 /** What a call of the cheating implementation fails with. */
-async function caught(far: Partial<Far>, call: (far: Far) => unknown = one => one.call({ list: [1] }, ctx)) {
+async function caught(far: Partial<Far>, call: (far: Far) => unknown = element => element.call({ list: [1] }, ctx)) {
   await using host = await open(far)
   return await failureOf((async () => call(host.service(Far)))())
 }
@@ -181,7 +181,7 @@ describe('a strict host names who cheats:', () => {
 })
 
 describe('a strict host lets honest ones through:', () => {
-  it('plain values, as copies that nobody shares', async () => {
+  it('plain values, as copies that are not shared', async () => {
     await using host = await open({})
     const value = { a: [1, undefined, null, 'ä'], big: 2n ** 70n, at: new Date(5), bytes: new Uint8Array([1, 2]) }
     const back = await host.service(Far).call(value, ctx)

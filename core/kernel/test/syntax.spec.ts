@@ -6,7 +6,7 @@ import { folder, problemOf } from './support/kernel.ts'
 const BROKEN = { name: 'svc-plugin-broken', version: '1.0.0', type: 'module', main: 'index.js', svc: { api: 1, kind: 'tool' } }
 
 describe('a module that breaks the grammar', () => {
-  it('is told by file and line, below the folder of its plugin', async () => {
+  it('is reported by file and line, below the folder of its plugin', async () => {
     const texts = {
       'index.js': ['export const a = 1\nexport default {', 'index.js:2'],
       'src/deep.js': ['\n\nexport const y = = 3', 'src/deep.js:3'],
@@ -17,7 +17,7 @@ describe('a module that breaks the grammar', () => {
     for (const [file, [text, where]] of Object.entries(texts)) {
       const entry = `import './${file}'\nexport default { setup() {} }`
       const files = { 'index.js': entry, [file]: text, 'package.json': BROKEN }
-      await using dir = await folder(Object.fromEntries(Object.entries(files).map(([name, one]) => [`broken/${name}`, one])))
+      await using dir = await folder(Object.fromEntries(Object.entries(files).map(([name, item]) => [`broken/${name}`, item])))
       const error = await problemOf({ plugins: ['./broken'], from: [dir.url] })
       expect(error, file).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: 'svc-plugin-broken', where })
     }
@@ -35,7 +35,7 @@ describe('a module that breaks the grammar', () => {
     expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', where: 'src/deep.js:4' })
   })
 
-  it('is told by the same place where it is to run in a process of its own, which can look for none', async () => {
+  it('is reported by the same place where it is to run in a process of its own, which can look for none', async () => {
     const texts = { 'src/deep.js': '\n\nexport const y = = 3', 'src/old.cjs': '\n\nconst a = = 3' }
     for (const [file, text] of Object.entries(texts)) {
       const entry = `import './${file}'\nexport default { setup() {} }`

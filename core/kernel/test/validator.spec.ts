@@ -90,14 +90,14 @@ describe('a schema that the build has compiled', () => {
   after(() => rm(folder, { recursive: true }))
   afterEach(() => usePrecompiled(undefined))
 
-  for (const faults of ['all', 'first'] as const)
+  for (const problems of ['all', 'first'] as const)
     for (const [json, value, where] of SAMPLES)
-      it(`finds what ajv finds (${faults}), and fills in the same: ${JSON.stringify(value)}`, () => {
+      it(`finds what ajv finds (${problems}), and fills in the same: ${JSON.stringify(value)}`, () => {
         const [early, late, plain] = [structuredClone(value), structuredClone(value), structuredClone(value)]
-        const found = schema(json, { faults }).check(late)
+        const found = schema(json, { faults: problems }).check(late)
         usePrecompiled(join(folder, 'validators.cjs'))
-        expect(schema(json, { faults }).check(early)).to.deep.equal(found)
-        expect([...new Set(found.map(one => one.path))]).to.deep.equal(where)
+        expect(schema(json, { faults: problems }).check(early)).to.deep.equal(found)
+        expect([...new Set(found.map(item => item.path))]).to.deep.equal(where)
         expect(early).to.deep.equal(late)
         expect(precompiledOf(json, {})!(structuredClone(value))).to.equal(where.length === 0)
         // ajv with nothing of ours, but for its own uniqueItems the same

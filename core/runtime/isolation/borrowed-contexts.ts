@@ -34,7 +34,9 @@ export function createBorrowedContexts(plugin: string): BorrowedContexts {
   const trusted = (ctx: CallContext): CallContext => {
     const { id } = ctx.principal
     if (id === SYSTEM.id || id === own.id) return { ...ctx, principal: own }
-    const given = lent.values().find(one => one.ctx.requestId === ctx.requestId && one.ctx.principal.id === id)
+    const given = lent
+      .values()
+      .find(borrowedContext => borrowedContext.ctx.requestId === ctx.requestId && borrowedContext.ctx.principal.id === id)
     if (!given) throw contextForged(plugin, id, ctx.requestId)
     return { ...ctx, principal: given.as }
   }

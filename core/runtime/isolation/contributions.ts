@@ -1,6 +1,6 @@
 import { serialize } from 'node:v8'
-import type { Manifest } from '@svc/core'
-import { matchesPattern } from '@svc/core/internal'
+import { type Manifest, matchesPattern } from '@svc/core'
+import { grantedItems } from '@svc/core/internal'
 import type { PluginDescription } from './contract.ts'
 import { addedTooMuch, usesNotPermitted } from './errors.ts'
 import type { Isolated } from './isolated-ref.ts'
@@ -43,7 +43,7 @@ interface AddedItem {
 export function createContributions(plugin: string): Contributions {
   const held = new Map<string, AddedItem>()
   const names = new Set<string>()
-  const bytesOf = (all: Iterable<AddedItem>) => [...all].reduce((sum, one) => sum + one.bytes, 0)
+  const bytesOf = (all: Iterable<AddedItem>) => [...all].reduce((sum, addedItem) => sum + addedItem.bytes, 0)
   const remove = (path: string) => {
     held.get(path)?.remove()
     held.delete(path)
@@ -53,7 +53,7 @@ export function createContributions(plugin: string): Contributions {
       remove(path)
       if (name.length > MAX_NAME_LENGTH) throw addedTooMuch(plugin, `${MAX_NAME_LENGTH} characters in a name`)
       const bytes = serialize([path, name, data]).length
-      const taps = () => [...held.values()].filter(one => one.name === name).length
+      const taps = () => [...held.values()].filter(addedItem => addedItem.name === name).length
       if (held.size >= MOST) throw addedTooMuch(plugin, `${MOST} contributions`)
       if (bytesOf(held.values()) + bytes > MOST_BYTES) throw addedTooMuch(plugin, `${MOST_BYTES / MIB} MiB of contributions`)
       if (isTap && taps() >= MOST_TAPS) throw addedTooMuch(plugin, `${MOST_TAPS} taps on one hook`)
@@ -74,12 +74,11 @@ const PUBLIC_SERVICE = 'host'
  * Using a service or a slot, or providing a service, gives access to data and power that a person must grant. Throws
  * NOT_PERMITTED.
  */
-export function checkServicePermissions(
-  plugin: string,
-  tokens: PluginDescription['requires'],
-  { services = [] }: Permissions
-): void {
-  const names = Object.values(tokens).map(token => token.name)
+export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
+  const { services = [] } = permissions
+  const names = Object.values(tokens)
+    .filter(({ what, name }) => what !== 'slot' || (grantedItems(permissions, name) ?? []).length === 0)
+    .map(token => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }

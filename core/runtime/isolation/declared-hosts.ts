@@ -14,7 +14,11 @@ export function parseHost(text: string): DeclaredHost {
 
 /** The declared hosts that include a host and, if given, a port. `*` stands for every host. */
 export const declaredFor = (declared: readonly DeclaredHost[], host: string, port?: number): DeclaredHost[] =>
-  declared.filter(one => (port === undefined || one.port === undefined || one.port === port) && includesHost(one.host, host))
+  declared.filter(
+    declaredHost =>
+      (port === undefined || declaredHost.port === undefined || declaredHost.port === port) &&
+      includesHost(declaredHost.host, host)
+  )
 
 function includesHost(declared: string, host: string): boolean {
   if (declared === '*') return true

@@ -3,9 +3,8 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { isAbsolute, resolve, sep } from 'node:path'
 import process from 'node:process'
-import { codeOf } from '@svc/core'
+import { codeOf, matchesPattern } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
-import { matchesPattern } from '@svc/core/internal'
 import { type ReportRefusal, reword, undeclared } from './errors.ts'
 
 /** Settings of the guard, from the variable `SVC_ISOLATED`. */
@@ -139,7 +138,7 @@ function refusalIn(name: string, error: Failure, visible: readonly string[]): [R
   if (typeof path !== 'string') return undefined
   if (code === 'EROFS') return ['write', resolve(path)]
   if (code === 'EACCES' || code === 'EPERM') return [WRITES.test(name) ? 'write' : 'read', resolve(path)]
-  if (code !== 'ENOENT' || !isAbsolute(path) || visible.some(one => isWithin(resolve(path), one))) return undefined
+  if (code !== 'ENOENT' || !isAbsolute(path) || visible.some(item => isWithin(resolve(path), item))) return undefined
   return [WRITES.test(name) ? 'write' : 'read', resolve(path)]
 }
 

@@ -165,7 +165,7 @@ export class IsolatedInstance {
 
   #isExcluded(): boolean {
     const { plugin, instance } = this.#request
-    return this.#plugin.options.excluded?.some(one => one.plugin === plugin && one.instance === instance) ?? false
+    return this.#plugin.options.excluded?.some(item => item.plugin === plugin && item.instance === instance) ?? false
   }
 
   /** Starts nothing. The methods of its service fail from the first call on. */
@@ -266,8 +266,8 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
     running = work().finally(() => (running = undefined))
     return running
   }
-  const after = async (one: Promise<void>) => {
-    await one.catch(() => {}) // its caller gets the error
+  const after = async (item: Promise<void>) => {
+    await item.catch(() => {}) // its caller gets the error
     next = undefined
     await begin()
   }

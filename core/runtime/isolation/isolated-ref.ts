@@ -7,6 +7,7 @@ import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { OpenHandle } from './open-handles.ts'
+import type { PermissionValues } from './permission-values.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A reference to a plugin before it runs. */
@@ -18,6 +19,8 @@ export interface IsolatedRef {
   readonly confinement?: {
     readonly folder: string
     readonly permissions: NonNullable<Manifest['permissions']>
+    /** The accepted values of settings to which the permissions refer. Absent: all values are accepted. */
+    readonly values?: PermissionValues
   }
 }
 

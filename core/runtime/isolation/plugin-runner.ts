@@ -34,11 +34,11 @@ export function createPluginRunner(
   }
   const givenOf = async ({ services }: SetupRequest): Promise<Record<string, unknown>> => {
     const { requires, optional } = await load()
-    const one = (key: string, token: AnyService | AnySlot) => {
+    const single = (key: string, token: AnyService | AnySlot) => {
       if (token.what === 'slot') return mirrorOf(key, token).view
       return services.includes(key) ? channel.reach<unknown>(`given.${key}`, token) : undefined
     }
-    return Object.fromEntries(Object.entries({ ...requires, ...optional }).map(([key, token]) => [key, one(key, token)]))
+    return Object.fromEntries(Object.entries({ ...requires, ...optional }).map(([key, token]) => [key, single(key, token)]))
   }
   return {
     async describe() {

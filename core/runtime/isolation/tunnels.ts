@@ -102,7 +102,7 @@ function createNames(declared: readonly string[]): Names {
     declares: (host, port) => {
       const found = declaredFor(entries, host, port)
       // `*` is for hosts outside: the loopback of the sandbox is the plugin's own
-      return (isLoopback(host) ? found.filter(one => one.host !== '*') : found).length > 0
+      return (isLoopback(host) ? found.filter(item => item.host !== '*') : found).length > 0
     },
     addressOf(host) {
       const known = byHost.get(host)
@@ -249,8 +249,8 @@ function answerLookups(names: Names, refuse: ReportRefusal): void {
     if (!isName(host) || typeof back !== 'function') return original(host, ...rest)
     const asked = optionsIn(rest[0])
     answer(back as Back, () => {
-      const one = lookup(host, asked)
-      return Array.isArray(one) ? [one] : [one.address, one.family]
+      const current = lookup(host, asked)
+      return Array.isArray(current) ? [current] : [current.address, current.family]
     })
     return {}
   })
@@ -303,7 +303,7 @@ function reportDatagrams(refuse: ReportRefusal): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
   const { send } = dgram.Socket.prototype
   const reported = function (this: dgram.Socket, ...args: unknown[]) {
-    const at = args.findLastIndex(one => typeof one === 'number')
+    const at = args.findLastIndex(arg => typeof arg === 'number')
     const host = args[at + 1]
     if (typeof host === 'string' && !isLoopback(host)) refuse('network', `udp:${host}:${String(args[at])}`)
     return Reflect.apply(send, this, args) as void

@@ -244,12 +244,12 @@ export async function reachServer(
 ): Promise<FoundServer> {
   const servers = await findServers(home)
   const [server, ...others] = servers.filter(({ info }) => (port === undefined ? fits(info) : info.port === port))
-  for (const one of servers) if (one !== server || others.length > 0) one[Symbol.dispose]()
+  for (const item of servers) if (item !== server || others.length > 0) item[Symbol.dispose]()
   if (!server) throw serverNone(home, port)
   if (others.length > 0)
     throw serverAmbiguous(
       home,
-      [server, ...others].map(one => one.info.port).sort((a, b) => a - b)
+      [server, ...others].map(other => other.info.port).sort((a, b) => a - b)
     )
   return server
 }

@@ -58,7 +58,7 @@ const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
 const isContext = (value: unknown) => {
   const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireContext>
-  const plain = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
+  const plain = [texts.trace, texts.traceState, texts.idempotencyKey].every(item => isAbsentOr(isText, item))
   return (
     isText(requestId) &&
     isPrincipal(Object(principal)) &&

@@ -1,6 +1,15 @@
 import { codeOf } from '@svc/core'
 import { contractMismatch, differenceOf } from '@svc/core/internal'
-import { type CallLimits, askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
+import {
+  type CallLimits,
+  askedTooMuch,
+  fromWire,
+  methodUnknown,
+  nothingOffered,
+  readerLeft,
+  toWire,
+  toWireWithStack,
+} from './errors.ts'
 import {
   ABORT,
   ANSWER,
@@ -24,6 +33,7 @@ export interface ServerOptions {
   readonly over: AbortSignal
   readonly post: (message: Message, label: string) => void
   readonly onError?: ((error: unknown, where: string) => void) | undefined
+  readonly sendsStacks: boolean
   readonly callLimits: CallLimits
 }
 interface Offered {
@@ -89,9 +99,9 @@ export class Server {
   /** Aborts all calls and ends all streams, because the other side is gone. */
   stop(): void {
     this.#offers.clear()
-    for (const one of this.#running.values()) {
-      one.controller.abort(this.#options.over.reason)
-      leave(one, this.#options.over.reason)
+    for (const item of this.#running.values()) {
+      item.controller.abort(this.#options.over.reason)
+      leave(item, this.#options.over.reason)
     }
   }
 
@@ -122,10 +132,10 @@ export class Server {
   }
 
   #begin(id: number, bytes: number): Running {
-    const one: Running = { controller: new AbortController(), bytes, credit: WINDOW, left: false, wake: undefined }
-    this.#running.set(id, one)
+    const running: Running = { controller: new AbortController(), bytes, credit: WINDOW, left: false, wake: undefined }
+    this.#running.set(id, running)
     this.#runningBytes += bytes
-    return one
+    return running
   }
 
   #end(id: number, { bytes }: Running) {
@@ -139,42 +149,42 @@ export class Server {
   }
 
   async #run([, id, path, method, args, wire]: Call, bytes: number) {
-    const { post, onError } = this.#options
+    const { post, onError, sendsStacks } = this.#options
     const label = `${path}.${method}`
-    const one = this.#begin(id, bytes)
+    const found = this.#begin(id, bytes)
     try {
-      if (wire.aborted) one.controller.abort(fromWire(wire.aborted))
+      if (wire.aborted) found.controller.abort(fromWire(wire.aborted))
       this.#checkRoom()
       const { shape, implementation } = this.#find(path, method)
       const begin = Reflect.get(implementation, method) as Method
-      const result = begin.call(implementation, ...args, { ...plainContext(wire), signal: one.controller.signal })
+      const result = begin.call(implementation, ...args, { ...plainContext(wire), signal: found.controller.signal })
       const send = (item: unknown) => post([ITEM, id, item], label)
-      const value = shape.methods[method] === 'call' ? await result : await pump(one, result as AsyncIterable<unknown>, send)
-      this.#end(id, one)
+      const value = shape.methods[method] === 'call' ? await result : await pump(found, result as AsyncIterable<unknown>, send)
+      this.#end(id, found)
       post([ANSWER, id, value], label)
     } catch (error) {
-      this.#end(id, one)
+      this.#end(id, found)
       // A generator can react to its end by throwing.
-      if (one.left && one.controller.signal.aborted) return post([ANSWER, id, undefined], label)
+      if (found.left && found.controller.signal.aborted) return post([ANSWER, id, undefined], label)
       if (codeOf(error) === undefined) onError?.(error, label)
-      post([FAIL, id, toWire(error)], label)
+      post([FAIL, id, sendsStacks ? toWireWithStack(error) : toWire(error)], label)
     }
   }
 }
 
-function leave(one: Running | undefined, reason: unknown) {
-  if (!one) return
-  one.left = true
+function leave(item: Running | undefined, reason: unknown) {
+  if (!item) return
+  item.left = true
   // A generator that waits for its source ends only by its signal. One that waits for its reader ends on its own.
-  if (one.wake) one.wake()
-  else one.controller.abort(reason)
+  if (item.wake) item.wake()
+  else item.controller.abort(reason)
 }
 
-function addCredit(one: Running | undefined, items: number) {
-  if (!one) return
+function addCredit(item: Running | undefined, items: number) {
+  if (!item) return
   // Credit beyond the window would fill the memory of this side.
-  one.credit = Math.min(WINDOW, one.credit + Math.max(0, items))
-  one.wake?.()
+  item.credit = Math.min(WINDOW, item.credit + Math.max(0, items))
+  item.wake?.()
 }
 
 function shapeDifference(theirs: Shape, ours: Shape): string | undefined {
@@ -185,13 +195,13 @@ function shapeDifference(theirs: Shape, ours: Shape): string | undefined {
  * Runs a stream. It requests the next item only while the reader has credit. Leaving the loop runs the `finally` of the
  * generator.
  */
-async function pump(one: Running, items: AsyncIterable<unknown>, send: (item: unknown) => void): Promise<void> {
+async function pump(running: Running, items: AsyncIterable<unknown>, send: (item: unknown) => void): Promise<void> {
   for await (const item of items) {
-    if (one.left) break
+    if (running.left) break
     send(item)
-    one.credit--
-    while (one.credit === 0 && !one.left) await new Promise<void>(resolve => (one.wake = resolve))
-    one.wake = undefined
-    if (one.left) break
+    running.credit--
+    while (running.credit === 0 && !running.left) await new Promise<void>(resolve => (running.wake = resolve))
+    running.wake = undefined
+    if (running.left) break
   }
 }

@@ -59,34 +59,34 @@ export function createCaller(options: CallerOptions): Caller {
   let lastId = 0
   let unread = 0
   const settle: CallerLink['settle'] = (id, how) => {
-    const one = waiting.get(id)
-    if (!one) return
+    const pendingCall = waiting.get(id)
+    if (!pendingCall) return
     waiting.delete(id)
-    one.stop?.()
-    how(one)
+    pendingCall.stop?.()
+    how(pendingCall)
   }
-  const begin: CallerLink['begin'] = (one, path, method, args, ctx) => {
+  const begin: CallerLink['begin'] = (item, path, method, args, ctx) => {
     const id = ++lastId
     const label = `${path}.${method}`
-    waiting.set(id, one)
+    waiting.set(id, item)
     options.post([CALL, id, path, method, args, wireContext(ctx)], label)
     if (options.over.aborted) settle(id, w => w.fail(options.over.reason))
     // A call that could not be sent has already failed.
-    if (waiting.has(id)) one.stop = follow(line, id, ctx, label)
+    if (waiting.has(id)) item.stop = follow(line, id, ctx, label)
     return id
   }
   const line: CallerLink = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
-  const fail = (id: number, error: unknown) => settle(id, one => one.fail(error))
+  const fail = (id: number, error: unknown) => settle(id, item => item.fail(error))
   const takeItem = (id: number, value: unknown, bytes: number) => {
-    const one = waiting.get(id)
-    if (!one) return true
+    const pendingCall = waiting.get(id)
+    if (!pendingCall) return true
     if (unread + bytes > options.callLimits.bytes) {
       options.post([RETURN, id], '')
       fail(id, unreadTooMuch(options.name, options.callLimits.bytes))
       return true
     }
     unread += bytes
-    return one.item(value, bytes)
+    return pendingCall.item(value, bytes)
   }
   return {
     stub(path, methods, only) {
@@ -97,7 +97,7 @@ export function createCaller(options: CallerOptions): Caller {
     },
     take(message, bytes) {
       if (message[0] === ITEM) return takeItem(message[1], message[2], bytes)
-      if (message[0] === ANSWER) settle(message[1], one => one.done(message[2]))
+      if (message[0] === ANSWER) settle(message[1], item => item.done(message[2]))
       else if (message[0] === FAIL) fail(message[1], fromWire(message[2]))
       return true
     },
@@ -147,7 +147,7 @@ async function* read(line: CallerLink, ctx: CallContext, begin: (waiting: Pendin
   // The reader leaves: the remote generator runs its `finally`, and its errors arrive here, as in one process.
   const leave = async () => {
     line.post([RETURN, id], '')
-    const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
+    const timer = setTimeout(() => line.settle(id, entry => entry.done(undefined)), line.graceMs)
     while (!state.ended) await change()
     clearTimeout(timer)
     if (state.failed && !ctx.signal.aborted) throw state.error
@@ -190,7 +190,7 @@ function follow(line: CallerLink, id: number, { signal, deadline }: CallContext,
   const leave = (reason: unknown) => {
     stop()
     line.post([ABORT, id, toWire(reason)], label)
-    timer = setTimeout(() => line.settle(id, one => one.fail(reason)), line.graceMs)
+    timer = setTimeout(() => line.settle(id, item => item.fail(reason)), line.graceMs)
   }
   const onAbort = () => leave(signal.reason)
   const stop = () => {

@@ -47,7 +47,8 @@ export function createBlame(
   let workers = 0
   const counted = new Map<string, number[]>()
   const out = new Map<string, { readonly generation: number; readonly plugin: HandledPlugin }>()
-  const excluded = (generation: number) => [...out.values()].filter(one => one.generation === generation).map(one => one.plugin)
+  const excluded = (generation: number) =>
+    [...out.values()].filter(item => item.generation === generation).map(item => item.plugin)
   return {
     newTrace() {
       if (folder === undefined) return undefined
@@ -71,7 +72,7 @@ export function createBlame(
       const quarantined = times.length >= OFFENCES
       if (quarantined) out.set(key, { generation, plugin })
       report({ event: 'blamed', worker: infoOf(member), how, offence: { ...plugin, offences: times.length, quarantined } })
-      if (quarantined) hub.announce({ topic: QUARANTINE, message: excluded(generation).map(one => ({ ...one })) }, generation)
+      if (quarantined) hub.announce({ topic: QUARANTINE, message: excluded(generation).map(item => ({ ...item })) }, generation)
       return plugin.plugin
     },
     excluded,

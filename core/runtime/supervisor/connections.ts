@@ -84,7 +84,7 @@ export class Connections {
   /** Listens for a worker, or adds it to the workers of this address. Throws errors of `net.Server`, such as EADDRINUSE. */
   async listen(worker: ChildProcess, { host, port: asked }: ListenAddress): Promise<OpenPort> {
     const address = { host, port: asked === 0 ? (this.#given.get(host) ?? 0) : asked }
-    const port = [...this.#ports].find(one => !one.isClosed && one.isAt(address)) ?? this.#open(address)
+    const port = [...this.#ports].find(item => !item.isClosed && item.isAt(address)) ?? this.#open(address)
     port.users.add(worker)
     try {
       const bound = await port.listening

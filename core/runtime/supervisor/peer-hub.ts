@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { codeOf, systemContext, type CallContext } from '@svc/core'
+import { codeOf, systemContext, type CallContext, withTimeout } from '@svc/core'
 import type { PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { broadcastTimeout, peerGone } from './errors.ts'
@@ -171,13 +171,13 @@ export class SupervisorPeerHub {
   #take(peer: PeerConnection, snapshot: Snapshot) {
     if (peer.last && peer.last.seq >= snapshot.seq) return
     peer.last = snapshot
-    this.#retained = this.#retained.filter(one => one.successor !== peer || !snapshot.took.includes(one.id))
+    this.#retained = this.#retained.filter(item => item.successor !== peer || !snapshot.took.includes(item.id))
   }
 
   #leave(peer: PeerConnection) {
     this.#peers.delete(peer)
     this.#permits.forget(peer)
-    for (const one of this.#retained) if (one.successor === peer) one.successor = undefined
+    for (const item of this.#retained) if (item.successor === peer) item.successor = undefined
     if (peer.last) this.#retained.push({ id: ++this.#ids, metrics: peer.last.metrics, successor: undefined })
     for (const other of this.#peers) other.end.workerExit(peer.pid, contextOf(other)).catch(() => {})
     this.#assignRetained()
@@ -187,17 +187,17 @@ export class SupervisorPeerHub {
   #assignRetained() {
     const successor = [...this.#peers].find(peer => peer.joined && peer.isSuccessor())
     if (!successor) return
-    for (const one of this.#retained.filter(metrics => !metrics.successor)) {
-      one.successor = successor
-      const { id, metrics } = one
+    for (const item of this.#retained.filter(metrics => !metrics.successor)) {
+      item.successor = successor
+      const { id, metrics } = item
       const taken = successor.end.inherit({ id, metrics }, contextOf(successor))
-      taken.then(snapshot => this.#take(successor, snapshot)).catch(() => this.#refused(one, successor))
+      taken.then(snapshot => this.#take(successor, snapshot)).catch(() => this.#refused(item, successor))
     }
   }
 
-  #refused(one: RetainedMetrics, successor: PeerConnection) {
-    if (one.successor !== successor || !this.#peers.has(successor)) return
-    one.successor = undefined
+  #refused(retainedMetrics: RetainedMetrics, successor: PeerConnection) {
+    if (retainedMetrics.successor !== successor || !this.#peers.has(successor)) return
+    retainedMetrics.successor = undefined
   }
 }
 
@@ -232,12 +232,5 @@ const contextOf = ({ channel }: PeerConnection, requestId?: string) => systemCon
 
 const LATE = new Error('the worker did not answer in time')
 
-/** Like `withTimeout`, but without an abort: a busy worker can still finish the work after the caller stops waiting. */
-async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
-  work.catch(() => {})
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(LATE), ms)
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
+/** Stops waiting, but does not abort the work: a busy worker can still finish it. */
+const inTime = <T>(work: Promise<T>, ms: number): Promise<T> => withTimeout(ms, () => work, { late: () => LATE })

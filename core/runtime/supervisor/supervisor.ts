@@ -5,6 +5,7 @@ import { createRestartPolicy, type RestartPolicy } from './restart-policy.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
 import {
   drainAll,
+  GenerationMemory,
   infoOf,
   isMissed,
   killWorker,
@@ -87,14 +88,15 @@ export interface Supervisor<R> extends AsyncDisposable {
   start(): Promise<R>
   /**
    * Starts workers from the current files and drains the old ones when the new ones are ready. Throws START_FAILED with all
-   * problems; the old ones then keep serving. Reloads run one after the other, and wait while two generations drain.
+   * problems; the old ones then keep serving. Reloads run one after the other, and wait while two generations drain. The first
+   * new worker gets the reason, for its log.
    */
-  reload(): Promise<ReloadOutcome<R>>
+  reload(reason?: string): Promise<ReloadOutcome<R>>
   /**
    * Drains all workers, does the work while none runs (connections are refused), and starts workers from the current files.
    * Throws START_FAILED when they cannot start; the supervisor has then given up.
    */
-  pause(work: () => Promise<void>): Promise<ReloadOutcome<R>>
+  pause(work: () => Promise<void>, reason?: string): Promise<ReloadOutcome<R>>
   /** Asks a worker of the newest generation that serves; see `Control.ask`. */
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
   /** Drains the workers and kills them at the limit or at the second call. Resolves when the last one has exited. */
@@ -115,6 +117,7 @@ class WorkerPool<R> implements Supervisor<R> {
   readonly #options: SupervisorOptions<R>
   readonly #members = new Set<WorkerHandle<R>>()
   readonly #hub = new SupervisorPeerHub()
+  readonly #memory = new GenerationMemory()
   readonly #connections: Connections
   readonly #judge: ReturnType<typeof createRestartPolicy>
   readonly #blame: PluginBlame
@@ -158,15 +161,15 @@ class WorkerPool<R> implements Supervisor<R> {
     return this.#started.promise
   }
 
-  reload(): Promise<ReloadOutcome<R>> {
+  reload(reason = ''): Promise<ReloadOutcome<R>> {
     // A waiting reload reads the files when its turn comes, so all callers until then share it.
-    this.#waiting ??= this.#turn.then(() => this.#swap())
+    this.#waiting ??= this.#turn.then(() => this.#swap(reason))
     this.#turn = this.#waiting.catch(() => {})
     return this.#waiting
   }
 
-  pause(work: () => Promise<void>): Promise<ReloadOutcome<R>> {
-    const resumed = this.#turn.then(() => this.#pauseFor(work))
+  pause(work: () => Promise<void>, reason = ''): Promise<ReloadOutcome<R>> {
+    const resumed = this.#turn.then(() => this.#pauseFor(work, reason))
     this.#turn = resumed.catch(() => {})
     return resumed
   }
@@ -190,13 +193,13 @@ class WorkerPool<R> implements Supervisor<R> {
     return this.#state.state === 'running' ? this.#state.settings : {}
   }
 
-  async #swap(): Promise<ReloadOutcome<R>> {
+  async #swap(reason: string): Promise<ReloadOutcome<R>> {
     this.#waiting = undefined
     await waitForDrainSlot(this.#members)
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
     const { trialMs = TRIAL_MS } = this.#options
-    const leader = this.#startLeader()
+    const leader = this.#startLeader(reason)
     await leader.up.promise
     await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(trialMs, resolve))])
     this.#mustRun()
@@ -208,8 +211,9 @@ class WorkerPool<R> implements Supervisor<R> {
   }
 
   /** Starts the first worker of the next generation. */
-  #startLeader(): WorkerHandle<R> {
-    const leader = this.#bringUp(this.#generation + 1)
+  #startLeader(reason: string): WorkerHandle<R> {
+    this.#memory.forget(this.#generation + 1)
+    const leader = this.#bringUp(this.#generation + 1, reason)
     leader.trial = true
     return leader
   }
@@ -219,6 +223,7 @@ class WorkerPool<R> implements Supervisor<R> {
     const report = await leader.up.promise
     leader.trial = false
     this.#generation = leader.generation
+    this.#memory.startAt(leader.generation)
     this.#run(report)
     this.#connections.serve(leader.process)
     this.#connections.keep(leader.process)
@@ -226,14 +231,14 @@ class WorkerPool<R> implements Supervisor<R> {
     return { report, workers: this.workers }
   }
 
-  async #pauseFor(work: () => Promise<void>): Promise<ReloadOutcome<R>> {
+  async #pauseFor(work: () => Promise<void>, reason: string): Promise<ReloadOutcome<R>> {
     this.#mustRun()
     this.#generation++ // workers that have died before are not replaced
     this.#connections.close()
     await drainAll([...this.#members], this.#connections, this.#settings.drainLimitMs ?? LIMIT_MS)
     await work()
     this.#mustRun()
-    const leader = this.#startLeader()
+    const leader = this.#startLeader(reason)
     leader.up.promise.catch(problem => this.#giveUp(problem))
     return this.#followLeader(leader)
   }
@@ -242,7 +247,7 @@ class WorkerPool<R> implements Supervisor<R> {
     if (this.#state.state !== 'running') throw notRunning(this.#state.state)
   }
 
-  #bringUp(generation: number): WorkerHandle<R> {
+  #bringUp(generation: number, reason?: string): WorkerHandle<R> {
     const isSuccessor = this.#state.state === 'running' && generation === this.#generation
     const { env, inherited } = this.#settings
     const member = spawnWorker<R>(this.#options, {
@@ -251,6 +256,8 @@ class WorkerPool<R> implements Supervisor<R> {
       generation,
       env,
       inherited: isSuccessor ? inherited : undefined,
+      start: reason === undefined ? { kind: isSuccessor ? 'worker' : 'server' } : { kind: 'reload', reason },
+      memory: this.#memory,
       trace: this.#blame.newTrace(),
       excluded: this.#blame.excluded(generation),
       onReady: this.#onReady,

@@ -7,7 +7,17 @@ import { ipcTransport } from '../processes/wire.ts'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
 import type { SupervisorPeerHub } from './peer-hub.ts'
-import { type DrainRequest, EXCLUDED, SUCCESSOR, Supervision, TRACE, WorkerControl } from './worker-link.ts'
+import {
+  type DrainRequest,
+  EXCLUDED,
+  START,
+  startText,
+  SUCCESSOR,
+  Supervision,
+  TRACE,
+  WorkerControl,
+  type WorkerStart,
+} from './worker-link.ts'
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
@@ -58,6 +68,8 @@ interface ForkOptions {
   readonly env?: NodeJS.ProcessEnv
 }
 
+/** The reason of a reload can be a list of changed files. The environment of a process has a limit. */
+const LONGEST_START = 1_000
 const START_MS = 120_000
 /** Longer than the import of all plugins from a cold and slow disk. */
 const BLOCKED_MS = 30_000
@@ -69,6 +81,33 @@ export interface SpawnOptions extends ForkOptions {
   readonly blockedLimitMs?: number
 }
 
+/** Values that workers keep for later workers of their generation, in the memory of the supervisor only. */
+export class GenerationMemory {
+  readonly #values = new Map<number, Map<string, unknown>>()
+  #oldest = 0
+
+  keep(generation: number, name: string, value: unknown): void {
+    if (generation < this.#oldest) return
+    const values = this.#values.get(generation) ?? new Map<string, unknown>()
+    this.#values.set(generation, values.set(name, value))
+  }
+
+  kept(generation: number, name: string): unknown {
+    return this.#values.get(generation)?.get(name)
+  }
+
+  /** Forgets what earlier generations have kept. */
+  startAt(generation: number): void {
+    this.#oldest = generation
+    for (const old of this.#values.keys()) if (old < generation) this.#values.delete(old)
+  }
+
+  /** Forgets what a generation has kept that did not start. */
+  forget(generation: number): void {
+    this.#values.delete(generation)
+  }
+}
+
 /** Context of a new worker. */
 export interface SpawnContext<R> {
   readonly hub: SupervisorPeerHub
@@ -77,6 +116,8 @@ export interface SpawnContext<R> {
   readonly env: NodeJS.ProcessEnv | undefined
   /** Data of the first worker of the generation. Absent for the first one. */
   readonly inherited: unknown
+  readonly start: WorkerStart
+  readonly memory: GenerationMemory
   /** The file for its trace, if any. */
   readonly trace: string | undefined
   /** Plugins that it must not start. */
@@ -88,11 +129,12 @@ export interface SpawnContext<R> {
 
 /** Forks a worker and serves its channel until it exits. */
 export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
-  const { hub, connections, generation, inherited, trace, excluded } = place
+  const { hub, connections, generation, inherited, start, memory, trace, excluded } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const env = {
     ...place.env,
     ...(inherited === undefined ? {} : { [SUCCESSOR]: '1' }),
+    [START]: startText(start).slice(0, LONGEST_START),
     ...(trace === undefined ? {} : { [TRACE]: trace }),
     ...(excluded.length === 0 ? {} : { [EXCLUDED]: JSON.stringify(excluded) }),
   }
@@ -101,6 +143,8 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
     ready: async report => place.onReady(member, report as R),
     failed: async problems => place.onFailed(member, problems.map(fromWire)),
     inherited: async () => inherited,
+    keep: async (name, value) => memory.keep(generation, name, value),
+    kept: async name => memory.kept(generation, name),
     async listen(address) {
       if (member.state !== 'starting') throw listenLate(address.port)
       return connections.listen(member.process, address)

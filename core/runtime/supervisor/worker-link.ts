@@ -15,14 +15,21 @@ export interface Supervision {
   inherited(ctx: CallContext): Promise<unknown>
   /** Opens a port for this worker. Connections arrive after it has reported that it is ready. */
   listen(address: ListenAddress, ctx: CallContext): Promise<OpenPort>
+  /** Keeps a value in the memory of the supervisor, for later workers of this generation. */
+  keep(name: string, value: unknown, ctx: CallContext): Promise<void>
+  /** The value that a worker of this generation has kept last. */
+  kept(name: string, ctx: CallContext): Promise<unknown>
 }
 export const Supervision = defineService<Supervision>('supervision', {
   api: 1,
-  methods: { ready: 'call', failed: 'call', inherited: 'call', listen: 'call' },
+  methods: { ready: 'call', failed: 'call', inherited: 'call', listen: 'call', keep: 'call', kept: 'call' },
 })
 
 /** Variable of a worker whose generation already serves. */
 export const SUCCESSOR = 'SVC_SUCCESSOR'
+
+/** Variable of a worker: the kind of its start, and after a space the reason of a reload. */
+export const START = 'SVC_START'
 
 /** Variables of a worker: the file for its trace, and the excluded plugins as JSON. */
 export const TRACE = 'SVC_TRACE'
@@ -45,6 +52,19 @@ export interface WorkerControl {
 }
 export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
 
+/** Why a worker starts. */
+export type WorkerStart =
+  | { readonly kind: 'server' }
+  | { readonly kind: 'reload'; readonly reason: string }
+  | { readonly kind: 'worker' }
+
+/** A start as text, for the environment of a worker. */
+export const startText = (start: WorkerStart): string => (start.kind === 'reload' ? `${RELOAD}${start.reason}` : start.kind)
+const RELOAD = 'reload '
+
+const startOf = (text: string): WorkerStart =>
+  text.startsWith(RELOAD) ? { kind: 'reload', reason: text.slice(RELOAD.length) } : { kind: text === 'worker' ? text : 'server' }
+
 /** Connects a worker to its supervisor. */
 export interface WorkerLink {
   /** For further contracts between worker and supervisor. */
@@ -56,6 +76,8 @@ export interface WorkerLink {
    * the current files.
    */
   readonly inherited: Promise<unknown>
+  /** Why this worker starts: with the server, as the first worker of a reload, or besides others of its generation. */
+  readonly start: WorkerStart
   /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
   readonly excluded: readonly HandledPlugin[]
   /** Reports that this worker serves. `report` is plain data. */
@@ -68,6 +90,9 @@ export interface WorkerLink {
    * errors such as EADDRINUSE.
    */
   listen(address: ListenAddress, take: TakeConnection): Promise<number>
+  /** Keeps a value in the memory of the supervisor, for later workers of this generation. */
+  keep(name: string, value: unknown): Promise<void>
+  kept(name: string): Promise<unknown>
   /**
    * Calls `drain` when the supervisor requests it or is gone. It should end all work (close the host). No further connections
    * arrive. The worker exits when nothing else is open. It is called again when the request changes: a worker that drains for a
@@ -95,13 +120,14 @@ export function workerLink(): WorkerLink {
   }
   const takers = receiveConnections()
   const isSuccessor = process.env[SUCCESSOR] !== undefined
-  const { [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
+  const { [START]: start = 'server', [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
   if (trace !== undefined) traceHandling(trace)
   // Children of this worker are not workers.
-  for (const name of [SUCCESSOR, TRACE, EXCLUDED]) delete process.env[name]
+  for (const name of [SUCCESSOR, START, TRACE, EXCLUDED]) delete process.env[name]
   return {
     excluded: JSON.parse(excluded) as HandledPlugin[],
     channel,
+    start: startOf(start),
     inherited: isSuccessor ? supervisor.inherited(ctx) : Promise.resolve(undefined),
     peers: createPeerLink(channel),
     ready: report => supervisor.ready(report, ctx),
@@ -111,6 +137,8 @@ export function workerLink(): WorkerLink {
       takers.set(id, take)
       return port
     },
+    keep: (name, value) => supervisor.keep(name, value, ctx),
+    kept: name => supervisor.kept(name, ctx),
     onDrain: begin =>
       void drained.promise
         .then(wish => {

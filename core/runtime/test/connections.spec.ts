@@ -53,7 +53,7 @@ describe('connections of a supervisor', () => {
     await seen('exited', 1)
     const asked = await Promise.all(Array.from({ length: 200 }, () => askOnce(port)))
     expect(countSeen(asked)).to.deep.equal({ answered: 200, reset: 0, refused: 0, hung: 0 })
-    expect(supervisor.workers.map(one => one.pid)).to.not.include(pid)
+    expect(supervisor.workers.map(worker => worker.pid)).to.not.include(pid)
   })
 
   it('are never refused and never hang while its only worker is killed again and again', async function () {
@@ -65,7 +65,7 @@ describe('connections of a supervisor', () => {
     const clients = askOn(port, 8)
     for (let kills = 1; kills <= 6; kills++) {
       await clients.more(50)
-      process.kill(supervisor.workers.find(one => one.state === 'ready')!.pid, 'SIGKILL')
+      process.kill(supervisor.workers.find(worker => worker.state === 'ready')!.pid, 'SIGKILL')
       await seen('ready', kills + 1)
     }
     const { answered, reset, refused, hung } = await clients.end()
@@ -89,7 +89,7 @@ describe('connections of a supervisor', () => {
     await using _ = supervisor
     const { port } = await supervisor.start()
     await seen('ready', 2)
-    const [stopped, free] = supervisor.workers.map(one => one.pid)
+    const [stopped, free] = supervisor.workers.map(worker => worker.pid)
     process.kill(stopped!, 'SIGSTOP')
     const held = askOnce(port)
     const others = await Promise.all(Array.from({ length: 20 }, () => textOf(port)))
@@ -152,7 +152,7 @@ describe('connections of a supervisor', () => {
       expect(await askOnce(port)).to.equal('refused')
     })
     const ready = await seen('ready', 4)
-    expect(ready.map(one => one.report.port)).to.deep.equal([port, port, port, port])
+    expect(ready.map(item => item.report.port)).to.deep.equal([port, port, port, port])
     expect(await askOnce(port)).to.equal('answered')
   })
 

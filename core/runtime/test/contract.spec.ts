@@ -50,7 +50,7 @@ describe('a channel', () => {
     near.close()
   })
 
-  it('keeps nobody from calling, but refuses a contract of another form', async () => {
+  it('prevents no call, but refuses a contract of another form', async () => {
     const Older = defineService<{ echo(value: unknown, ctx: CallContext): Promise<unknown> }>('clock', {
       api: 1,
       methods: { echo: 'call' },
@@ -78,14 +78,14 @@ describe('a channel', () => {
   })
 
   it('gives errors without a code, and their stack, to the log of the side where they happen', async () => {
-    const faults: [unknown, string][] = []
-    const [near, far] = pair((error, where) => faults.push([error, where]))
+    const problems: [unknown, string][] = []
+    const [near, far] = pair((error, where) => problems.push([error, where]))
     far.offer('clock', Clock, createClock())
     await failureOf(near.reach('clock', Clock).fail('foreign', ctx))
     await failureOf(near.reach('clock', Clock).fail('coded', ctx))
-    expect(faults).to.have.length(1)
-    expect(faults[0]![0]).to.be.instanceOf(TypeError)
-    expect(faults[0]![1]).to.equal('clock.fail')
+    expect(problems).to.have.length(1)
+    expect(problems[0]![0]).to.be.instanceOf(TypeError)
+    expect(problems[0]![1]).to.equal('clock.fail')
     near.close()
   })
 

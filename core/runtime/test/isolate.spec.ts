@@ -146,12 +146,12 @@ describe('an isolated plugin', () => {
     const { host, hooks } = await hostOf(await isolated())
     hooks.horn!()
     const seen = () => host.service(Bells).seen(ctx)
-    while ((await seen()).some(one => one.startsWith('horn')) || (await seen()).length === 0) await wait()
+    while ((await seen()).some(item => item.startsWith('horn')) || (await seen()).length === 0) await wait()
     expect(await seen()).to.deep.equal(['bell red of bells'])
     await host.close()
   })
 
-  it('is named itself where a tap of it fails, whoever it blames', async () => {
+  it('is named itself where a tap of it fails, whichever plugin it blames', async () => {
     const { host, hooks } = await hostOf(await isolated())
     const failed = await hooks.ring!('blame', ctx).catch((error: unknown) => error)
     expect(failed).to.include({ code: 'BELL_CRACKED', plugin: 'bells' })

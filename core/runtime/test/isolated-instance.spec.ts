@@ -48,8 +48,8 @@ describe('the process of an isolated plugin', () => {
       await secret.close()
       // the group is what a terminal tells of Ctrl-C
       process.kill(-host.pid!, 'SIGINT')
-      const [told] = (await once(host.stdout!, 'data')) as [Buffer]
-      expect(String(told)).to.equal(`the plugin answers: ${pid}`)
+      const [reported] = (await once(host.stdout!, 'data')) as [Buffer]
+      expect(String(reported)).to.equal(`the plugin answers: ${pid}`)
     } finally {
       host.kill('SIGKILL')
     }

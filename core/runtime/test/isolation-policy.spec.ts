@@ -34,7 +34,7 @@ describe('a far side that is not trusted', () => {
     peer.channel.close()
   })
 
-  it('is told of a wrong path or method by its beginning alone', async () => {
+  it('reports a wrong path or method by its beginning alone', async () => {
     const peer = lying()
     const long = 'x'.repeat(1_000_000)
     peer.speak([CALL, 1, long, 'echo', [], ctx], [CALL, 2, 'clock', long, [], ctx])

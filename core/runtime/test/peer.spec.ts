@@ -65,7 +65,7 @@ describe('a channel whose far side lies', () => {
     expect(peer.isClosed()).to.equal(true)
   })
 
-  it('gives nobody more room than the window', async () => {
+  it('gives no peer more room than the window', async () => {
     const peer = lying()
     peer.speak(
       [CALL, 1, 'clock', 'count', [10_000], ctx],

@@ -44,18 +44,18 @@ function enter(hub: SupervisorPeerHub, pid: number) {
   }
 }
 
-const sum = (all: readonly PeerMetrics[]) => all.reduce((total, one) => total + Number(one.count), 0)
+const sum = (all: readonly PeerMetrics[]) => all.reduce((total, peerMetrics) => total + Number(peerMetrics.count), 0)
 
 describe('workers among each other', () => {
-  it('have all been told when the teller has its answer', async () => {
+  it('have all got the message when the sender has its answer', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b, c] = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
-    for (const one of [a, b, c]) await one.join()
+    for (const item of [a, b, c]) await item.join()
     await a.line.broadcast({ topic: 't', message: 'news' }, ctx())
-    expect([a, b, c].map(one => one.seen.messages)).to.deep.equal([[], ['news'], ['news']])
+    expect([a, b, c].map(item => item.seen.messages)).to.deep.equal([[], ['news'], ['news']])
   })
 
-  it('are told before they serve what was told while they started, and nobody waits for them', async () => {
+  it('get the messages sent during their start before they serve, and no sender waits for them', async () => {
     const hub = new SupervisorPeerHub()
     const [a, starting] = [enter(hub, 1), enter(hub, 2)]
     await a.join()
@@ -71,10 +71,10 @@ describe('workers among each other', () => {
     const asked = Promise.withResolvers<void>()
     await a.join()
     await b.line.join({ ...b.handlers, message: () => (asked.resolve(), new Promise<void>(() => {})) })
-    const told = a.line.broadcast({ topic: 't', message: 'news' }, ctx())
+    const reported = a.line.broadcast({ topic: 't', message: 'news' }, ctx())
     await asked.promise
     b.die()
-    await told
+    await reported
   })
 
   it('hear of a death', async () => {
@@ -90,11 +90,11 @@ describe('workers among each other', () => {
   it('never count less after a death, nor anything twice', async () => {
     const hub = new SupervisorPeerHub()
     const pool = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
-    for (const one of pool) await one.join()
-    for (const one of pool) one.seen.count = 10
+    for (const item of pool) await item.join()
+    for (const item of pool) item.seen.count = 10
     const [a, b, c] = pool as [(typeof pool)[0], (typeof pool)[0], (typeof pool)[0]]
     expect(sum(await a.line.metrics(ctx()))).to.equal(30)
-    expect((await a.line.metrics(ctx())).map(one => one.generation)).to.deep.equal([1, 1, 1])
+    expect((await a.line.metrics(ctx())).map(metric => metric.generation)).to.deep.equal([1, 1, 1])
     b.die()
     for (let i = 0; i < 5; i++) expect(sum(await c.line.metrics(ctx()))).to.equal(30)
     a.die()
@@ -109,7 +109,7 @@ describe('workers among each other', () => {
   it('share places: never more than there are, those of one that ends are free', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    for (const one of [a, b]) await one.join()
+    for (const item of [a, b]) await item.join()
     const take = ({ line }: typeof a) => line.acquire('seats', 3, ctx())
     const got = await Promise.all(Array.from({ length: 10 }, (_, at) => take(at < 5 ? a : b)))
     expect(got.filter(Boolean)).to.have.length(3)
@@ -145,7 +145,7 @@ describe('workers among each other', () => {
     await asked.promise
     const all = await c.line.metrics(ctx())
     expect(sum(all)).to.equal(11)
-    expect(all.filter(one => one.ended)).to.have.length(1)
+    expect(all.filter(metric => metric.ended)).to.have.length(1)
     a.die()
     expect(sum(await c.line.metrics(ctx()))).to.equal(11)
   })
@@ -153,7 +153,7 @@ describe('workers among each other', () => {
   it('ask one of them by its name, with the principal of the question', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    for (const one of [a, b]) await one.join()
+    for (const item of [a, b]) await item.join()
     expect(await a.line.self()).to.not.equal(await b.line.self())
     const ann = { ...ctx(), principal: { id: 'ann', scopes: [] } }
     const answers = await Array.fromAsync(a.line.ask(await b.line.self(), 'echo', { hello: 1 }, ann))
@@ -163,10 +163,10 @@ describe('workers among each other', () => {
     ])
   })
 
-  it('end an answer that nobody reads any more', async () => {
+  it('end an answer that has no reader any more', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    for (const one of [a, b]) await one.join()
+    for (const item of [a, b]) await item.join()
     for await (const item of a.line.ask(await b.line.self(), 'endless', null, ctx())) if (item === 3) break
     expect(b.seen.ended).to.deep.equal(['endless'])
   })
@@ -174,7 +174,7 @@ describe('workers among each other', () => {
   it('hear that the one they asked has ended, or never was', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    for (const one of [a, b]) await one.join()
+    for (const item of [a, b]) await item.join()
     const name = await b.line.self()
     const reading = (async () => {
       for await (const item of a.line.ask(name, 'endless', null, ctx())) if (item === 3) b.die()

@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type StartFailed, type SvcError } from '@svc/core'
 import type { SupervisorEvent } from '@svc/runtime'
+import { GenerationMemory } from '../supervisor/worker-handle.ts'
 import { createBackoff } from '../supervisor/restart-policy.ts'
 import { expect } from 'chai'
 import { CONDITIONS } from '../../../test/support/entry.ts'
@@ -9,13 +10,30 @@ import { wait } from '../../../test/support/wait.ts'
 import { failureOf } from '../../../test/support/failure.ts'
 import { type Report, supervise, textOf } from './support/supervised.ts'
 
+describe('the memory of a supervisor', () => {
+  it('holds what workers of a generation have kept, and forgets it with the generation', () => {
+    const memory = new GenerationMemory()
+    memory.keep(1, 'a', 'first')
+    memory.keep(1, 'a', 'second')
+    expect([memory.kept(1, 'a'), memory.kept(2, 'a'), memory.kept(1, 'b')]).to.deep.equal(['second', undefined, undefined])
+    memory.keep(2, 'a', 'failed start')
+    memory.forget(2)
+    expect(memory.kept(2, 'a')).to.equal(undefined)
+    memory.keep(2, 'a', 'next')
+    memory.startAt(2)
+    // a worker that drains is of an earlier generation
+    memory.keep(1, 'a', 'late')
+    expect([memory.kept(1, 'a'), memory.kept(2, 'a')]).to.deep.equal([undefined, 'next'])
+  })
+})
+
 describe('a supervisor', () => {
   it('brings up a worker and answers with its report', async () => {
     const { supervisor } = supervise()
     await using _ = supervisor
     const { port } = await supervisor.start()
     expect(supervisor.state).to.deep.include({ state: 'running', report: { port } })
-    expect(supervisor.workers.map(one => one.state)).to.deep.equal(['ready'])
+    expect(supervisor.workers.map(worker => worker.state)).to.deep.equal(['ready'])
     expect(await textOf(port)).to.equal(String(supervisor.workers[0]!.pid))
   })
 

@@ -74,12 +74,12 @@ export function watchLeftovers(): LeftoverWatch {
 }
 
 function leftOpen(left: readonly Opened[]): SvcError {
-  const open = [...Map.groupBy(left, one => one.plugin)].map(([plugin, all]) => ({
+  const open = [...Map.groupBy(left, opened => opened.plugin)].map(([plugin, all]) => ({
     plugin,
     things: handlesText(all.map(described)),
   }))
-  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things}`).join('\n'), {
-    plugin: open.map(one => one.plugin).join(', '),
+  return svcError('LEFTOVERS', open.map(item => `${item.plugin} left open: ${item.things}`).join('\n'), {
+    plugin: open.map(item => item.plugin).join(', '),
     details: { open },
     hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
   })

@@ -105,7 +105,7 @@ function number(type: string, words: SchemaKeywords, random: Random): Json {
   const least = Number(words.minimum ?? words.exclusiveMinimum ?? Number.NEGATIVE_INFINITY)
   const most = Number(words.maximum ?? words.exclusiveMaximum ?? Number.POSITIVE_INFINITY)
   const fitting = [...NUMBERS, least, most, least + 1, most - 1].filter(
-    one => Number.isFinite(one) && one >= least && one <= most && (type === 'number' || Number.isInteger(one))
+    item => Number.isFinite(item) && item >= least && item <= most && (type === 'number' || Number.isInteger(item))
   )
   return fitting.length > 0 ? pick(fitting, random) : least
 }

@@ -142,8 +142,8 @@ export function itemUnderTest<T>(
       const { host, close, problems, warnings, handles } = await openPlugin(found, options)
       const end = async () => {
         await close().finally(() => {
-          for (const one of problems()) seenIn.problems.add(one)
-          for (const one of warnings()) seenIn.warnings.add(one)
+          for (const text of problems()) seenIn.problems.add(text)
+          for (const text of warnings()) seenIn.warnings.add(text)
         })
       }
       return { item: itemOf(host, slot, name), handles, pools: options.pools ?? [], close: end }

@@ -64,13 +64,13 @@ export function itemCases(found: PluginPackage, options: PluginKitOptions, host:
 
 /** Each case also fails for what the plugin may not do. */
 const named = (slot: AnySlot, name: string, { problems, warnings }: Observed, cases: readonly KitCase[]): KitCase[] =>
-  cases.map(one => ({
-    ...one,
-    title: `${slot.name} ${name}: ${one.title}`,
+  cases.map(testCase => ({
+    ...testCase,
+    title: `${slot.name} ${name}: ${testCase.title}`,
     async run() {
       problems.clear()
       warnings.clear()
-      const { error, failed } = await outcome(one.run.call(this))
+      const { error, failed } = await outcome(testCase.run.call(this))
       warn(this, warnings)
       const found = [...problems].join('\n')
       if (failed) throw found === '' ? error : new Error(`${messageOf(error)}\n${found}`, { cause: error })
@@ -141,7 +141,7 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
       },
     }
   }
-  return storeKit(open).map(one => ({ ...one, title: `store: ${one.title}` }))
+  return storeKit(open).map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
 }
 
 /** Cases for an auth scheme without samples. */
@@ -155,7 +155,7 @@ function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
     make('takes no made-up credential, and ends each request', async ({ item }) => {
       for (const value of generateMatching({ type: 'string' }, options) as string[])
         for (const header of item.headers) {
-          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1' })
+          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1', method: 'GET', path: '/', query: '' })
           const { value: taken, error } = await settledOutcome(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
           assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
           if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)

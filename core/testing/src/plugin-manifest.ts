@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
-import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
+import {
+  COMMANDS_MODULE,
+  commandsOf,
+  definePlugin,
+  type JsonSchema,
+  messageOf,
+  type RunningHost,
+  type AnyService,
+  type AnySlot,
+  matchesPattern,
+} from '@svc/core'
 import { undeclaredImports } from '@svc/core/config'
-import { matchesPattern } from '@svc/core/internal'
+import { grantedItems } from '@svc/core/internal'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome, warn } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
 import type { PluginPackage } from './plugin-package.ts'
@@ -53,7 +63,7 @@ export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitC
   const { info } = found
   return [
     make(STARTS, async ({ host }) => {
-      assert.ok(host.report().plugins.some(one => one.name === info.name && one.state === 'running'))
+      assert.ok(host.report().plugins.some(plugin => plugin.name === info.name && plugin.state === 'running'))
     }),
     make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
     {
@@ -92,11 +102,14 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
   const missing = (names: readonly string[], words: readonly string[]) =>
     names.filter(name => !words.some(word => matchesPattern(word, name)))
   return [
-    make('declares the services and slots that it uses, and the hooks that it joins', async ({ host }) => {
+    make('declares the services and slots that it uses or provides, and the hooks that it joins', async ({ host }) => {
       // An isolated plugin also requires what isolates it.
-      const tokens = Object.entries({ ...plugin.requires, ...plugin.optional }).filter(([key]) => !key.startsWith('~'))
-      const uses = tokens.map(([, token]) => token.name)
-      const joined = host.report().hooks.flatMap(one => (one.plugin === info.name ? one.hook : []))
+      const required = Object.entries({ ...plugin.requires, ...plugin.optional }).filter(([key]) => !key.startsWith('~'))
+      const all: (AnyService | AnySlot)[] = [...required.map(([, token]) => token), ...(plugin.provides ? [plugin.provides] : [])]
+      const uses = all.flatMap(({ what, name }) =>
+        what === 'slot' && grantedItems(info.manifest.permissions ?? {}, name)?.length ? [] : [name]
+      )
+      const joined = host.report().hooks.flatMap(hook => (hook.plugin === info.name ? hook.hook : []))
       const free = ['host.ready', 'host.closing', ...uses.map(name => `${name}.changed`)]
       const undeclared = {
         services: missing(
@@ -115,9 +128,9 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
 
 /** A declared pattern can match no item. */
 function assertAdded(host: RunningHost, { info, plugin }: PluginPackage): void {
-  const mine = host.report().plugins.filter(one => one.name === info.name)
-  const absent = mine.flatMap(one => Object.entries(one.absent ?? {}))
-  const missing = absent.filter(([slot]) => !mine.some(one => !Object.hasOwn(one.absent ?? {}, slot)))
+  const mine = host.report().plugins.filter(item => item.name === info.name)
+  const absent = mine.flatMap(item => Object.entries(item.absent ?? {}))
+  const missing = absent.filter(([slot]) => !mine.some(item => !Object.hasOwn(item.absent ?? {}, slot)))
   assert.deepEqual(
     Object.fromEntries(missing),
     {},

@@ -181,7 +181,7 @@ async function readInto(events: unknown[], provider: Provider, ...[request, ctx]
 /** After an abort, further pieces are allowed, but no `finish`, and the only allowed error is the abort's. */
 async function drainAborted(iterator: AsyncIterator<{ type: string }>, first = iterator.next()): Promise<void> {
   const read = async () => {
-    for (let one = await first; !one.done; one = await iterator.next()) if (one.value.type === 'finish') return true
+    for (let item = await first; !item.done; item = await iterator.next()) if (item.value.type === 'finish') return true
     return false
   }
   const { value } = await outcome(read())
@@ -195,7 +195,7 @@ async function nobodyServed(subject: ProviderSubject): Promise<void> {
 /** Cases for concurrent calls. */
 export function manyAtOnce(make: Make, { plain, endless, unicode, length }: ProviderRequests, many: number): KitCase[] {
   // Different requests, so that a swapped answer shows.
-  const asked = [plain, unicode?.request, length].filter(one => one !== undefined)
+  const asked = [plain, unicode?.request, length].filter(item => item !== undefined)
   return [
     make(`answers ${many} at once, each for itself, and nothing stays open`, async subject => {
       const { provider } = subject

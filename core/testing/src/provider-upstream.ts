@@ -66,7 +66,7 @@ export async function openUpstream(by: Answerer): Promise<FakeUpstream> {
   const server = createServer((request, response) => {
     open++
     response.once('close', () => open--)
-    void serve(request, response, received, (one, reply) => answerer(one, reply))
+    void serve(request, response, received, (item, reply) => answerer(item, reply))
   })
   server.on('connection', socket => {
     connected++
@@ -100,9 +100,9 @@ async function serve(request: IncomingMessage, response: ServerResponse, receive
   try {
     const text = Buffer.concat(await request.toArray()).toString('utf8')
     const { method = '', url: path = '', headers } = request
-    const one = { method, path, headers, text, body: parsed(text) }
-    received.push(one)
-    await answerer(one, reply)
+    const found = { method, path, headers, text, body: parsed(text) }
+    received.push(found)
+    await answerer(found, reply)
   } catch (error) {
     if (reply.gone.aborted) return
     // An error of the test shows as an answer that no upstream gives.

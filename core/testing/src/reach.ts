@@ -2,8 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Socket } from 'node:net'
 import { sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { PackageInfo } from '@svc/core'
-import { COMMON_VARIABLES, matchesHost, matchesPattern, packageOfCaller } from '@svc/runtime/isolation'
+import { type PackageInfo, matchesPattern } from '@svc/core'
+import { matchesHost } from '@svc/core/internal'
+import { COMMON_VARIABLES, packageOfCaller } from '@svc/runtime/isolation'
 import { runningPlugin } from './leftovers.ts'
 import { lookText } from './plugin-log.ts'
 
@@ -40,6 +41,8 @@ export function watchReach({ name: plugin, folder, manifest: { permissions = {} 
       if (typeof name === 'string') note(name)
       return Reflect.has(target, name)
     },
+    // `process.env` accepts an assignment only on itself
+    set: (target, name, value) => Reflect.set(target, name, value),
   })
   const isMeant = (host: string) => matchesHost(hostsOf(permissions.network), host) || (isLoopback(host) && given.includes(host))
   const ask = (host: string) => {
@@ -60,7 +63,7 @@ export function watchReach({ name: plugin, folder, manifest: { permissions = {} 
   }
 }
 
-const declares = (declared: readonly string[] = [], name: string) => declared.some(one => matchesPattern(one, name))
+const declares = (declared: readonly string[] = [], name: string) => declared.some(item => matchesPattern(item, name))
 
 /** A host from the configuration can be any. The sandbox knows its value. */
 const hostsOf = (network: readonly string[] = []) => (network.some(one => one.startsWith('<')) ? ['*'] : network)

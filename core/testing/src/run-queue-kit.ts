@@ -109,7 +109,7 @@ const wakingAndEnding = (opened: Opened): KitCase[] => [
     await queue.leave(claim!, 'ended', ctx)
     await queue.wake('a', ctx)
     const claims = []
-    for await (const one of queue.takeOne('a', ctx)) claims.push(one)
+    for await (const item of queue.takeOne('a', ctx)) claims.push(item)
     assert.deepEqual(claims, [])
   }),
   opened('gives one run alone to who asks for it', async ({ queue, other }) => {
@@ -123,9 +123,9 @@ const holding = (opened: Opened): KitCase[] => [
   opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
     const group = { name: 'g', limit: 2 }
     const claims = await Promise.all(
-      [queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, ctx))
+      [queue, other, queue].map((item, at) => item.put({ id: `r${at}`, due: now(), group }, { claim: true }, ctx))
     )
-    const held = claims.filter(one => one !== undefined)
+    const held = claims.filter(claim => claim !== undefined)
     assert.equal(held.length, 2)
     const left = held[0]!
     await using taker = new Taker(other)
@@ -133,7 +133,7 @@ const holding = (opened: Opened): KitCase[] => [
     await (left.id === 'r1' ? other : queue).leave(left, 'ended', ctx)
     assert.equal(
       (await taker.next()).id,
-      ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id))
+      ['r0', 'r1', 'r2'].find(id => !held.some(claim => claim.id === id))
     )
   }),
   opened('no longer holds back a run that is put again without its group, be it while it is worked on', async ({ queue }) => {

@@ -50,10 +50,10 @@ const throws = (error: Error): Partial<Provider> => ({
 /** The titles of the cases that fail. */
 async function failures(cases: readonly KitCase[]): Promise<string[]> {
   const ended = await Promise.all(
-    cases.map(one =>
-      one.run().then(
+    cases.map(testCase =>
+      testCase.run().then(
         () => [],
-        () => [one.title]
+        () => [testCase.title]
       )
     )
   )
@@ -122,9 +122,9 @@ describe('providerKit', () => {
   it('skips the cases for which nothing was given, and passes none of them for done', async () => {
     const cases = providerKit(() => ({ provider: honest }), { plain })
     const skipped: string[] = []
-    for (const one of cases) if (one.skipped) await one.run.call({ skip: () => void skipped.push(one.title) })
+    for (const testCase of cases) if (testCase.skipped) await testCase.run.call({ skip: () => void skipped.push(testCase.title) })
     expect(skipped).to.include('reports a connection that breaks in the middle – skipped: `cut` was not given')
-    expect(skipped).to.deep.equal(cases.map(one => one.title).filter(title => title.includes('was not given')))
+    expect(skipped).to.deep.equal(cases.map(testCase => testCase.title).filter(title => title.includes('was not given')))
   })
 
   it('catches a failure of the wrong code, kind or word on retrying', async () => {

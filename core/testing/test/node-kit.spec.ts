@@ -195,7 +195,7 @@ describe('nodeKit', () => {
     it(`catches a node that ${what}`, async () =>
       expect(await failures(() => ({ ...honest, ...cheat }))).to.include.members(expected))
 
-  it('catches a node that remembers where it was instead of being told', async () => {
+  it('catches a node that remembers where it was instead of reading its state', async () => {
     const open = (): WorkflowNode => {
       let rounds = 0
       return {

@@ -47,9 +47,9 @@ function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
   async function* chat({ model, gathered }: ModelRequest, { signal }: CallContext): AsyncGenerator<ModelEvent> {
     signal.throwIfAborted()
     const cheated = cheat[gathered ? `gathered ${model}` : model] ?? cheat[model]
-    for (const one of cheated ?? ANSWERS[model] ?? []) {
-      if (one instanceof Error) throw one
-      if (one !== 'wait') yield one
+    for (const item of cheated ?? ANSWERS[model] ?? []) {
+      if (item instanceof Error) throw item
+      if (item !== 'wait') yield item
       else if (!signal.aborted) await once(signal, 'abort')
     }
     signal.throwIfAborted()
@@ -65,8 +65,8 @@ function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
 
 async function failuresOf(cheat: Readonly<Record<string, Answer>> = {}): Promise<string[]> {
   const failed: string[] = []
-  for (const one of providerKit(() => ({ provider: scripted(cheat) }), REQUESTS))
-    await one.run().catch(() => failed.push(one.title))
+  for (const testCase of providerKit(() => ({ provider: scripted(cheat) }), REQUESTS))
+    await testCase.run().catch(() => failed.push(testCase.title))
   return failed
 }
 
@@ -138,7 +138,7 @@ describe('the provider kit', () => {
   const closing = (connections?: () => number) => {
     const open = () => ({ provider: scripted({}), ...(connections ? { connections } : {}) })
     return providerKit(open, { plain: asks('plain'), tools: REQUESTS.tools!, silent: asks('silent') }).find(
-      one => one.title === CLOSES
+      testCase => testCase.title === CLOSES
     )!
   }
 
@@ -156,7 +156,7 @@ describe('the provider kit', () => {
     expect(message).to.include('closing the connection upstream')
   })
 
-  it('skips that case, with the reason, where nobody can look at the upstream', async () => {
+  it('skips that case, with the reason, where the upstream cannot be inspected', async () => {
     const skipped: string[] = []
     await closing().run.call({ skip: (why: string) => void skipped.push(why) })
     expect(skipped).to.deep.equal(['`connections` was not given'])

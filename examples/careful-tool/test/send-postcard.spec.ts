@@ -27,7 +27,7 @@ describe('send_postcard', () => {
       { args: { to: 'Ada', text: 7 } },
     ],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 
   it('wants a person to be asked, and puts the postcard into the outbox', async () => {
     const { tool, outbox, close } = await open()

@@ -28,7 +28,7 @@ export function createRollDice({ most }: DiceConfig): Tool {
     async call({ sides = 6, count = 1 }, { signal }) {
       signal.throwIfAborted()
       const rolls = Array.from({ length: Number(count) }, () => randomInt(1, Number(sides) + 1))
-      const sum = rolls.reduce((all, one) => all + one, 0)
+      const sum = rolls.reduce((all, roll) => all + roll, 0)
       return { content: [{ type: 'text', text: `${rolls.join(' + ')} = ${sum}` }], structured: { rolls, sum } }
     },
   }

@@ -27,5 +27,5 @@ describe('roll_dice', () => {
     ],
     bad: [{ args: { sides: 1 } }, { args: { count: 4 } }, { args: { count: 'two' } }, { args: { colour: 'red' } }],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

@@ -4,7 +4,7 @@ import { type Answerer, openUpstream, providerKit, testHost } from '@svc/testing
 const KEY = 'canary-of-the-parrot'
 const TEXT = 'Grüße aus Köln 👋🏽, 世界'
 
-const line = (one: object) => `${JSON.stringify(one)}\n`
+const line = (item: object) => `${JSON.stringify(item)}\n`
 const soFar = (text: string) => line({ so_far: text })
 const DONE = line({ done: 'end' })
 
@@ -98,5 +98,5 @@ describe('parrot', () => {
     },
     { secrets: [KEY], concurrent: 100 }
   )
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

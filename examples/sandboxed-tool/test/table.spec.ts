@@ -23,7 +23,7 @@ describe('make_table in the sandbox', () => {
     bad: [{ args: { rows: [ROW, ROW, ROW, ROW] }, message: /at most 3 rows/ }, { args: { rows: [] } }, { args: {} }],
     concurrent: 10,
   })
-  for (const one of cases) it(one.title, one.run)
+  for (const testCase of cases) it(testCase.title, testCase.run)
 
   it('finds nothing of the server', async () => {
     const { tool, close } = await open('look_around')

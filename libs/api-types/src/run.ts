@@ -42,7 +42,7 @@ export function runReply(run: Run) {
   const same = { success: status !== 'failed', workflow_id: id, status }
   if (status === 'completed') return { ...same, result: resultObject(result), execution_time_ms: Math.round(executionMs) }
   if (status === 'failed') return { ...same, ...failure(error), execution_time_ms: Math.round(executionMs) }
-  const message = run.waiting.some(one => one.ask)
+  const message = run.waiting.some(item => item.ask)
     ? 'The workflow waits for an answer.'
     : 'The workflow goes on in the background.'
   return { ...same, message, status_url: statusUrl(id), ...waitingFor(run) }

@@ -59,7 +59,7 @@ describe('a chat on the wire', () => {
     expect(codes('MODEL_FAILED', { kind: 'context_too_long' })).to.equal('INVALID_VALUE')
     expect(codes('CONVERSATION_UNKNOWN', { conversationId: 'c' })).to.equal('INVALID_VALUE')
     expect(codes('STORE_UNAVAILABLE')).to.equal('UNAVAILABLE')
-    for (const code of Object.keys(API_CODES).filter(one => one !== 'INTERNAL_ERROR')) expect(codes(code)).to.equal(code)
+    for (const code of Object.keys(API_CODES).filter(key => key !== 'INTERNAL_ERROR')) expect(codes(code)).to.equal(code)
   })
 
   it('tells nothing of a fault of ours but the request', () => {

@@ -70,11 +70,11 @@ const WORDS = new Set(['title', 'description', '$comment'])
 function cleaned(value: Json | undefined, place: string, note: (place: string, stripped: Stripped) => string): Json | undefined {
   if (typeof value === 'string')
     return note(place, WORDS.has(place.slice(place.lastIndexOf('.') + 1)) ? stripWords(value) : stripData(value))
-  if (Array.isArray(value)) return value.map((one, at) => cleaned(one, `${place}[${at}]`, note) ?? null)
+  if (Array.isArray(value)) return value.map((item, at) => cleaned(item, `${place}[${at}]`, note) ?? null)
   if (!isObject(value)) return value
-  const entries = Object.entries(value).map(([key, one]) => {
+  const entries = Object.entries(value).map(([key, item]) => {
     const clean = note(place, stripData(key))
-    return [clean, cleaned(one, `${place}.${clean}`, note)] as const
+    return [clean, cleaned(item, `${place}.${clean}`, note)] as const
   })
   return Object.fromEntries(entries)
 }
@@ -83,7 +83,7 @@ function cleaned(value: Json | undefined, place: string, note: (place: string, s
 export function deeper(value: unknown, most: number): boolean {
   if (!isNested(value)) return false
   if (most < 0) return true
-  for (const one of Object.values(value)) if (deeper(one, most - 1)) return true
+  for (const item of Object.values(value)) if (deeper(item, most - 1)) return true
   return false
 }
 
@@ -104,12 +104,12 @@ export const hashOf = (tool: McpToolSchema): string =>
 
 /** Returns JSON with sorted keys. It is recursive: check the depth of an untrusted value first. */
 export function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(one => canonical(one ?? null)).join(',')}]`
+  if (Array.isArray(value)) return `[${value.map(item => canonical(item ?? null)).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
   const entries = Object.entries(value)
-    .filter(([, one]) => one !== undefined)
+    .filter(([, item]) => item !== undefined)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `{${entries.map(([key, one]) => `${JSON.stringify(key)}:${canonical(one)}`).join(',')}}`
+  return `{${entries.map(([key, entry]) => `${JSON.stringify(key)}:${canonical(entry)}`).join(',')}}`
 }
 
 /** Limits, in characters, of a whole difference, of one value and of a path. The server chooses how long its texts are. */

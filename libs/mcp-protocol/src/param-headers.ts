@@ -20,13 +20,13 @@ export function headersOf(schema: Schema): readonly ParamHeader[] | string {
   const found: ParamHeader[] = []
   const problem = visit(schema, [], true, found)
   if (problem !== undefined) return problem
-  const names = found.map(one => one.name.toLowerCase())
+  const names = found.map(paramHeader => paramHeader.name.toLowerCase())
   return new Set(names).size === names.length ? found : `two arguments declare the same ${KEY}`
 }
 
 function visit(node: unknown, path: readonly string[], reachable: boolean, found: ParamHeader[]): string | undefined {
   if (typeof node !== 'object' || node === null) return undefined
-  if (Array.isArray(node)) return firstProblem(node, one => visit(one, path, false, found))
+  if (Array.isArray(node)) return firstProblem(node, item => visit(item, path, false, found))
   const schema = node as Schema
   if (Object.hasOwn(schema, KEY)) {
     const problem = problemAt(schema, path, reachable)
@@ -42,8 +42,8 @@ const DATA = new Set(['default', 'const', 'enum', 'examples', 'required', KEY])
 function visitBelow(key: string, below: unknown, path: readonly string[], reachable: boolean, found: ParamHeader[]) {
   if (DATA.has(key) || typeof below !== 'object' || below === null) return undefined
   if (key === 'properties' && !Array.isArray(below))
-    return firstProblem(Object.entries(below), ([name, one]) => visit(one, [...path, name], reachable, found))
-  if (NAMED.has(key)) return firstProblem(Object.values(below), one => visit(one, path, false, found))
+    return firstProblem(Object.entries(below), ([name, item]) => visit(item, [...path, name], reachable, found))
+  if (NAMED.has(key)) return firstProblem(Object.values(below), item => visit(item, path, false, found))
   return visit(below, path, false, found)
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { JsonSchema } from '@svc/core'
+import { type JsonSchema, matchesPattern } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 
 type Annotations = { readonly [key: string]: Json | undefined }
@@ -56,22 +56,7 @@ export function bridgedName(server: string, tool: string): string {
 }
 
 /** Returns a function that matches the name of a tool against patterns in which `*` stands for any characters. */
-export function toolMatcher(patterns: readonly string[]): (name: string) => boolean {
-  const exact = new Set(patterns)
-  const wild = patterns.filter(pattern => pattern.includes('*')).map(pattern => pattern.split(/\*+/))
-  return name => exact.has(name) || wild.some(parts => matchesParts(name, parts))
-}
-
-/** Finds the parts from left to right. A regular expression would be slow for a pattern with many stars. */
-function matchesParts(name: string, [first = '', ...rest]: readonly string[]): boolean {
-  const last = rest.pop() ?? ''
-  const end = name.length - last.length
-  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false
-  let at = first.length
-  for (const part of rest) {
-    const found = name.indexOf(part, at)
-    if (found < 0 || found + part.length > end) return false
-    at = found + part.length
-  }
-  return true
-}
+export const toolMatcher =
+  (patterns: readonly string[]) =>
+  (name: string): boolean =>
+    patterns.some(pattern => matchesPattern(pattern, name))

@@ -41,7 +41,7 @@ describe('the schema of a tool', () => {
     }
   })
 
-  it('keeps keywords that nobody knows, references and unions', () => {
+  it('keeps unknown keywords, references and unions', () => {
     const inputSchema = { type: 'object', $defs: { id: { type: 'string' } }, anyOf: [{ required: ['a'] }], 'x-odd': [1, null] }
     expect(fromMcpSchema({ ...TOOL, inputSchema }).parameters).to.equal(inputSchema)
     expect((readTool({ ...TOOL, inputSchema }, BOUNDS) as McpToolSchema).inputSchema).to.deep.equal(inputSchema)
@@ -127,7 +127,7 @@ describe('the pin of a tool', () => {
 })
 
 describe('hidden characters', () => {
-  it('are taken out of words, and told', () => {
+  it('are taken out of words, and reported', () => {
     expect(stripWords('a\u200bb\u200b\u{e0041}\u202e\ufeff\u0007')).to.deep.equal({
       text: 'ab',
       found: ['U+200B × 2', 'U+E0041 × 1', 'U+202E × 1', 'U+FEFF × 1', 'U+0007 × 1'],
@@ -187,9 +187,17 @@ describe('a failure of a call', () => {
       server: 'files',
       class: 'timeout',
       message: 'it did not answer',
-      retryable: true,
+      retryable: false,
       delivered: 'maybe',
     })
+    for (const kind of ['timeout', 'connection_refused'] as const)
+      for (const [delivered, retryable] of [
+        ['no', true],
+        ['maybe', false],
+        ['yes', false],
+      ] as const)
+        expect(callFailed('files', kind, 'x', { delivered }).details).to.include({ retryable })
+    expect(callFailed('files', 'authentication_failed', 'x', { delivered: 'no' }).details).to.include({ retryable: false })
     expect(failureOf(error)).to.deep.equal({ class: 'timeout', message: 'it did not answer' })
     expect(failureOf(new Error('x'))).to.deep.equal({ class: 'protocol_error', message: 'x' })
   })

@@ -71,7 +71,7 @@ describe('the steps of a call that somebody watches', () => {
     expect([hindered.ends, late.ends]).to.deep.equal([[{ thrown: refused }], ['abandoned']])
   })
 
-  it('that nobody has read have not begun, and so do not end', async () => {
+  it('without a reader have not begun, and so do not end', async () => {
     const { ends, reader } = steps(async function* () {
       yield LAST
     })

@@ -12,7 +12,7 @@ describe('a wrong command line', () => {
   })
 })
 
-describe('what a terminal is told', () => {
+describe('what a terminal shows', () => {
   it('is a table whose columns stand below each other', () => {
     expect(
       table([

@@ -89,7 +89,7 @@ describe('the schema of a tool', () => {
     expect(check(value).map(({ path }) => path)).to.deep.equal(['ahead', 'x'])
   })
 
-  it('stops at the first fault where it is told to', async () => {
+  it('stops at the first problem where the option says so', async () => {
     const { check } = await toolSchema({ type: 'array', items: { pattern: '^a$' } })
     expect(check(['b', 'b', 'b'], 'first')).to.have.lengthOf(1)
     expect(check(['b', 'c', 'd'])).to.have.lengthOf(3)

@@ -97,7 +97,7 @@ describe('the key of a provider', () => {
   })
 
   for (const text of ['', '  \n', 'sk-1\nsk-2', 'sk 1', 'sk-ä'])
-    it(`is no key, and is not told: ${JSON.stringify(text)}`, async () => {
+    it(`is no key, and is not reported: ${JSON.stringify(text)}`, async () => {
       const error = await failing(readKey({ api_key_file: await file(text) }, options))
       expect(error.code).to.equal('PROVIDER_KEY')
       expect(error.message).not.to.include('sk')

@@ -50,7 +50,7 @@ describe('an upstream, failing', () => {
       expect((await failing(rig.upstream.json('GET', '/models', undefined, abortable().ctx))).details).to.deep.equal(expected)
     })
 
-  it('refuses a redirect with the hint, and asks nobody else', async () => {
+  it('refuses a redirect with the hint, and asks no other server', async () => {
     await using other = await openUpstream((_, reply) => reply.end(DONE))
     await using rig = await open((_, reply) => reply.redirect(307, `${other.url}/v1/chat`))
     for (const error of [
@@ -92,10 +92,11 @@ describe('an upstream, failing', () => {
   })
 
   it('says no secret, whatever the upstream says', async () => {
-    const told = `bad key ${SECRET} (Bearer ${SECRET}), header-secret-1 ${encodeURIComponent('file/secret+1')}`
+    const reported = `bad key ${SECRET} (Bearer ${SECRET}), header-secret-1 ${encodeURIComponent('file/secret+1')}`
     let status = 401
     await using rig = await open(
-      (_, reply) => (status === 200 ? reply.end(`data: ${JSON.stringify({ told })}\n\n`) : reply.json(status, { error: told })),
+      (_, reply) =>
+        status === 200 ? reply.end(`data: ${JSON.stringify({ told: reported })}\n\n`) : reply.json(status, { error: reported }),
       { headers: { authorization: `Bearer ${SECRET}`, 'X-Team-Token': 'header-secret-1' }, secrets: [SECRET, 'file/secret+1'] }
     )
     const telling: FrameReader = {
@@ -142,13 +143,13 @@ describe('an upstream, failing', () => {
 })
 
 describe('an upstream, asked for one JSON', () => {
-  it('answers what it is told', async () => {
+  it('answers with what the upstream reports', async () => {
     await using rig = await open(({ body }, reply) => reply.json(200, { got: body ?? null }))
     expect(await rig.upstream.json('GET', '/models', undefined, abortable().ctx)).to.deep.equal({ got: null })
     expect(await rig.upstream.json('POST', '/count', { a: 1 }, abortable().ctx)).to.deep.equal({ got: { a: 1 } })
   })
 
-  it('gives up a body that is too long, one that is late, and one that nobody wants', async () => {
+  it('gives up a body that is too long, one that is late, and one that its caller aborted', async () => {
     await using rig = await open(
       async ({ path }, reply) => (path.endsWith('/long') ? reply.json(200, 'x'.repeat(5000)) : reply.silence()),
       { limits: { bodyBytes: 1000, jsonMs: 300 } }

@@ -57,7 +57,7 @@ describe('an event stream', () => {
   it('is read from a body to its end, without what is not finished', async () => {
     const body = new Blob(['data: 1\n\ndata: 2\n\ndata: unfinished']).stream()
     const events = await Array.fromAsync(readEvents(body))
-    expect(events.map(one => one.data)).to.deep.equal(['1', '2'])
+    expect(events.map(event => event.data)).to.deep.equal(['1', '2'])
   })
 
   it('lets go of the body when its reader stops', async () => {

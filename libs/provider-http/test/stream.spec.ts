@@ -112,10 +112,10 @@ describe('an upstream, streaming', () => {
     expect((await second).message).to.equal('away')
     await first.return?.()
     expect(textOf((await third).all)).to.equal('third|<finish>')
-    expect(rig.fake.received.map(one => one.path)).to.deep.equal(['/v1/first', '/v1/third'])
+    expect(rig.fake.received.map(request => request.path)).to.deep.equal(['/v1/first', '/v1/third'])
   })
 
-  it('asks nothing when it is aborted before, or when nobody reads', async () => {
+  it('asks nothing when it is aborted before, or without a reader', async () => {
     await using rig = await open((_, reply) => reply.end(DONE))
     const { ctx, controller } = abortable()
     controller.abort(new Error('away'))

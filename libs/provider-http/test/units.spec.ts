@@ -10,7 +10,7 @@ describe('tool calls in pieces', () => {
     for (const [index, piece] of pieces) calls.add(index, piece)
     const events: ModelEvent[] = []
     calls.emit(event => events.push(event))
-    return events.map(one => (one.type === 'tool_call' ? one : expect.fail(one.type)))
+    return events.map(event => (event.type === 'tool_call' ? event : expect.fail(event.type)))
   }
 
   it('are put together by their index, in parallel', () => {
@@ -26,14 +26,14 @@ describe('tool calls in pieces', () => {
     ])
   })
 
-  it('are told apart where a server counts none', () => {
+  it('are distinct where a server counts none', () => {
     const calls = gather([
       [undefined, { id: 'a', tool: 'x', text: '{"n"' }],
       [undefined, { id: 'a', text: ':1}' }],
       [undefined, { id: 'b', tool: 'x', text: '' }],
       [undefined, { text: '{"n":2}' }],
     ])
-    expect(calls.map(one => [one.id, one.arguments])).to.deep.equal([
+    expect(calls.map(call => [call.id, call.arguments])).to.deep.equal([
       ['a', { n: 1 }],
       ['b', { n: 2 }],
     ])
@@ -41,16 +41,16 @@ describe('tool calls in pieces', () => {
       [undefined, { tool: 'x', text: '{}' }],
       [undefined, { tool: 'y', text: '{}' }],
     ])
-    expect(nameless.map(one => one.tool)).to.deep.equal(['x', 'y'])
+    expect(nameless.map(item => item.tool)).to.deep.equal(['x', 'y'])
   })
 
-  it('are told apart where a server counts all of them as the first', () => {
+  it('are distinct where a server counts all of them as the first', () => {
     const calls = gather([
       [0, { id: 'a', tool: 'x', text: '{}' }],
       [0, { id: 'b', tool: 'x', text: '{"n":2}' }],
       [0, { id: 'b', text: '' }],
     ])
-    expect(calls.map(one => [one.id, one.arguments])).to.deep.equal([
+    expect(calls.map(call => [call.id, call.arguments])).to.deep.equal([
       ['a', {}],
       ['b', { n: 2 }],
     ])
@@ -61,7 +61,7 @@ describe('tool calls in pieces', () => {
       [0, { tool: 'x' }],
       [1, { id: 'same', tool: 'x' }],
       [2, { id: 'same', tool: 'x' }],
-    ]).map(one => one.id)
+    ]).map(item => item.id)
     expect(new Set(ids).size).to.equal(3)
     expect(ids.every(id => /^[\w-]{1,40}$/.test(id))).to.equal(true)
   })
@@ -133,7 +133,7 @@ describe('a list of models', () => {
   const list = (load: () => Promise<readonly ModelInfo[]>, signal = new AbortController().signal) =>
     modelList({ configured: undefined, load, open: true, signal })
 
-  it('is that of the configuration, and nobody is asked', async () => {
+  it('is that of the configuration, without a request', async () => {
     const models = modelList({
       configured: ['a', { id: 'b', context: 8, vision: true, temperature: false }],
       load: () => expect.fail('it asked'),
@@ -146,7 +146,7 @@ describe('a list of models', () => {
     })
   })
 
-  it('is asked for once, whoever waits and whoever leaves, and kept', async () => {
+  it('is asked for once, for all callers that wait and leave, and kept', async () => {
     let asked = 0
     const loading = Promise.withResolvers<readonly ModelInfo[]>()
     const models = list(() => {

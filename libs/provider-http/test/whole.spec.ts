@@ -32,11 +32,11 @@ describe('an upstream, asked for a whole answer', () => {
 
   it('sends a list of tools as it is, the first time and again, beside whatever else and alone', async () => {
     await using rig = await open((_, reply) => reply.json(200, { t: 'yes' }))
-    const [one, other] = [[{ name: 'wetter', description: 'Für Köln – “heute”' }], [{ name: 'news' }]]
+    const [first, other] = [[{ name: 'wetter', description: 'Für Köln – “heute”' }], [{ name: 'news' }]]
     const bodies = [
-      { q: 'größer', tools: one },
-      { tools: one, q: 2 },
-      { tools: one },
+      { q: 'größer', tools: first },
+      { tools: first, q: 2 },
+      { tools: first },
       { q: 3, tools: other },
       { tools: [] },
       { tools: 7 },

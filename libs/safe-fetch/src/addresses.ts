@@ -43,7 +43,7 @@ const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
  */
 export function createAddressGuard(allow: readonly string[] = [], servers: readonly AddressGuard[] = []): AddressGuard {
   const names = allow.filter(isName).map(name => name.toLowerCase())
-  const allowed = listOf(allow.filter(one => !isName(one)))
+  const allowed = listOf(allow.filter(item => !isName(item)))
   const named = (host: string) =>
     names.some(name => (name.startsWith('*.') ? host.endsWith(name.slice(1)) && host.length >= name.length : host === name))
   return {
@@ -54,7 +54,7 @@ export function createAddressGuard(allow: readonly string[] = [], servers: reado
       const address = plain(written)
       if (isIP(address) === 0) return false
       if (named(host.toLowerCase().replace(/\.$/, '')) || holds(allowed, address) || isPublic(address)) return true
-      return servers.some(one => one.permits(host, address, port))
+      return servers.some(server => server.permits(host, address, port))
     },
   }
 }
@@ -74,7 +74,7 @@ function plain(address: string): string {
 const holds = (list: BlockList, address: string) => list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
 const NAME = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i
-const isName = (one: string) => NAME.test(one) && isIP(one) === 0
+const isName = (text: string) => NAME.test(text) && isIP(text) === 0
 
 function listOf(networks: readonly string[]): BlockList {
   const list = new BlockList()
@@ -121,7 +121,7 @@ export function createNamedServer(written: string): NamedServer {
     guard: {
       saw(name, addresses) {
         if (nameOf(name) !== host) return
-        isInner ??= addresses.some(one => !isPublic(plain(one)))
+        isInner ??= addresses.some(address => !isPublic(plain(address)))
         found = new Set(addresses.map(plain))
       },
       permits: (name, address, at) => isHere(name, at) && mayLeadTo(plain(address)),

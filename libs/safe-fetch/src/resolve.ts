@@ -33,7 +33,7 @@ async function fromSystem(host: string): Promise<readonly string[]> {
   else asking++
   try {
     const found = await lookup(host, { all: true, order: 'verbatim' })
-    return found.map(one => one.address)
+    return found.map(item => item.address)
   } finally {
     const next = waiting.shift()
     if (next) next()

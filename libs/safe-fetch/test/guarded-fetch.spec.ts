@@ -39,7 +39,7 @@ describe('a guarded fetch', () => {
     const codes: string[] = []
     for (const path of ['/loop', '/in', '/file', '/bad']) codes.push((await refusal(get(server.url + path))).code!)
     expect(codes).to.deep.equal(['REDIRECT_REFUSED', 'ADDRESS_FORBIDDEN', 'URL_INVALID', 'REDIRECT_REFUSED'])
-    expect(server.asked.filter(one => one.url === '/loop')).to.have.length(6)
+    expect(server.asked.filter(request => request.url === '/loop')).to.have.length(6)
     expect((await get(`${server.url}/a`, {}, { limits: { redirects: 0 } })).status).to.equal(302)
   })
 
@@ -63,7 +63,7 @@ describe('a guarded fetch', () => {
     })
     const post = { method: 'POST', body: 'secret', headers: { 'content-type': 'text/plain' } }
     for (const status of [301, 302, 303, 307, 308]) await get(`${server.url}/${status}/here`, {}, post)
-    const ends = server.asked.filter(one => one.url === '/end').map(one => one.method + one.body)
+    const ends = server.asked.filter(request => request.url === '/end').map(request => request.method + request.body)
     expect(ends).to.deep.equal(['GET', 'GET', 'GET', 'POSTsecret', 'POSTsecret'])
     expect((await refusal(get(`${server.url}/307/other`, {}, post))).code).to.equal('REDIRECT_REFUSED')
     expect(other.asked).to.deep.equal([])
@@ -184,7 +184,7 @@ describe('a guarded fetch', () => {
       refusal(get(`${server.url}/drip`, {}, { limits: { totalMs: 50 } })),
       refusal(get(`${server.url}/silent`, {}, { limits: { totalMs: 50 } })),
     ])
-    expect(ends.map(one => one.code)).to.deep.equal(Array(4).fill('FETCH_TIMEOUT'))
+    expect(ends.map(end => end.code)).to.deep.equal(Array(4).fill('FETCH_TIMEOUT'))
   })
 
   it('ends with its caller, and closes the socket: before the headers and in the body', async () => {
@@ -193,7 +193,7 @@ describe('a guarded fetch', () => {
       const controller = new AbortController()
       const closed = once(server.server, 'connection').then(([socket]) => once(socket, 'close'))
       await using guarded = createGuardedFetch({ allow: ['127.0.0.1'] })
-      const whole = guarded.fetch(server.url + path, controller).then(one => readBody(one.body))
+      const whole = guarded.fetch(server.url + path, controller).then(item => readBody(item.body))
       await once(server.server, 'request')
       controller.abort(new Error('enough'))
       expect((await refusal(whole)).message).to.equal('enough')
@@ -227,11 +227,11 @@ describe('a guarded fetch', () => {
   it('is open for 100 at once, and leaves nothing open', async () => {
     await using server = await upstream((_, response) => response.end('x'.repeat(1000)))
     await using guarded = createGuardedFetch({ allow: ['127.0.0.1'], connections: 4 })
-    const one = async () => {
+    const single = async () => {
       const { body } = await guarded.fetch(server.url, { signal: new AbortController().signal })
       return (await readBody(body)).bytes.length
     }
-    expect(await Promise.all(Array.from({ length: 100 }, one))).to.deep.equal(Array(100).fill(1000))
+    expect(await Promise.all(Array.from({ length: 100 }, single))).to.deep.equal(Array(100).fill(1000))
     const connections = await new Promise(resolve => server.server.getConnections((_, count) => resolve(count)))
     expect(connections).to.be.at.most(4)
   })

@@ -38,12 +38,12 @@ async function refuseInGitFolder(real: string, shown: string): Promise<void> {
 export async function refuseMoveOf(folder: string, from: string, to: string, signal: AbortSignal): Promise<void> {
   const entries = await readdir(folder, { withFileTypes: true })
   if (isGitFolder(entries.map(({ name }) => name))) throw ofGit(from)
-  for (const one of entries) {
+  for (const entry of entries) {
     signal.throwIfAborted()
-    const [before, after] = [`${from}/${one.name}`, `${to}/${one.name}`]
+    const [before, after] = [`${from}/${entry.name}`, `${to}/${entry.name}`]
     refuseName(before, before)
     refuseName(after, after)
-    if (one.isDirectory()) await refuseMoveOf(`${folder}/${one.name}`, before, after, signal)
+    if (entry.isDirectory()) await refuseMoveOf(`${folder}/${entry.name}`, before, after, signal)
   }
 }
 
@@ -87,7 +87,7 @@ export interface ProtectedEntry {
 
 /** The current locations of all protected paths. */
 export async function protectedEntries(view: ProtectedView | undefined): Promise<readonly ProtectedEntry[]> {
-  return resolveProtectedPaths([...(view?.entries() ?? [])].map(([, one]) => one))
+  return resolveProtectedPaths([...(view?.entries() ?? [])].map(([, entry]) => entry))
 }
 
 /** The same for given paths. */
@@ -100,7 +100,7 @@ export async function resolveProtectedPaths(given: readonly ProtectedPaths[]): P
   }
   const all = given.flatMap(({ paths, ...about }) => paths.map(path => ({ path, about })))
   const found = await Promise.all(
-    all.map(async ({ path, about }) => (await placesOf(path, look)).map(one => ({ ...one, ...about })))
+    all.map(async ({ path, about }) => (await placesOf(path, look)).map(place => ({ ...place, ...about })))
   )
   return found.flat()
 }

@@ -1,6 +1,6 @@
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
-import { codeOf, svcHome } from '@svc/core'
+import { asSvcError, codeOf, type SvcError, svcHome } from '@svc/core'
 import { fromSystem, invalidPath, isNoDirectory, isProtected, missing, outside, rootUnusable } from './errors.ts'
 import { ownerOf, type ProtectedView, refuseChange } from './protected.ts'
 
@@ -67,6 +67,19 @@ export interface RootsOptions {
 /** Maximum number of missing folders on the path of a target. */
 const NEW_FOLDERS = 32
 
+/** Returns the problems for which `openRoots` would throw. */
+export async function rootProblems(paths: readonly string[] | undefined, where: string): Promise<SvcError[]> {
+  const all = await Promise.all(
+    [...new Set((paths ?? []).map(path => resolve(path)))].map(path =>
+      openRoot(path, [], where).then(
+        () => undefined,
+        (error: unknown) => asSvcError(error, 'CONFIG_INVALID')
+      )
+    )
+  )
+  return all.filter(problem => problem !== undefined)
+}
+
 /** Opens configured folders as roots. Throws CONFIG_INVALID for missing folders; `where` is the configuration key. */
 export async function openRoots(
   paths: readonly string[],
@@ -74,7 +87,7 @@ export async function openRoots(
   { home = svcHome(), protectedPaths }: RootsOptions = {}
 ): Promise<Roots> {
   const all: Root[] = []
-  for (const path of new Set(paths.map(one => resolve(one)))) all.push(await openRoot(path, all, where))
+  for (const path of new Set(paths.map(item => resolve(item)))) all.push(await openRoot(path, all, where))
   const closed = await realpath(home).catch(() => resolve(home))
   const isClosed = (real: string) =>
     isInside(closed, real) && !all.some(root => root.real !== closed && isInside(closed, root.real) && isInside(root.real, real))
@@ -135,12 +148,12 @@ function locate(roots: readonly Root[], path: string): { root: Root; target: str
   if (!path.isWellFormed()) throw invalidPath(path.toWellFormed(), 'it contains an unpaired surrogate')
   if (isAbsolute(path)) {
     const target = resolve(path)
-    const root = roots.find(one => isInside(one.path, target) || isInside(one.real, target))
+    const root = roots.find(item => isInside(item.path, target) || isInside(item.real, target))
     if (!root) throw outside(path)
     return { root, target }
   }
   const [label = '', ...rest] = roots.length > 1 ? path.split(sep).filter(part => part !== '.') : [roots[0]!.label, path]
-  const root = roots.find(one => one.label === label)
+  const root = roots.find(item => item.label === label)
   if (!root) throw outside(path)
   const target = resolve(root.path, ...rest.map(part => part || '.'))
   if (!isInside(root.path, target)) throw outside(path)

@@ -65,7 +65,7 @@ export async function* walk(
   limits: WalkLimits,
   tally: WalkStats
 ): AsyncGenerator<Visit, void> {
-  const root = roots.all.filter(one => isInside(one.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
+  const root = roots.all.filter(item => isInside(item.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
   const inner = relative(root.real, start.real)
   const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)
   await using folder = await openFolder(roots, start)
@@ -76,7 +76,7 @@ export async function* walk(
 
 async function* below(step: Step, way: Way): AsyncGenerator<Visit, void> {
   const found = await entriesOf(step.folder, way)
-  const own = way.limits.ignored ? undefined : await readRules(step.folder, new Set(found.map(one => one.name)), step.inner)
+  const own = way.limits.ignored ? undefined : await readRules(step.folder, new Set(found.map(entry => entry.name)), step.inner)
   const rules = own ? [...step.rules, own] : step.rules
   for (const entry of found) {
     way.limits.signal.throwIfAborted()

@@ -43,13 +43,13 @@ describe('the svc home within a root', () => {
   const inHome = () => ground({ 'root/home/svc.db': 'tokens', 'root/home/work/a.txt': 'a', 'root/b.txt': 'b' })
 
   it('is closed: nothing in it is found, walked through, made or moved', async () => {
-    await using one = await inHome()
-    await symlink('home/svc.db', one.at('root', 'link'))
-    const roots = await openRoots([one.at('root')], 'roots', { home: one.at('root', 'home') })
+    await using workspace = await inHome()
+    await symlink('home/svc.db', workspace.at('root', 'link'))
+    const roots = await openRoots([workspace.at('root')], 'roots', { home: workspace.at('root', 'home') })
     for (const path of ['home', 'home/svc.db', 'link', './home/work/a.txt'])
       expect(await codeOf(roots.find(path)), path).to.equal('PATH_OUTSIDE')
     for (const path of ['home', 'home/new', 'home/a/b']) expect(await codeOf(roots.target(path)), path).to.equal('PATH_OUTSIDE')
-    expect([roots.stays(one.at('root', 'home')), roots.stays(one.at('root', 'b.txt'))]).to.deep.equal([true, false])
+    expect([roots.stays(workspace.at('root', 'home')), roots.stays(workspace.at('root', 'b.txt'))]).to.deep.equal([true, false])
     const seen: string[] = []
     for await (const { shown } of walk(roots, await roots.find('.'), { signal, ignored: true, entries: 100 }, newWalkStats()))
       seen.push(shown)
@@ -57,11 +57,11 @@ describe('the svc home within a root', () => {
   })
 
   it('is open where a root lies in it, and no further', async () => {
-    await using one = await inHome()
-    const roots = await openRoots([one.at('root', 'home', 'work')], 'roots', { home: one.at('root', 'home') })
+    await using workspace = await inHome()
+    const roots = await openRoots([workspace.at('root', 'home', 'work')], 'roots', { home: workspace.at('root', 'home') })
     expect((await roots.find('a.txt')).shown).to.equal('a.txt')
     expect(await codeOf(roots.find('../svc.db'))).to.equal('PATH_OUTSIDE')
-    const same = await openRoots([one.at('root', 'home')], 'roots', { home: one.at('root', 'home') })
+    const same = await openRoots([workspace.at('root', 'home')], 'roots', { home: workspace.at('root', 'home') })
     expect(await codeOf(same.find('svc.db'))).to.equal('PATH_OUTSIDE')
   })
 })
@@ -148,14 +148,19 @@ describe('roots', () => {
 
 describe('walk', () => {
   it('lets others work while it goes through the names of one folder', async () => {
-    await using one = await ground({ 'root/a': '', 'root/b': '', 'root/c': '', 'root/d': '' })
+    await using found = await ground({ 'root/a': '', 'root/b': '', 'root/c': '', 'root/d': '' })
     let turns = 0
     const seen: number[] = []
     const count = () => {
       turns++
       if (seen.length < 5) setImmediate(count)
     }
-    for await (const _ of walk(one.roots, await one.roots.find('.'), { signal, ignored: true, entries: 100 }, newWalkStats())) {
+    for await (const _ of walk(
+      found.roots,
+      await found.roots.find('.'),
+      { signal, ignored: true, entries: 100 },
+      newWalkStats()
+    )) {
       if (seen.length === 0) setImmediate(count)
       seen.push(turns)
       // who looks at the names takes its time

@@ -30,8 +30,8 @@ function windowNow(kept: StoredWindow | undefined, ms: number, now: number): Sto
 /** A refused hit begins no window; it can only change the length of running ones. */
 function resized(before: readonly StoredWindow[], there: readonly StoredWindow[]): readonly StoredWindow[] {
   const goesOn = (at: number) => there[at] !== undefined && there[at][2] > 0
-  if (before.every((one, at) => !goesOn(at) || one[1] === there[at]![1])) return before
-  return before.map((one, at) => (goesOn(at) ? there[at]! : one))
+  if (before.every((storedWindow, at) => !goesOn(at) || storedWindow[1] === there[at]![1])) return before
+  return before.map((storedWindow, at) => (goesOn(at) ? there[at]! : storedWindow))
 }
 
 /** The latest end of these windows. */

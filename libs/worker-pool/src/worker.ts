@@ -33,7 +33,7 @@ type Current = { readonly work: string; readonly answer: PromiseWithResolvers<un
 
 const forked = (file: URL, memoryMb: number) =>
   fork(file, [], {
-    execArgv: [...process.execArgv.filter(one => INHERITED.test(one)), `--max-old-space-size=${memoryMb}`, ...GUARD],
+    execArgv: [...process.execArgv.filter(item => INHERITED.test(item)), `--max-old-space-size=${memoryMb}`, ...GUARD],
     // none of the host's secrets
     env: {},
     serialization: 'advanced',

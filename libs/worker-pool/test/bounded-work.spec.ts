@@ -42,7 +42,7 @@ describe('bounded work', () => {
       refusal(bounded.run('spin', undefined, ctx(), { timeMs: 100 })),
       refusal(bounded.run('wait', undefined, ctx(), { timeMs: 100 })),
     ])
-    expect(ends.map(one => one.code)).to.deep.equal(['WORK_TIMEOUT', 'WORK_TIMEOUT'])
+    expect(ends.map(end => end.code)).to.deep.equal(['WORK_TIMEOUT', 'WORK_TIMEOUT'])
   })
 
   it('ends with the process alone, not with the host, what needs too much memory: bit by bit, at once, or of the stack', async () => {
@@ -57,7 +57,7 @@ describe('bounded work', () => {
     const controller = new AbortController()
     const both = [refusal(bounded.run('spin', undefined, controller)), refusal(bounded.run('spin', undefined, controller))]
     setImmediate(() => controller.abort(new Error('enough')))
-    expect((await Promise.all(both)).map(one => one.message)).to.deep.equal(['enough', 'enough'])
+    expect((await Promise.all(both)).map(item => item.message)).to.deep.equal(['enough', 'enough'])
     expect(await bounded.run('add', { a: 1, b: 1 }, ctx())).to.equal(2)
   })
 
@@ -99,7 +99,7 @@ describe('bounded work', () => {
   it('lets as many wait as it says, in their order', async () => {
     await using bounded = open({ workers: 1, waiting: 3 })
     const done: number[] = []
-    const running = [1, 2, 3, 4].map(a => bounded.run('add', { a, b: 0 }, ctx()).then(one => done.push(one)))
+    const running = [1, 2, 3, 4].map(a => bounded.run('add', { a, b: 0 }, ctx()).then(item => done.push(item)))
     expect((await refusal(bounded.run('add', { a: 5, b: 0 }, ctx()))).code).to.equal('WORK_BUSY')
     await Promise.all(running)
     expect(done).to.deep.equal([1, 2, 3, 4])
@@ -109,7 +109,7 @@ describe('bounded work', () => {
     await using bounded = open({ workers: 1, waitingEach: 3 })
     const done: string[] = []
     const ask = (id: string, a: number) =>
-      bounded.run('add', { a, b: 0 }, { ...ctx(), principal: { id } }).then(one => done.push(`${id}${one}`))
+      bounded.run('add', { a, b: 0 }, { ...ctx(), principal: { id } }).then(item => done.push(`${id}${item}`))
     const running = [ask('ann', 1), ask('ann', 2), ask('ann', 3), ask('ann', 4), ask('bob', 1), ask('bob', 2), ask('cid', 1)]
     expect(await refusal(ask('ann', 5))).to.include({ code: 'WORK_BUSY', message: '3 tasks are already waiting' })
     await Promise.all(running)
@@ -134,7 +134,7 @@ describe('bounded work', () => {
     const bounded = open({ workers: 1, timeMs: 60_000 })
     const ends = [1, 2, 3].map(() => refusal(bounded.run('spin', undefined, ctx())))
     await bounded.close()
-    expect((await Promise.all(ends)).map(one => one.code)).to.deep.equal(['WORK_CLOSED', 'WORK_CLOSED', 'WORK_CLOSED'])
+    expect((await Promise.all(ends)).map(end => end.code)).to.deep.equal(['WORK_CLOSED', 'WORK_CLOSED', 'WORK_CLOSED'])
     expect((await refusal(bounded.run('add', { a: 1, b: 1 }, ctx()))).code).to.equal('WORK_CLOSED')
   })
 

@@ -72,7 +72,7 @@ export function payFlat(value: unknown): void {
 export function payDeep(value: unknown): void {
   payFlat(value)
   if (typeof value !== 'object' || value === null) return
-  for (const one of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) payDeep(one)
+  for (const item of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) payDeep(item)
 }
 
 /** Converts the result of an expression to JSON: integers to numbers, timestamps to ISO 8601, bytes to base64, optionals to their value or null. */
@@ -84,7 +84,7 @@ export function toJson(value: unknown): Json {
   if (Array.isArray(value)) return listOf(value)
   if (value instanceof Date) return value.toISOString()
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, one]) => [String(key), toJson(one)]))
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, item]) => [String(key), toJson(item)]))
   if (isOptional(value)) return toJson(value.hasValue() ? value.value() : null)
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
@@ -98,11 +98,11 @@ const isOptional = (value: object): value is { hasValue(): boolean; value(): unk
 /** Returns unchanged lists and objects without a copy, because most values need no conversion. */
 function listOf(list: readonly unknown[]): Json {
   const made = list.map(toJson)
-  return made.every((one, at) => one === list[at]) ? (list as Json) : made
+  return made.every((item, at) => item === list[at]) ? (list as Json) : made
 }
 
 function objectOf(value: object): Json {
   const entries = Object.entries(value)
-  const made = entries.map(([key, one]) => [key, toJson(one)] as const)
-  return made.every(([, one], at) => one === entries[at]![1]) ? (value as Json) : Object.fromEntries(made)
+  const made = entries.map(([key, entry]) => [key, toJson(entry)] as const)
+  return made.every(([, item], at) => item === entries[at]![1]) ? (value as Json) : Object.fromEntries(made)
 }

@@ -41,9 +41,9 @@ class Fitting {
   }
 
   *#within(part: Tree, value: object, keys: readonly string[]): Generator<SchemaProblem> {
-    for (const [key, one] of Object.entries(value)) {
+    for (const [key, item] of Object.entries(value)) {
       const inner = Array.isArray(value) ? itemsOf(part) : propertyOf(part, key)
-      yield* this.faults(inner, one, [...keys, key])
+      yield* this.faults(inner, item, [...keys, key])
     }
   }
 }
@@ -101,8 +101,8 @@ function outside(part: Tree): JsonSchema {
 }
 
 /** Keeps the default of a key, so that the key counts as present. */
-const defaultAlone = ([key, one]: readonly [string, unknown]) =>
-  [key, isTree(one) && 'default' in one ? { default: one.default } : true] as const
+const defaultAlone = ([key, item]: readonly [string, unknown]) =>
+  [key, isTree(item) && 'default' in item ? { default: item.default } : true] as const
 
 const named = (from: Tree, keys: readonly string[]) =>
   Object.fromEntries(keys.flatMap(key => (Object.hasOwn(from, key) ? [[key, from[key]]] : [])))

@@ -37,7 +37,7 @@ function unknownType({ context, notes }: Check, type: string, keys: Keys): void 
   notes.add(
     [...keys, 'type'],
     `unknown node type "${type}"`,
-    near ? `did you mean "${near}"?` : `Use one of: ${context.types().join(', ')}`
+    near ? `did you mean "${near}"?` : `Use one of: ${context.types().join(', ')}; or install the plugin that adds it`
   )
 }
 
@@ -69,9 +69,9 @@ function isMade(
   if (fault.keyword === 'unknown' || fault.keyword === 'required') return false
   if (key !== undefined && isExpression(settings[key]) && typeof node[key] === 'string') return true
   let value: unknown = node
-  for (const one of fault.keys) {
+  for (const item of fault.keys) {
     if (typeof value !== 'object' || value === null) break
-    value = (value as Readonly<Record<string, unknown>>)[one]
+    value = (value as Readonly<Record<string, unknown>>)[item]
   }
   return key !== undefined && holdsExpression(value)
 }
@@ -92,7 +92,7 @@ const LATE: ReadonlyMap<string, ValueSchema> = new Map<string, ValueSchema>([
 function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: PlacedNode): void {
   const settings = settingsOfType(type)
   const early = namesAt(place, { node: name })
-  const late = Object.values(settings).some(one => settingOf(one).late) ? namesAt(place, { node: name }, LATE) : early
+  const late = Object.values(settings).some(setting => settingOf(setting).late) ? namesAt(place, { node: name }, LATE) : early
   for (const [key, value] of Object.entries(settingsIn(node))) {
     const { expression, late: isLate } = settingOf(settings[key])
     const names = isLate ? late : early
@@ -110,9 +110,9 @@ function checkNames(check: Check, { names = {} }: WorkflowNode, node: NodeDefini
     const kind = word === 'tools' ? 'tool' : word
     const value = Object.hasOwn(node, key) ? node[key] : undefined
     const named: (readonly [Keys, unknown])[] = Array.isArray(value)
-      ? value.map((one: unknown, at) => [[...keys, key, String(at)], one])
+      ? value.map((item: unknown, at) => [[...keys, key, String(at)], item])
       : [[[...keys, key], value]]
-    for (const [at, one] of named) if (typeof one === 'string' && !one.includes('${{')) checkName(check, kind, one, at)
+    for (const [at, item] of named) if (typeof item === 'string' && !item.includes('${{')) checkName(check, kind, item, at)
   }
 }
 
@@ -159,13 +159,13 @@ function defaultOf(type: WorkflowNode, setting: string): unknown {
 export function checkTemplates(check: Check, value: unknown, keys: Keys, names: Names): void {
   if (typeof value === 'string') return checkText(check, value, keys, names)
   if (typeof value !== 'object' || value === null) return
-  for (const [key, one] of Object.entries(value)) checkTemplates(check, one, [...keys, key], names)
+  for (const [key, item] of Object.entries(value)) checkTemplates(check, item, [...keys, key], names)
 }
 
 function checkText(check: Check, text: string, keys: Keys, names: Names): void {
   const fault = templateFault(text)
   if (fault) check.notes.add(keys, fault.message, fault.hint)
-  for (const one of expressionsIn(text)) checkExpression(check, one, keys, names, 'any')
+  for (const expression of expressionsIn(text)) checkExpression(check, expression, keys, names, 'any')
 }
 
 function checkExpression({ notes }: Check, text: string, keys: Keys, names: Names, expected: Expected): void {

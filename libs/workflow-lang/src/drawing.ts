@@ -110,7 +110,7 @@ function idOf(step: string, ids: ReadonlySet<string>): string | undefined {
   const [first = '', ...rest] = step.split('/').map(part => part.replace(/#\d+$/, ''))
   let id = first
   for (let at = 0; at + 1 < rest.length; at += 2) {
-    const found = [`${id}/${rest[at]}/${rest[at + 1]}`, `${id}/do/${rest[at + 1]}`].find(one => ids.has(one))
+    const found = [`${id}/${rest[at]}/${rest[at + 1]}`, `${id}/do/${rest[at + 1]}`].find(item => ids.has(item))
     if (found === undefined) return undefined
     id = found
   }

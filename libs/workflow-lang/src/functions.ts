@@ -119,7 +119,7 @@ function split(text: string, separator: string, most = -1n): string[] {
 function joined(list: readonly unknown[], separator = ''): string {
   payDeep(list)
   spend(list.length * textCost(separator))
-  if (!list.every(one => typeof one === 'string')) throw new TypeError('join: list must contain only strings')
+  if (!list.every(item => typeof item === 'string')) throw new TypeError('join: list must contain only strings')
   return list.join(separator)
 }
 

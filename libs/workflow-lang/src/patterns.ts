@@ -1,14 +1,14 @@
 import { createRequire } from 'node:module'
+import { LRUCache } from 'lru-cache'
 import type { RE2JS } from 're2js'
 
-/** Caches the results of `make` by text. Clears the cache when it is full. Failures are not cached. */
-export function kept<T>(most: number, make: (text: string) => T): (text: string) => T {
-  const ready = new Map<string, T>()
+/** Caches the results of `make` by text. Failures are not cached. */
+export function kept<T extends {}>(most: number, make: (text: string) => T): (text: string) => T {
+  const ready = new LRUCache<string, T>({ max: most })
   return text => {
     const there = ready.get(text)
     if (there !== undefined) return there
     const made = make(text)
-    if (ready.size >= most) ready.clear()
     ready.set(text, made)
     return made
   }

@@ -103,7 +103,7 @@ const targetsOf = ({ next, branches, catch: caught }: NodeDefinition): unknown[]
 function flowOf(graph: Graph): Flow {
   const after = new Map<string, string[]>()
   const follow = (name: string) => {
-    const there = after.get(name) ?? targetsOf(graph.nodes[name]!).filter(one => isThere(graph, one))
+    const there = after.get(name) ?? targetsOf(graph.nodes[name]!).filter(target => isThere(graph, target))
     after.set(name, there)
     return there
   }
@@ -168,7 +168,7 @@ function reachedFrom(first: readonly string[], follow: Follow, steps: { left: nu
     const next = follow(name)
     steps.left -= 1 + next.length
     if (steps.left < 0) break
-    for (const one of next) reached.add(one)
+    for (const item of next) reached.add(item)
   }
   return reached
 }

@@ -77,7 +77,7 @@ function isDeep(value: object): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > LEVELS) return true
-    level = level.flatMap(one => (typeof one === 'object' && one !== null ? Object.values(one) : []))
+    level = level.flatMap(item => (typeof item === 'object' && item !== null ? Object.values(item) : []))
   }
   return false
 }
@@ -90,7 +90,7 @@ const RUN = {
 
 /** Variables of all expressions in a definition. */
 function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, ValueSchema> {
-  const names = Array.isArray(secrets) ? secrets.filter(one => typeof one === 'string') : []
+  const names = Array.isArray(secrets) ? secrets.filter(secret => typeof secret === 'string') : []
   const closed = (properties: object) => ({ type: 'object', properties, additionalProperties: false })
   return new Map<string, ValueSchema>([
     ['input', isTree(inputs) ? { type: 'object', ...inputs } : undefined],
@@ -113,9 +113,9 @@ function checkSecrets(secrets: unknown, context: CheckContext, notes: Notes): vo
 
 function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, unknown>>, notes: Notes): void {
   const problemLines = (key: string, json: unknown) => {
-    const faults = json === undefined ? [] : schemaFaults(json)
-    for (const { keys, message, hint } of faults) notes.add([key, ...keys], message, hint)
-    return faults.length === 0
+    const problems = json === undefined ? [] : schemaFaults(json)
+    for (const { keys, message, hint } of problems) notes.add([key, ...keys], message, hint)
+    return problems.length === 0
   }
   if (problemLines('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
     notes.add(['inputs', 'type'], 'must be object', 'Write type: object, and the fields under properties')
@@ -126,9 +126,9 @@ function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, u
 /** Checks the schema and the default of a parameter. */
 function checkParameter(name: string, json: unknown, notes: Notes): void {
   const at = ['parameters', name]
-  const faults = schemaFaults(json)
-  for (const { keys, message, hint } of faults) notes.add([...at, ...keys], message, hint)
-  if (faults.length > 0 || !isTree(json) || json.default === undefined) return
+  const problems = schemaFaults(json)
+  for (const { keys, message, hint } of problems) notes.add([...at, ...keys], message, hint)
+  if (problems.length > 0 || !isTree(json) || json.default === undefined) return
   for (const { keys, message } of valueFaults(json, json.default))
     notes.add([...at, 'default', ...keys], message, 'Change the default or its schema')
 }

@@ -1,4 +1,5 @@
 import { type SchemaProblem, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
+import { LRUCache } from 'lru-cache'
 import { regExp } from './patterns.ts'
 
 /** The JSON Schema of a value; undefined if it is unknown. */
@@ -85,26 +86,25 @@ export interface ValueProblem {
 }
 
 /** Keeps the first problem of each path, because every alternative of an `anyOf` reports its own. */
-const firstOfEach = (faults: readonly SchemaProblem[]) =>
-  [...new Map(faults.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
+const firstOfEach = (problems: readonly SchemaProblem[]) =>
+  [...new Map(problems.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
 
 /** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
-const known = new Map<string, ValueProblem[]>()
+const known = new LRUCache<string, ValueProblem[]>({ max: KEPT })
 
 /** Problems of a JSON Schema. */
 export function schemaFaults(json: unknown): ValueProblem[] {
   const text = JSON.stringify(json)
-  const faults = known.get(text) ?? faultsIn(json)
-  if (known.size >= KEPT) known.clear()
-  known.set(text, faults)
-  return faults
+  const problems = known.get(text) ?? faultsIn(json)
+  known.set(text, problems)
+  return problems
 }
 
 function faultsIn(json: unknown): ValueProblem[] {
-  const faults = META.check(json)
-  if (faults.length > 0)
-    return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
+  const problems = META.check(json)
+  if (problems.length > 0)
+    return firstOfEach(problems).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
   try {
     // the check compiles the schema, which finds dangling references
     schema(json as JsonSchema, { regExp }).check(Symbol.for('nothing'))

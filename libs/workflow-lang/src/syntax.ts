@@ -41,7 +41,7 @@ function partsOf(part: Part): readonly Part[] {
 }
 
 /** Number of parts of an expression, including itself. */
-const countOf = (part: Part): number => partsOf(part).reduce((sum, one) => sum + countOf(one), 1)
+const countOf = (part: Part): number => partsOf(part).reduce((sum, item) => sum + countOf(item), 1)
 
 /** Whether its value depends on variables or calls. */
 export const isOpen = (part: Part): boolean =>
@@ -85,7 +85,7 @@ export function guarded(part: Part): string {
 
 /** With a number as operand, sums and comparisons have constant cost. */
 const hasNumber = (part: Part) =>
-  partsOf(part).some(one => one.op === 'value' && (typeof one.args === 'number' || typeof one.args === 'bigint'))
+  partsOf(part).some(item => item.op === 'value' && (typeof item.args === 'number' || typeof item.args === 'bigint'))
 
 const payOf = (word: string) => (word === 'size' ? '_flat' : '_deep')
 

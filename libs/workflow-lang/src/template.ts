@@ -86,7 +86,7 @@ function listTemplate(list: readonly unknown[]): Template {
 
 function objectTemplate(value: object): Template {
   if (!holdsExpression(value)) return () => value as Json
-  const parts = Object.entries(value).map(([key, one]) => [key, templateOf(one)] as const)
+  const parts = Object.entries(value).map(([key, item]) => [key, templateOf(item)] as const)
   return scope => Object.fromEntries(parts.map(([key, part]) => [key, part(scope)]))
 }
 

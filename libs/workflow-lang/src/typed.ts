@@ -1,5 +1,6 @@
 import type { Environment } from '@marcbachmann/cel-js'
 import { codeOf, messageOf, nearest } from '@svc/core'
+import { LRUCache } from 'lru-cache'
 import { environment, firstLine, GUARDED_LIMITS, parsed } from './expression.ts'
 import { fieldOf, itemOf, type ValueSchema, typeOf } from './schemas.ts'
 import { bindOf, isOpen, type Loop, loopOf, type Part, written } from './syntax.ts'
@@ -89,7 +90,7 @@ class Typing {
 
   faultsOf(part: Part, expected: Expected): ExpressionFault[] {
     const text = this.#text(part, NOTHING)
-    for (const one of this.#texts) this.#faults.push(...typeFaults(one, 'any'))
+    for (const item of this.#texts) this.#faults.push(...typeFaults(item, 'any'))
     this.#faults.push(...typeFaults(text, expected))
     return [...new Map(this.#faults.map(fault => [fault.message, fault])).values()]
   }
@@ -101,13 +102,13 @@ class Typing {
     if (bind) return this.#bind(bind, bound)
     if (part.op === 'call' && part.args[0] === 'has') return this.#has(part.args[1][0], bound)
     const path = this.#path(part, bound)
-    return path ? kindOf(path.known) : written(part, one => this.#operand(part, one, bound))
+    return path ? kindOf(path.known) : written(part, item => this.#operand(part, item, bound))
   }
 
   /** Operands of unknown type become dynamic. */
-  #operand(part: Part, one: Part, bound: Bound): string {
-    const text = this.#text(one, bound)
-    return isOpen(one) && isLoose(part, one) ? `dyn(${text})` : text
+  #operand(part: Part, item: Part, bound: Bound): string {
+    const text = this.#text(item, bound)
+    return isOpen(item) && isLoose(part, item) ? `dyn(${text})` : text
   }
 
   /** Resolves a variable with keys and indexes. */
@@ -181,19 +182,18 @@ function keyOf(part: Part): string | undefined {
 
 const isNull = (part: Part) => part.op === 'value' && part.args === null
 
-function isLoose(part: Part, one: Part): boolean {
+function isLoose(part: Part, item: Part): boolean {
   if (part.op === '==' || part.op === '!=') return part.args.some(isNull)
-  if (part.op === '?:') return one !== part.args[0]
-  return part.op === 'in' ? one === part.args[0] : part.op === '[]' && one === part.args[1]
+  if (part.op === '?:') return item !== part.args[0]
+  return part.op === 'in' ? item === part.args[0] : part.op === '[]' && item === part.args[1]
 }
 
 /** Maximum number of cached checks. Most expressions are equal after their names are replaced. */
 const KEPT = 5_000
-const answers = new Map<string, { readonly type: string } | ExpressionFault>()
+const answers = new LRUCache<string, { readonly type: string } | ExpressionFault>({ max: KEPT })
 
 function typeFaults(text: string, expected: Expected): ExpressionFault[] {
   const answer = answers.get(text) ?? checked(text)
-  if (answers.size >= KEPT) answers.clear()
   answers.set(text, answer)
   if ('message' in answer) return [answer]
   const { type } = answer

@@ -67,17 +67,17 @@ class Reader {
   }
 
   read(node: unknown, keys: readonly string[], depth: number): unknown {
-    const one = node as Node | null
-    if (one && 'anchor' in one && one.anchor !== undefined) this.#anchors.set(one.anchor, one)
+    const found = node as Node | null
+    if (found && 'anchor' in found && found.anchor !== undefined) this.#anchors.set(found.anchor, found)
     this.#count += 1
     if (this.#count === MOST || depth > DEEPEST)
-      this.#fault(keys, one, `is too large: more than ${MOST} values, or ${DEEPEST} levels`)
+      this.#fault(keys, found, `is too large: more than ${MOST} values, or ${DEEPEST} levels`)
     if (this.#count >= MOST || depth > DEEPEST) return null
     const { isAlias, isMap, isScalar, isSeq } = yaml()
-    if (isAlias(one)) return this.#alias(one, keys, depth)
-    if (isMap(one)) return this.#map(one, keys, depth)
-    if (isSeq(one)) return this.#list(one.items, keys, depth)
-    return isScalar(one) ? this.#scalar(one.value, keys, one) : null
+    if (isAlias(found)) return this.#alias(found, keys, depth)
+    if (isMap(found)) return this.#map(found, keys, depth)
+    if (isSeq(found)) return this.#list(found.items, keys, depth)
+    return isScalar(found) ? this.#scalar(found.value, keys, found) : null
   }
 
   #alias(alias: Alias, keys: readonly string[], depth: number): unknown {
@@ -114,8 +114,8 @@ class Reader {
   }
 
   #list(items: readonly unknown[], keys: readonly string[], depth: number): unknown[] {
-    const made = items.map((one, at) => this.read(one, [...keys, String(at)], depth + 1))
-    this.#offsets.set(made, new Map(items.map((one, at) => [String(at), offsetOf(one)])))
+    const made = items.map((item, at) => this.read(item, [...keys, String(at)], depth + 1))
+    this.#offsets.set(made, new Map(items.map((item, at) => [String(at), offsetOf(item)])))
     return made
   }
 
@@ -131,13 +131,13 @@ class Reader {
   }
 
   offsetOf(value: unknown, keys: readonly string[]): number {
-    let [offset, one] = [0, value]
+    let [offset, found] = [0, value]
     for (const key of keys) {
-      if (typeof one !== 'object' || one === null) break
-      const at = this.#offsets.get(one)?.get(key)
+      if (typeof found !== 'object' || found === null) break
+      const at = this.#offsets.get(found)?.get(key)
       if (at === undefined) break
       offset = at
-      one = (one as Readonly<Record<string, unknown>>)[key]
+      found = (found as Readonly<Record<string, unknown>>)[key]
     }
     return offset
   }

@@ -60,8 +60,8 @@ const problemLines = (text: string) =>
   )
 /** What is said of one call, without the place of the node. */
 const call = (tool: string, args: string) =>
-  problemLines(graph(`  a: { type: call, tool: ${tool}, with: ${args} }\n`)).map(one =>
-    one.replace('3 nodes.a.with', '').replace(/^\./, '')
+  problemLines(graph(`  a: { type: call, tool: ${tool}, with: ${args} }\n`)).map(problemLine =>
+    problemLine.replace('3 nodes.a.with', '').replace(/^\./, '')
   )
 
 describe('what a node calls a thing with', () => {

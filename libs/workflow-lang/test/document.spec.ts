@@ -46,7 +46,7 @@ describe('the pages on writing workflows', () => {
     expect((await ran('careful.yaml', { value: {} })).completedNodes).to.deep.equal(['apologise'])
   })
 
-  it('has one whose secret is never told', async () => {
+  it('has one whose secret is never shown', async () => {
     expect((await ran('secretive.yaml', {})).result).to.equal('Bearer ***')
   })
 

@@ -112,7 +112,7 @@ const FORMS: Readonly<Record<Kind, readonly (readonly [string, ...Kind[]])[]>> =
 function made(kind: Kind, chance: (below: number) => number, depth: number): string {
   const forms = FORMS[kind].filter(([, ...kinds]) => depth > 0 || kinds.length === 0)
   const [form, ...kinds] = forms[chance(forms.length)]!
-  return kinds.reduce((text, one) => text.replace('_', () => made(one, chance, depth - 1)), form)
+  return kinds.reduce((text, item) => text.replace('_', () => made(item, chance, depth - 1)), form)
 }
 
 const PLAIN = new Environment({ unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, enableOptionalTypes: true })
@@ -121,7 +121,7 @@ const PLAIN = new Environment({ unlistedVariablesAreDyn: true, homogeneousAggreg
 function plainly(text: string): Json | undefined {
   try {
     return JSON.parse(
-      JSON.stringify(PLAIN.evaluate(text, SCOPE), (_, one: unknown) => (typeof one === 'bigint' ? Number(one) : one))
+      JSON.stringify(PLAIN.evaluate(text, SCOPE), (_, item: unknown) => (typeof item === 'bigint' ? Number(item) : item))
     ) as Json
   } catch {
     return undefined
@@ -235,7 +235,7 @@ describe('a template', () => {
       const rest = Array.from({ length: inside.length + 1 }, () => REST[chance(REST.length)]!)
       // a dollar before a hole is what takes its meaning from it
       const pieces = rest.map(
-        (one, at) => (one === '$' ? one + ' ' : one) + (inside[at] === undefined ? '' : `\${{ ${inside[at]} }}`)
+        (item, at) => (item === '$' ? item + ' ' : item) + (inside[at] === undefined ? '' : `\${{ ${inside[at]} }}`)
       )
       expect(expressionsIn(pieces.join('')), pieces.join('')).to.deep.equal(inside)
     }

@@ -12,15 +12,15 @@ describe('a definition', () => {
   for (const [fault, text, ...expected] of INVALID_DEFINITIONS)
     it(`is refused with ${fault}`, () => {
       const found = problemLines(text)
-      for (const [at, one] of expected.entries())
-        if (typeof one === 'string') expect(found[at]).to.equal(one)
-        else expect(found[at]).to.match(one)
+      for (const [at, item] of expected.entries())
+        if (typeof item === 'string') expect(found[at]).to.equal(item)
+        else expect(found[at]).to.match(item)
       expect(found).to.have.lengthOf(expected.length)
     })
 
   it('reports all problems at once, in the order of their lines', () => {
     const found = problemLines(graph("  a: { type: giev, next: c }\n  b: { type: ask, if: 'x y' , timeout: long }\n", 'foo: 1\n'))
-    expect(found.map(one => one.split(':')[0])).to.deep.equal([
+    expect(found.map(problemLine => problemLine.split(':')[0])).to.deep.equal([
       '2 foo',
       '4 nodes.a.type',
       '4 nodes.a.next',

@@ -8,8 +8,8 @@ for (let port = Number(first); port < Number(first) + Number(rounds); port++) {
     const info = async () => ({ port }) as ServerInfo
     await using _socket = await listenControl(home, { pid: port, id: `${port}-x` }, { info } as never)
     const found = await findServers(home)
-    if (!found.some(one => one.info.port === port)) problems.push('not found')
-    for (const one of found) one[Symbol.dispose]()
+    if (!found.some(server => server.info.port === port)) problems.push('not found')
+    for (const server of found) server[Symbol.dispose]()
   } catch (error) {
     problems.push(String(error))
   }

@@ -83,7 +83,8 @@ export async function problemsOf(options: HostOptions): Promise<readonly SvcErro
 /** The only problem that a start fails with. */
 export async function problemOf(options: HostOptions): Promise<SvcError> {
   const problems = await problemsOf(options)
-  if (problems.length !== 1) throw new Error(`${problems.length} problems: ${problems.map(one => one.message).join('; ')}`)
+  if (problems.length !== 1)
+    throw new Error(`${problems.length} problems: ${problems.map(problem => problem.message).join('; ')}`)
   return problems[0]!
 }
 

@@ -23,7 +23,7 @@ export default definePlugin({
       'an item of a slot': async ctx => String(await gadgets.get('horn')!.press(1, as(ctx, BOSS))),
       'a hook of its own': async ctx => scope.hooks.tolled('x', as(ctx, BOSS)),
       'the first item of a stream': async ctx => {
-        for await (const one of clock.count(1, as(ctx, BOSS))) return String(one)
+        for await (const item of clock.count(1, as(ctx, BOSS))) return String(item)
         return ''
       },
     }

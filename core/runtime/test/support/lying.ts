@@ -35,8 +35,8 @@ export function lying(options: Partial<ChannelOptions> = {}) {
       waiting.add(look)
       look()
     })
-  const told = (...messages: unknown[]) => speak(messages)
+  const reported = (...messages: unknown[]) => speak(messages)
   /** Says it in a message of so many bytes. */
   const weigh = (bytes: number, ...messages: unknown[]) => speak(messages, bytes)
-  return { channel, log, said, heard, speak: told, weigh, isClosed: () => closed }
+  return { channel, log, said, heard, speak: reported, weigh, isClosed: () => closed }
 }

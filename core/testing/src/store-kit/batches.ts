@@ -83,7 +83,7 @@ export const batchCases: readonly StoreCase[] = [
       await write('plain', 'a', 0)
       const handles = [store, await second()]
       const tries = Array.from({ length: 100 }, (_, i) => handles[i % 2]!.batch([put('a', i + 1, 1)], {}, ctx).then(() => i + 1))
-      const won = (await Promise.allSettled(tries)).flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+      const won = (await Promise.allSettled(tries)).flatMap(item => (item.status === 'fulfilled' ? [item.value] : []))
       assert.equal(won.length, 1)
       assert.deepEqual(plain(await store.get('plain', 'a', ctx)), { key: 'a', version: 2, value: won[0] })
     },
@@ -153,7 +153,7 @@ export const batchCases: readonly StoreCase[] = [
     async ({ store, ctx, batch }) => {
       await batch(put('taken', 0))
       const all = Array.from({ length: 50 }, (_, i) => batch(put(`k${i}`, i), put('taken', i, i % 10 === 0 ? 99 : undefined)))
-      const failed = (await Promise.allSettled(all)).flatMap((one, i) => (one.status === 'rejected' ? [i] : []))
+      const failed = (await Promise.allSettled(all)).flatMap((item, i) => (item.status === 'rejected' ? [i] : []))
       assert.deepEqual(failed, [0, 10, 20, 30, 40])
       for (let i = 0; i < 50; i++) assert.equal((await store.get('plain', `k${i}`, ctx))?.value, i % 10 === 0 ? undefined : i)
     },

@@ -21,13 +21,13 @@ export const countCases: readonly StoreCase[] = [
     async rig => {
       const handles = [rig.store, await rig.second()]
       const done = await times(1000, at => handles[at % 2]!, 'k', [hour(600)], rig)
-      const counted = done.filter(one => one.counted).map(one => hits(one)[0]!)
+      const counted = done.filter(time => time.counted).map(time => hits(time)[0]!)
       assert.deepEqual(
         counted.sort((a, b) => a - b),
         Array.from({ length: 600 }, (_, at) => at + 1)
       )
-      assert.ok(done.every(one => one.counted || hits(one)[0] === 600))
-      assert.equal(new Set(done.map(one => one.windows[0]!.endsAt)).size, 1, 'one window has several ends')
+      assert.ok(done.every(time => time.counted || hits(time)[0] === 600))
+      assert.equal(new Set(done.map(time => time.windows[0]!.endsAt)).size, 1, 'one window has several ends')
     },
   ],
   [
@@ -36,7 +36,7 @@ export const countCases: readonly StoreCase[] = [
       const other = await rig.second()
       const windows = [hour(2), { ms: 24 * HOUR, limit: 5 }]
       const done = await times(4, at => (at % 2 ? other : rig.store), 'k', windows, rig)
-      assert.equal(done.filter(one => one.counted).length, 2)
+      assert.equal(done.filter(time => time.counted).length, 2)
       assert.deepEqual(hits(await rig.store.count('k', [hour(9), windows[1]!], rig.ctx)), [3, 3])
       for (const count of [4, 5]) assert.deepEqual(hits(await other.count('k', [hour(9), windows[1]!], rig.ctx)), [count, count])
       const full = await rig.store.count('k', [hour(9), windows[1]!], rig.ctx)

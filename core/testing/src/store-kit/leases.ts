@@ -149,7 +149,7 @@ export const leaseCases: readonly StoreCase[] = [
           ...(last ? [write(handles[0]!, last, rig, -1), write(handles[1]!, last, rig, -1)] : []),
         ])
         assert.equal(mine.status, 'fulfilled')
-        assert.ok(late.every(one => one.status === 'rejected'))
+        assert.ok(late.every(item => item.status === 'rejected'))
         assert.equal((await rig.store.get('plain', 'a', rig.ctx))?.value, round)
         await handles[round % 2]!.release(lease, rig.ctx)
         last = lease

@@ -69,7 +69,7 @@ export const logCases: readonly StoreCase[] = [
     async ({ store, ctx, second }) => {
       const handles = [store, await second()]
       const tries = Array.from({ length: 50 }, (_, i) => handles[i % 2]!.batch([append('s', [i], 0)], {}, ctx))
-      const won = (await Promise.allSettled(tries)).filter(one => one.status === 'fulfilled')
+      const won = (await Promise.allSettled(tries)).filter(item => item.status === 'fulfilled')
       assert.equal(won.length, 1)
       assert.equal((await store.read('lines', 's', { limit: 9 }, ctx)).length, 1)
     },

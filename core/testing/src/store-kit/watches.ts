@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store, StoreChange, StoreOp } from '@svc/core/contracts'
 import { abortable, type Rig, type StoreCase } from './rig.ts'
 
@@ -21,7 +22,7 @@ async function watch({ ctx }: Rig, watcher: Store, writer: Store): Promise<Watch
   const first = next().then(({ value }) => (heard = value))
   for (let call = 1; !heard; call++) {
     await writer.batch([put('call', call)], {}, ctx)
-    await Promise.race([first, new Promise(resolve => setTimeout(resolve, 5))])
+    await Promise.race([first, sleep(5)])
   }
   const until = async (key: string, value?: number) => {
     const seen: StoreChange[] = []
@@ -124,7 +125,7 @@ export const watchCases: readonly StoreCase[] = [
       const over = loop.then(() => (ended = true))
       for (let call = 1; !ended; call++) {
         await rig.batch(put('a', call))
-        await Promise.race([over, new Promise(resolve => setTimeout(resolve, 5))])
+        await Promise.race([over, sleep(5)])
       }
     },
   ],

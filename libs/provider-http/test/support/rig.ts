@@ -46,7 +46,7 @@ export async function open(by: Answerer, more: Partial<UpstreamOptions> = {}) {
   return { fake, upstream, [Symbol.asyncDispose]: close }
 }
 export const textOf = (events: readonly ModelEvent[]) =>
-  events.map(one => (one.type === 'text' ? one.text : `<${one.type}>`)).join('|')
+  events.map(event => (event.type === 'text' ? event.text : `<${event.type}>`)).join('|')
 
 export async function failing(work: Promise<unknown>): Promise<SvcError> {
   return work.then(

@@ -2,6 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { blockInheritedFiles } from '@svc/runtime'
 import { notStarted, stuck } from './errors.ts'
 import { killContained, MARK, signalGroup, sweep } from './group.ts'
@@ -143,12 +144,11 @@ async function endOf(child: Process, mark: string | undefined): Promise<Exit> {
 
 /** Whether an event happens in time. */
 async function happensWithin(event: Promise<unknown>, ms: number): Promise<boolean> {
-  const late = Promise.withResolvers<false>()
-  const timer = setTimeout(late.resolve, ms, false)
+  const over = new AbortController()
   try {
-    return await Promise.race([event.then(() => true), late.promise])
+    return await Promise.race([event.then(() => true), sleep(ms, false, { signal: over.signal })])
   } finally {
-    clearTimeout(timer)
+    over.abort()
   }
 }
 

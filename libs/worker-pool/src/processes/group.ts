@@ -24,7 +24,7 @@ export async function sweep(pid: number, mark: string): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
     const left = await leftBy(pid, mark)
     if (left.length === 0) return
-    for (const one of left) kill(one)
+    for (const item of left) kill(item)
     await sleep(ROUND_MS)
   }
 }
@@ -54,9 +54,9 @@ function kill(pid: number): void {
 
 async function leftBy(pid: number, mark: string): Promise<number[]> {
   const left: number[] = []
-  for (const [at, one] of processes().entries()) {
+  for (const [at, process] of processes().entries()) {
     if (at % BATCH === BATCH - 1) await nextTurn()
-    if (isLeftBy(one, pid, mark)) left.push(one)
+    if (isLeftBy(process, pid, mark)) left.push(process)
   }
   return left
 }
@@ -71,12 +71,12 @@ function processes(): number[] {
   }
 }
 
-function isLeftBy(one: number, pid: number, mark: string): boolean {
+function isLeftBy(item: number, pid: number, mark: string): boolean {
   // the child has ended: another process can have its id now
-  if (one === pid || one === process.pid) return false
-  const [state = '', , group] = statOf(one)
+  if (item === pid || item === process.pid) return false
+  const [state = '', , group] = statOf(item)
   if (state === '' || /[ZX]/.test(state)) return false
-  return Number(group) === pid || read(`/proc/${one}/environ`).includes(`${MARK}=${mark}\0`)
+  return Number(group) === pid || read(`/proc/${item}/environ`).includes(`${MARK}=${mark}\0`)
 }
 
 /** State, parent, group and more. */

@@ -69,7 +69,7 @@ describe('svc plugins test', function () {
     await using other = await makeWorkspace()
     const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
     const cases = await pluginKit(await liar(other, LIAR.replace('const home', opens)))
-    const again = cases.find(one => one.title === 'can be started again after its end, and leaves nothing behind')
+    const again = cases.find(testCase => testCase.title === 'can be started again after its end, and leaves nothing behind')
     const error = await again!.run().then(
       () => undefined,
       (why: Error) => why
@@ -141,7 +141,7 @@ describe('svc plugins lint', function () {
       'warning NETWORK_UNDECLARED',
       'warning WRITE_UNDECLARED',
     ])
-    const hosts = (await lintPlugin(join(workspace.folder, 'liar'))).filter(one => one.code === 'NETWORK_UNDECLARED')
+    const hosts = (await lintPlugin(join(workspace.folder, 'liar'))).filter(item => item.code === 'NETWORK_UNDECLARED')
     expect(hosts.map(({ message }) => message).join())
       .to.include('api.example-host.org')
       .and.to.not.include('in-a-comment')
@@ -182,7 +182,7 @@ export default { setup() {} }`
       `export default { setup() {} }`,
     ]
     const folder = await liar(workspace, code.join('\n'), {})
-    const found = (await lintPlugin(folder)).filter(one => one.code === 'NETWORK_CLOSED')
+    const found = (await lintPlugin(folder)).filter(item => item.code === 'NETWORK_CLOSED')
     expect(found.map(({ message, where }) => `${where}: ${message}`)).to.deep.equal([
       'index.js:1: it sends datagrams (UDP), which does not work in a process of its own',
       'index.js:4: it asks a name server for other records than addresses, which does not work in a process of its own',
@@ -202,6 +202,16 @@ export default { setup() {} }`
       .to.include('0 errors, 0 warnings')
       .and.to.match(/ {2}src\/commands\.js/)
       .and.to.not.include('test/')
+  })
+
+  it('reports single tools beside the permission for all of them', async () => {
+    await using workspace = await makeWorkspace()
+    const lint = async (permissions: object) => codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, permissions } }))
+    expect(await lint({ services: ['tools'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['t*'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['store'], tools: ['pgquery'], providers: ['local'] })).to.not.include(
+      'warning PERMISSION_WIDE'
+    )
   })
 
   it('reports a manifest of an api version that is too old or too new', async () => {

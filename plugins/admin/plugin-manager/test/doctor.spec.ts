@@ -19,8 +19,8 @@ interface Finding {
 async function examine(workspace: Workspace, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
   const { code, out } = await workspace.svc(['doctor', '--json', ...args], { env })
   const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: Finding[] }
-  const of = (name: string) => findings.filter(one => one.name === name)
-  return { code, ok, findings, of, states: (name: string) => of(name).map(one => one.state) }
+  const of = (name: string) => findings.filter(finding => finding.name === name)
+  return { code, ok, findings, of, states: (name: string) => of(name).map(item => item.state) }
 }
 
 /** A folder with a `bwrap` that does this. */
@@ -76,8 +76,8 @@ describe('svc doctor', () => {
     const { code, ok, of, states } = await examine(workspace)
     expect([code, ok, states('configuration')]).to.deep.equal([1, false, ['fail', 'fail']])
     expect(states('sandbox')).to.have.length(1)
-    expect(of('configuration').map(one => one.where)).to.have.members(['svc.config.yaml:2', 'svc.config.yaml:4'])
-    expect(of('configuration').every(one => one.hint)).to.equal(true)
+    expect(of('configuration').map(item => item.where)).to.have.members(['svc.config.yaml:2', 'svc.config.yaml:4'])
+    expect(of('configuration').every(item => item.hint)).to.equal(true)
     expect([states('profiles'), states('plugins'), states('store')]).to.deep.equal([['ok'], ['warn'], []])
   })
 
@@ -95,7 +95,7 @@ describe('svc doctor', () => {
     const examineWith = async (profiles: string) => {
       await writeFile(join(workspace.home, 'profiles.yaml'), profiles)
       const { code, of } = await examine(workspace, ['--port', '0'])
-      return { code, found: of('profiles').map(one => [one.state, one.message]), hints: of('profiles').map(one => one.hint) }
+      return { code, found: of('profiles').map(item => [item.state, item.message]), hints: of('profiles').map(item => item.hint) }
     }
     const lost = (who: string, name: string) => `${who} names the provider "${name}", which does not exist`
     const deaf = await examineWith('profiles: { default: { provider: lokal } }\n')
@@ -131,7 +131,7 @@ describe('svc doctor', () => {
     await mkdir(workspace.home, { mode: 0o700 })
     await chmod(workspace.home, 0o755)
     const { code, of } = await examine(workspace, ['--port', '0'])
-    expect([code, of('home').map(one => one.hint)]).to.deep.equal([0, [undefined, `chmod 700 ${workspace.home}`]])
+    expect([code, of('home').map(item => item.hint)]).to.deep.equal([0, [undefined, `chmod 700 ${workspace.home}`]])
   })
 
   it('fails where the home is no folder', async () => {
@@ -158,17 +158,19 @@ describe('svc doctor', () => {
     const good = await writeCertificate(workspace.folder, made)
     await chmod(good.key, 0o600)
     const soon = await examine(workspace, ['--ssl-cert', good.cert, '--ssl-key', good.key, '--port', '0'])
-    expect([soon.code, soon.of('tls').map(one => one.message)]).to.satisfy(
+    expect([soon.code, soon.of('tls').map(item => item.message)]).to.satisfy(
       ([code, [message]]: [number, string[]]) => code === 0 && /expires in \d days/.test(message!)
     )
     await workspace.write('svc.config.json', JSON.stringify({ server: { ssl: { cert: good.cert } } }))
-    expect((await examine(workspace)).of('tls').map(one => [one.state, one.hint])).to.deep.equal([
+    expect((await examine(workspace)).of('tls').map(item => [item.state, item.hint])).to.deep.equal([
       ['warn', 'Set server.ssl.enabled to true'],
     ])
     await writeFile(good.key, makeCertificate().key)
     const { code, findings } = await examine(workspace, ['--ssl-cert', good.cert, '--ssl-key', good.key])
     expect(code).to.equal(1)
-    expect(findings.some(one => one.state === 'fail' && one.message.includes('key.pem') && one.hint)).to.equal(true)
+    expect(findings.some(finding => finding.state === 'fail' && finding.message.includes('key.pem') && finding.hint)).to.equal(
+      true
+    )
   })
 
   it('finds what would keep the tool server from starting: its key, and names that no tool has', async () => {

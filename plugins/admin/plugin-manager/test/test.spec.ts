@@ -81,7 +81,7 @@ describe('the kit behind svc plugins test', function () {
     await using workspace = await makeWorkspace()
     const cases = await pluginKit(await writeTool(workspace, hanging(where)))
     return await cases
-      .find(one => one.title.startsWith(title))!
+      .find(testCase => testCase.title.startsWith(title))!
       .run()
       .then(
         () => 'nothing',
@@ -103,7 +103,7 @@ describe('the kit behind svc plugins test', function () {
     it(`reports a module that ${what} as svc serve does`, async () => {
       await using workspace = await makeWorkspace()
       const cases = await pluginKit(await writeTool(workspace, `import '${import_}'\nexport default { setup() {} }`, files))
-      const errors = await Promise.all(cases.map(one => one.run().then(() => '', messageOf)))
+      const errors = await Promise.all(cases.map(testCase => testCase.run().then(() => '', messageOf)))
       expect(errors).to.have.length(1)
       expect(errors[0])
         .to.match(/^PLUGIN_IMPORT_FAILED {2}svc-plugin-far/)
@@ -120,7 +120,7 @@ import { AuthSchemes, Routes } from '@svc/core/contracts'
 export default definePlugin({ setup: scope => void scope.add(${added}) })`
     const folder = await writeTool(workspace, code, {}, { api: 1, ...svc })
     const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
-    return cases.filter(one => one.state === 'failed').map(one => `${one.title}: ${one.error}`)
+    return cases.filter(testCase => testCase.state === 'failed').map(testCase => `${testCase.title}: ${testCase.error}`)
   }
   const FAR = { method: 'GET', path: '/far', scope: 'read' }
   const route = (reply: string) =>
@@ -169,8 +169,10 @@ describe('svc plugins test, of variables', function () {
         delete process.env.SVC_TEST_OF_OTHERS
       }
     )
-    expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
-    expect(cases.filter(one => one.title.includes('ends made-up calls')).map(one => one.state)).to.deep.equal(['passed'])
+    expect(cases.filter(testCase => testCase.state === 'failed')).to.deep.equal([])
+    expect(cases.filter(testCase => testCase.title.includes('ends made-up calls')).map(testCase => testCase.state)).to.deep.equal(
+      ['passed']
+    )
   })
 })
 
@@ -181,12 +183,12 @@ describe('svc plugins test, of a plugin with one problem', function () {
     const folder = await writeTool(workspace, code)
     const began = performance.now()
     const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
-    return { failed: cases.filter(one => one.state === 'failed'), tookMs: performance.now() - began }
+    return { failed: cases.filter(testCase => testCase.state === 'failed'), tookMs: performance.now() - began }
   }
 
   it('reports it once, with its hint and the number of skipped cases', async () => {
     const { failed } = await testOf(hanging('call').replace("'far', {", "'near', {"))
-    expect(failed.map(one => one.title)).to.deep.equal(['starts with its configuration, alone and within time'])
+    expect(failed.map(item => item.title)).to.deep.equal(['starts with its configuration, alone and within time'])
     expect(failed[0]!.error)
       .to.match(/^CONTRIBUTION_UNDECLARED {2}svc-plugin-far\n {2}adds "near" to tools/)
       .and.include('"contributes": { "tools": ["near"] }')
@@ -195,7 +197,7 @@ describe('svc plugins test, of a plugin with one problem', function () {
 
   it('reports a contribution of the wrong form', async () => {
     const { failed } = await testOf(hanging('call').replace(/\{ description.*\}\)/, '{})'))
-    expect(failed.map(one => one.title)).to.deep.equal(['adds what can be called as its contract says'])
+    expect(failed.map(item => item.title)).to.deep.equal(['adds what can be called as its contract says'])
   })
 
   it('waits once for a setup that never ends', async () => {
@@ -220,7 +222,7 @@ describe('svc plugins test, of a plugin whose timer throws', function () {
     })
     expect([code, err]).to.deep.equal([1, ''])
     const { cases } = JSON.parse(out) as { cases: { title: string; state: string; error?: string }[] }
-    const stray = cases.find(one => one.title.startsWith('throws and rejects nothing'))
+    const stray = cases.find(testCase => testCase.title.startsWith('throws and rejects nothing'))
     expect(stray).to.include({ state: 'failed' })
     expect(stray!.error).to.match(/^too late\n {2}at Timeout\._onTimeout \(index\.js:9:\d+\)$/)
   })
@@ -256,9 +258,9 @@ describe('svc plugins test, of a provider', function () {
         { folder: join(workspace.folder, 'far'), seed: 1, home: workspace.home, isolation: 'in-process' },
         () => {}
       )
-      expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
+      expect(cases.filter(testCase => testCase.state === 'failed')).to.deep.equal([])
       const found = cases.filter(({ title }) => title.includes('closes the connection upstream'))
-      expect(found.map(one => one.state)).to.deep.equal([state])
+      expect(found.map(testCase => testCase.state)).to.deep.equal([state])
       expect(found[0]!.title.includes('skipped: `connections` was not given')).to.equal(state === 'skipped')
     })
 })

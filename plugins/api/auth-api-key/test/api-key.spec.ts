@@ -17,7 +17,7 @@ describe('auth-api-key', () => {
 
   describe('in process, by the kit', () => {
     const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY }, log }), good, bad })
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   describe('through the strict host, by the kit', () => {
@@ -29,12 +29,13 @@ describe('auth-api-key', () => {
       delete process.env.SVC_TEST_KEY
       return { scheme: host.slot(AuthSchemes).get('api_key')!, good, bad, close: () => host.close() }
     }
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   it('tells who sends the key as a token where it goes, and leaves tokens to others', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
-    const ask = (authorization: string) => scheme.authenticate({ headers: { authorization }, address }, ctx)
+    const ask = (authorization: string) =>
+      scheme.authenticate({ headers: { authorization }, address, method: 'GET', path: '/', query: '' }, ctx)
     const error = await ask(`Bearer ${KEY}`).catch((thrown: unknown) => thrown)
     expect(error).to.include({ code: 'AUTHENTICATION_FAILED' })
     expect(error).to.have.property('message').that.contains('X-API-Key').and.not.contains(KEY)
@@ -73,8 +74,8 @@ describe('auth-api-key', () => {
       const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
       await scheme.prepare!(ctx)
       const texts = [warnings.splice(0).join(), JSON.stringify(scheme.doubt)]
-      for (const one of texts)
-        expect(one, KEY)
+      for (const text of texts)
+        expect(text, KEY)
           .to.match(/KEY can be guessed.*openssl rand -hex 32/)
           .and.not.contain(KEY.trim())
     }
@@ -87,13 +88,17 @@ describe('auth-api-key', () => {
 
   it('takes nothing at all while there is no key, not even an empty one', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: {}, log })
-    const answer = scheme.authenticate({ headers: { 'x-api-key': '' }, address }, ctx).catch((thrown: unknown) => thrown)
+    const answer = scheme
+      .authenticate({ headers: { 'x-api-key': '' }, address, method: 'GET', path: '/', query: '' }, ctx)
+      .catch((thrown: unknown) => thrown)
     expect(await answer).to.include({ code: 'AUTHENTICATION_FAILED' })
   })
 
   it('takes a key as a file gives it, with a line end', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY: `${KEY}\n` }, log })
-    expect(await scheme.authenticate({ headers: { 'x-api-key': KEY }, address }, ctx)).to.deep.equal({
+    expect(
+      await scheme.authenticate({ headers: { 'x-api-key': KEY }, address, method: 'GET', path: '/', query: '' }, ctx)
+    ).to.deep.equal({
       id: 'api-key',
       scopes: ['*'],
     })

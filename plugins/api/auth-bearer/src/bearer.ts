@@ -1,5 +1,6 @@
 import type { Log, CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import { tokenRefused } from './errors.ts'
 import { digestOf, isToken, tokenIn } from './token.ts'
 import { FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
@@ -20,13 +21,14 @@ interface CachedToken {
   notedAt: number
 }
 
-/** Maximum tokens in the cache; the oldest is dropped first. */
+/** Maximum tokens in the cache. */
 const MOST_KNOWN = 10_000
 const NOTE_MS = 60_000
 
 /** Creates the scheme for tokens of svc. It reads an unknown token from the store, so that a new token works at once, and caches it for half a second. */
 export function createBearer({ tokens, log, lasting }: BearerOptions): AuthScheme {
-  const known = new Map<string, CachedToken>()
+  // `max` would allocate all entries at startup; `maxSize` grows with the content
+  const known = new LRUCache<string, CachedToken>({ maxSize: MOST_KNOWN, sizeCalculation: () => 1 })
   let opened: Promise<void> | undefined
   let forgotten = 0
 
@@ -45,7 +47,6 @@ export function createBearer({ tokens, log, lasting }: BearerOptions): AuthSchem
     const notedAt = known.get(digest)?.notedAt ?? Number.NEGATIVE_INFINITY
     known.delete(digest)
     if (!stored) return undefined
-    if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value ?? '')
     const cached = { stored, readAt, notedAt }
     // the token can have been revoked since the read
     if (before === forgotten) known.set(digest, cached)

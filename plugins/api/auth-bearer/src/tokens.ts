@@ -80,7 +80,7 @@ export function createTokens(store: Store): Tokens {
   }
 }
 
-const isValid = (one: Pick<StoreRecord, 'value'>) => recordOf(one).revoked === undefined
+const isValid = (storeRecord: Pick<StoreRecord, 'value'>) => recordOf(storeRecord).revoked === undefined
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 const unlessConflict = (error: unknown) => {
@@ -109,8 +109,8 @@ async function named(store: Store, nameOrId: string, ctx: CallContext): Promise<
 
 async function mark(store: Store, records: readonly StoreRecord[], ctx: CallContext): Promise<void> {
   const revoked = new Date().toISOString()
-  const ops = records.map(one => {
-    return { op: 'put' as const, collection: COLLECTION, key: one.key, value: asJson({ ...recordOf(one), revoked }) }
+  const ops = records.map(record => {
+    return { op: 'put' as const, collection: COLLECTION, key: record.key, value: asJson({ ...recordOf(record), revoked }) }
   })
   await store.batch(ops, {}, ctx)
 }
@@ -157,4 +157,4 @@ const SPACE: Space = {
 
 const asJson = (record: TokenRecord): Json => ({ ...record })
 const recordOf = ({ value }: Pick<StoreRecord, 'value'>): TokenRecord => value as unknown as TokenRecord
-const shown = (one: StoreRecord): TokenShown => ({ id: idOf(one.key), ...recordOf(one) })
+const shown = (storeRecord: StoreRecord): TokenShown => ({ id: idOf(storeRecord.key), ...recordOf(storeRecord) })

@@ -32,24 +32,26 @@ const openDirect = async () => {
   return subject(host, createBearer({ tokens: createTokens(host.service(Store)), log: host.log, lasting: ctx }))
 }
 const answerOf = async ({ scheme, good }: Awaited<ReturnType<typeof subject>>, value = good.value) =>
-  scheme.authenticate({ headers: { authorization: value }, address: '127.0.0.1' }, ctx).catch((error: { code: string }) => error)
+  scheme
+    .authenticate({ headers: { authorization: value }, address: '127.0.0.1', method: 'GET', path: '/', query: '' }, ctx)
+    .catch((error: { code: string }) => error)
 
 describe('auth-bearer', () => {
   describe('in process, by the kit', () => {
-    for (const one of authKit(openDirect)) it(one.title, one.run)
+    for (const testCase of authKit(openDirect)) it(testCase.title, testCase.run)
   })
 
   describe('through the strict host, by the kit', () => {
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   it('takes the word Bearer in any letters, as HTTP has it, and the token to the letter', async () => {
-    const one = await open()
-    const token = one.good.value.slice('Bearer '.length)
+    const opened = await open()
+    const token = opened.good.value.slice('Bearer '.length)
     for (const word of ['bearer', 'BEARER', 'Bearer  '])
-      expect(await answerOf(one, `${word} ${token}`)).to.include({ id: 'token:anna' })
-    expect(await answerOf(one, `Bearer ${token.toUpperCase()}`)).to.include({ code: 'AUTHENTICATION_FAILED' })
-    await one.close()
+      expect(await answerOf(opened, `${word} ${token}`)).to.include({ id: 'token:anna' })
+    expect(await answerOf(opened, `Bearer ${token.toUpperCase()}`)).to.include({ code: 'AUTHENTICATION_FAILED' })
+    await opened.close()
   })
 
   it('gives out 32 random bytes and keeps their digest alone', async () => {
@@ -57,7 +59,7 @@ describe('auth-bearer', () => {
     const tokens = createTokens(host.service(Store))
     await tokens.open(ctx)
     const made = await Promise.all(Array.from({ length: 50 }, () => tokens.make({ scopes: ['chat'], ttlMs: DAY }, ctx)))
-    expect(new Set(made.map(one => one.token)).size).to.equal(50)
+    expect(new Set(made.map(item => item.token)).size).to.equal(50)
     for (const { token } of made) expect(token).to.match(/^svc_[A-Za-z0-9_-]{43}$/)
     const page = await host.service(Store).range(COLLECTION, { limit: 1000 }, ctx)
     const kept = JSON.stringify(page.records)
@@ -67,71 +69,71 @@ describe('auth-bearer', () => {
   })
 
   it('stops to take a revoked token by the time revoke answers, though it was used just before', async () => {
-    const one = await open()
-    expect(await answerOf(one)).to.include({ id: 'token:anna' })
-    const gone = await one.tokens.revoke('anna', ctx)
+    const opened = await open()
+    expect(await answerOf(opened)).to.include({ id: 'token:anna' })
+    const gone = await opened.tokens.revoke('anna', ctx)
     expect(gone.map(({ name }) => name)).to.deep.equal(['anna'])
-    expect(await answerOf(one)).to.include({ code: 'AUTHENTICATION_FAILED' })
-    await one.close()
+    expect(await answerOf(opened)).to.include({ code: 'AUTHENTICATION_FAILED' })
+    await opened.close()
   })
 
   it('takes a new token at once', async () => {
-    const one = await open()
-    expect(await answerOf(one)).to.include({ id: 'token:anna' })
-    const { token } = await one.tokens.make({ name: 'ben', scopes: ['read'], ttlMs: DAY }, ctx)
-    expect(await answerOf(one, `Bearer ${token}`)).to.deep.include({ id: 'token:ben', scopes: ['read'] })
-    await one.close()
+    const opened = await open()
+    expect(await answerOf(opened)).to.include({ id: 'token:anna' })
+    const { token } = await opened.tokens.make({ name: 'ben', scopes: ['read'], ttlMs: DAY }, ctx)
+    expect(await answerOf(opened, `Bearer ${token}`)).to.deep.include({ id: 'token:ben', scopes: ['read'] })
+    await opened.close()
   })
 
   it('revokes by id the one token, by name all of that name', async () => {
-    const one = await open()
-    const second = await one.tokens.make({ name: 'anna', scopes: ['read'], ttlMs: DAY }, ctx)
-    expect((await one.tokens.revoke(second.shown.id, ctx)).map(({ id }) => id)).to.deep.equal([second.shown.id])
-    expect(await answerOf(one)).to.include({ id: 'token:anna' })
-    await one.tokens.make({ name: 'anna', scopes: ['read'], ttlMs: DAY }, ctx)
-    expect(await one.tokens.revoke('anna', ctx)).to.have.length(2)
-    const error = await one.tokens.revoke('anna', ctx).catch((thrown: unknown) => thrown)
+    const opened = await open()
+    const second = await opened.tokens.make({ name: 'anna', scopes: ['read'], ttlMs: DAY }, ctx)
+    expect((await opened.tokens.revoke(second.shown.id, ctx)).map(({ id }) => id)).to.deep.equal([second.shown.id])
+    expect(await answerOf(opened)).to.include({ id: 'token:anna' })
+    await opened.tokens.make({ name: 'anna', scopes: ['read'], ttlMs: DAY }, ctx)
+    expect(await opened.tokens.revoke('anna', ctx)).to.have.length(2)
+    const error = await opened.tokens.revoke('anna', ctx).catch((thrown: unknown) => thrown)
     expect(error).to.include({ code: 'TOKEN_UNKNOWN' })
-    await one.close()
+    await opened.close()
   })
 
   it('notes when a token was used, once a minute at most', async () => {
-    const one = await open()
+    const opened = await open()
     const writes: string[] = []
-    const store = { find: one.tokens.find, open: one.tokens.open, note: async () => void writes.push('note') }
-    const scheme = createBearer({ tokens: { ...one.tokens, ...store }, log: { debug() {} } as never, lasting: ctx })
-    for (let at = 0; at < 5; at++) await answerOf({ ...one, scheme })
+    const store = { find: opened.tokens.find, open: opened.tokens.open, note: async () => void writes.push('note') }
+    const scheme = createBearer({ tokens: { ...opened.tokens, ...store }, log: { debug() {} } as never, lasting: ctx })
+    for (let at = 0; at < 5; at++) await answerOf({ ...opened, scheme })
     expect(writes).to.deep.equal(['note'])
-    const [shown] = (await one.tokens.list(ctx)).filter(({ name }) => name === 'anna')
-    const found = await one.tokens.find((await keyOf(one, shown!.id))!, ctx)
-    await one.tokens.note(found!, ctx)
-    expect((await one.tokens.list(ctx)).find(({ name }) => name === 'anna')).to.have.property('used')
-    await one.tokens.note(found!, ctx) // its version is old: somebody else has noted it
-    await one.close()
+    const [shown] = (await opened.tokens.list(ctx)).filter(({ name }) => name === 'anna')
+    const found = await opened.tokens.find((await keyOf(opened, shown!.id))!, ctx)
+    await opened.tokens.note(found!, ctx)
+    expect((await opened.tokens.list(ctx)).find(({ name }) => name === 'anna')).to.have.property('used')
+    await opened.tokens.note(found!, ctx) // its version is old: somebody else has noted it
+    await opened.close()
   })
 
   it('forgets tokens that expired long ago when it makes one', async () => {
-    const one = await open()
-    await one.tokens.make({ name: 'ancient', scopes: ['chat'], ttlMs: -31 * DAY }, ctx)
-    await one.tokens.make({ name: 'new', scopes: ['chat'], ttlMs: DAY }, ctx)
-    expect((await one.tokens.list(ctx)).map(({ name }) => name))
+    const opened = await open()
+    await opened.tokens.make({ name: 'ancient', scopes: ['chat'], ttlMs: -31 * DAY }, ctx)
+    await opened.tokens.make({ name: 'new', scopes: ['chat'], ttlMs: DAY }, ctx)
+    expect((await opened.tokens.list(ctx)).map(({ name }) => name))
       .to.include('new')
       .and.not.include('ancient')
-    await one.close()
+    await opened.close()
   })
 
   it('answers UNAVAILABLE while the store is down', async () => {
-    const one = await open()
+    const opened = await open()
     const down = Object.assign(new Error('down'), { code: 'STORE_UNAVAILABLE' })
-    const tokens = { ...one.tokens, find: () => Promise.reject(down) }
+    const tokens = { ...opened.tokens, find: () => Promise.reject(down) }
     const scheme = createBearer({ tokens, log: { debug() {} } as never, lasting: ctx })
-    expect(await answerOf({ ...one, scheme })).to.include({ code: 'STORE_UNAVAILABLE' })
-    await one.close()
+    expect(await answerOf({ ...opened, scheme })).to.include({ code: 'STORE_UNAVAILABLE' })
+    await opened.close()
   })
 })
 
-async function keyOf(one: Awaited<ReturnType<typeof subject>>, id: string): Promise<string | undefined> {
+async function keyOf(awaited: Awaited<ReturnType<typeof subject>>, id: string): Promise<string | undefined> {
   const { digestOf } = await import('../src/token.ts')
-  const digest = digestOf(one.good.value.slice('Bearer '.length))
+  const digest = digestOf(awaited.good.value.slice('Bearer '.length))
   return digest.startsWith(id.slice(4)) ? digest : undefined
 }

@@ -1,5 +1,5 @@
 import { type ConfigTree, systemContext } from '@svc/core'
-import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
+import { type AuthScheme, AuthSchemes, type CredentialHolder } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { KEY_TIMES } from '../src/keys.ts'
@@ -55,7 +55,7 @@ describe('auth-oidc', () => {
   afterEach(() => issuer[Symbol.asyncDispose]())
 
   describe('in process, by the kit', () => {
-    for (const one of authKit(() => subject(issuer, schemeOf(issuer)))) it(one.title, one.run)
+    for (const testCase of authKit(() => subject(issuer, schemeOf(issuer)))) it(testCase.title, testCase.run)
   })
 
   describe('through the strict host, by the kit', () => {
@@ -63,7 +63,7 @@ describe('auth-oidc', () => {
       const host = await testHost([OWN], { config: configOf(issuer) })
       return subject(issuer, host.slot(AuthSchemes).get('oidc')!, () => host.close())
     }
-    for (const one of authKit(open)) it(one.title, one.run)
+    for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
   describe('the keys of the issuer', () => {
@@ -127,7 +127,7 @@ describe('auth-oidc', () => {
     it('are not asked for by a token that says itself that it is not for us', async () => {
       const scheme = schemeOf(issuer)
       const claims = [{ iss: 'https://issuer.example' }, { aud: 'another' }, { exp: now() - 60 }]
-      const others = [...(await Promise.all(claims.map(one => issuer.token(one)))), unsigned({ iss: issuer.url })]
+      const others = [...(await Promise.all(claims.map(claim => issuer.token(claim)))), unsigned({ iss: issuer.url })]
       for (const token of others) expect(await codeFor(ask(scheme, token))).to.equal('AUTHENTICATION_FAILED')
       expect(issuer.asked).to.deep.equal([])
     })
@@ -153,7 +153,7 @@ describe('auth-oidc', () => {
 
   describe('the scopes', () => {
     const scopesOf = async (claim: string, claims: Record<string, unknown>) =>
-      (await ask(schemeOf(issuer, { scopeClaim: claim }), await issuer.token(claims)))?.scopes
+      ((await ask(schemeOf(issuer, { scopeClaim: claim }), await issuer.token(claims))) as CredentialHolder | undefined)?.scopes
 
     it('are words between blanks or a list, under the claim that is configured', async () => {
       expect(await scopesOf('scope', { scope: 'read admin' })).to.deep.equal(['read', 'admin'])

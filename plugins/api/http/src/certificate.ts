@@ -2,7 +2,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { codeOf, type Log, messageOf } from '@svc/core'
+import { type CallContext, codeOf, type Log, messageOf } from '@svc/core'
+import type { Listener } from '@svc/core/contracts'
 import type { SslConfig } from './config.ts'
 import { certificateInvalid, certificateUnreadable, keyInvalid, keyMismatch, keyProtected, sslIncomplete } from './errors.ts'
 
@@ -52,6 +53,42 @@ function privateKey(pem: Buffer, file: string): KeyObject {
         ? keyProtected(file)
         : keyInvalid(file, messageOf(error))
   )
+}
+
+/** Keeps the last valid certificate for other workers of this server, in the memory of the supervisor. */
+export interface CertificateKeeper {
+  keep(certificate: Certificate): Promise<void>
+  kept(): Promise<Certificate | undefined>
+}
+
+/** Without a listener that keeps certificates, nothing is kept. */
+export function createKeeper(ssl: SslConfig, listener: Listener | undefined, lasting: CallContext): CertificateKeeper {
+  const files = [ssl.cert, ssl.key].map(file => resolve(file ?? ''))
+  return {
+    // plain arrays with their own memory, because a small Buffer is a view of a shared pool
+    keep: async ({ cert, key }) =>
+      listener?.keepCertificate?.({ files, cert: new Uint8Array(cert), key: new Uint8Array(key) }, lasting),
+    async kept() {
+      const found = await listener?.keptCertificate?.(lasting)
+      if (found === undefined || found.files.join('\n') !== files.join('\n')) return undefined
+      return { cert: Buffer.from(found.cert), key: Buffer.from(found.key) }
+    },
+  }
+}
+
+/** Reads the certificate, or else returns the last valid one that another worker has used. Throws the errors of `readCertificate`. */
+export async function firstCertificate(ssl: SslConfig, keeper: CertificateKeeper, log: Log): Promise<Certificate> {
+  let certificate: Certificate
+  try {
+    certificate = await readCertificate(ssl)
+  } catch (err) {
+    const kept = await keeper.kept()
+    if (!kept) throw err
+    log.error({ err }, 'the certificate on disk is not usable; this worker uses the last valid certificate')
+    return kept
+  }
+  await keeper.keep(certificate)
+  return certificate
 }
 
 interface WatchDependencies {

@@ -56,7 +56,10 @@ export function createConcurrencyLimit(
 function isStream({ state: { route, mount }, req }: Context): boolean {
   if (route) return route.route.stream !== undefined
   const { method, headers } = req
-  return mount?.streams?.some(one => one.method === method && String(headers[one.header] ?? '').includes(one.holds)) ?? false
+  return (
+    mount?.streams?.some(stream => stream.method === method && String(headers[stream.header] ?? '').includes(stream.holds)) ??
+    false
+  )
 }
 
 /** A stream that does not end by itself. */

@@ -70,7 +70,7 @@ function createOrigins({ enabled, origins }: CorsConfig, isAuthenticated: boolea
   if (!enabled || (isAuthenticated && !origins)) return () => false
   if (origins?.includes('*')) return () => true
   if (origins) {
-    const listed = new Set(origins.map(one => one.toLowerCase()))
+    const listed = new Set(origins.map(origin => origin.toLowerCase()))
     return origin => listed.has(origin.toLowerCase())
   }
   const good = new Set<string>()

@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { type CallContext, codeOf, type Log, withTimeout } from '@svc/core'
 import type { Json, Peers, Space, Store } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
+import { LRUCache } from 'lru-cache'
 import type { RequestState } from './context.ts'
 import type { CredentialHeaders, Holder } from './schemes.ts'
 import { tooMany } from './errors.ts'
@@ -103,14 +104,19 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesO
   }
 }
 
-/** Networks that have reached the limit, and until when. Drops the oldest entry when full. */
+/**
+ * A cache of at most `most` entries. `max` of lru-cache would allocate them all at startup; `maxSize` grows with the content.
+ * Dropping an entry is safe, although many addresses can cause it: the store has the counts and the valid credentials.
+ */
+const createBounded = <T extends object | number>(most: number) =>
+  new LRUCache<string, T>({ maxSize: most, sizeCalculation: () => 1 })
+
+/** Networks that have reached the limit, and until when. Drops the least recently used entry when full. */
 function createBlocked() {
-  const ends = new Map<string, number>()
+  const ends = createBounded<number>(GUESSERS)
   return {
     add(network: string, leftMs: number) {
       const end = Math.max(ends.get(network) ?? 0, performance.now() + Math.min(leftMs, MINUTE))
-      ends.delete(network)
-      if (ends.size >= GUESSERS) ends.delete(ends.keys().next().value ?? '')
       ends.set(network, end)
     },
     /** Seconds to wait; `undefined` if the network is not blocked. */
@@ -129,22 +135,22 @@ function createChecking() {
   return {
     count: (network: string) => open.get(network)?.count ?? 0,
     enter(network: string) {
-      const one = open.get(network) ?? { count: 0, waiting: [] }
-      one.count++
-      open.set(network, one)
+      const found = open.get(network) ?? { count: 0, waiting: [] }
+      found.count++
+      open.set(network, found)
     },
     leave(network: string) {
-      const one = open.get(network)
-      if (!one) return
-      if (--one.count === 0) open.delete(network)
-      for (const go of one.waiting.splice(0)) go()
+      const found = open.get(network)
+      if (!found) return
+      if (--found.count === 0) open.delete(network)
+      for (const go of found.waiting.splice(0)) go()
     },
     /** Resolves when one of the running checks ends. */
     left: (network: string) => new Promise<void>(resolve => void (open.get(network)?.waiting.push(resolve) ?? resolve())),
   }
 }
 
-/** Counts in fixed windows that begin with the first count of a key. Drops the oldest window when full. */
+/** Counts in fixed windows that begin with the first count of a key. Drops the least recently used window when full. */
 interface WindowCounter {
   /** Adds one and returns the count in the window. */
   add(key: string): number
@@ -160,10 +166,8 @@ interface Window {
 }
 
 function createWindowCounter(windowMs: number, most: number, now: () => number = () => performance.now()): WindowCounter {
-  const windows = new Map<string, Window>()
+  const windows = createBounded<Window>(most)
   const begin = (key: string, at: number) => {
-    windows.delete(key) // moves a restarted window to the end of the map
-    if (windows.size >= most) windows.delete(windows.keys().next().value!)
     windows.set(key, { count: 1, ends: at + windowMs })
     return 1
   }
@@ -188,7 +192,7 @@ function createWindowCounter(windowMs: number, most: number, now: () => number =
 const COUNTS_MS = 600_000
 /** Minimum interval between two store writes for the same credential. */
 const NOTED_MS = 60_000
-/** Maximum credentials in memory; the oldest is dropped first. */
+/** Maximum credentials in memory. */
 const MOST = 10_000
 /** Maximum expired records that one write deletes. */
 const SWEPT = 100
@@ -220,7 +224,7 @@ interface SeenGoodOptions {
 }
 
 export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGood {
-  const known = new Map<string, { at: number; notedAt: number }>()
+  const known = createBounded<{ at: number; notedAt: number }>(MOST)
   let secret = randomBytes(32).toString('base64')
   let shared: Store | undefined
 
@@ -242,8 +246,8 @@ export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGo
     digestOf: (network, credentials) =>
       hash('sha256', JSON.stringify([secret, network, ...credentials.toSorted(byName)]), 'base64url'),
     isKnown(digest) {
-      const one = known.get(digest)
-      return one !== undefined && performance.now() - one.at < COUNTS_MS
+      const found = known.get(digest)
+      return found !== undefined && performance.now() - found.at < COUNTS_MS
     },
     async isShared(digest, callContext) {
       const record = await shared?.get(SEEN, digest, callContext).catch(() => undefined)
@@ -258,8 +262,6 @@ export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGo
         before.at = at
         return
       }
-      known.delete(digest)
-      if (known.size >= MOST) known.delete(known.keys().next().value ?? '')
       known.set(digest, { at, notedAt: at })
       share(digest)
     },

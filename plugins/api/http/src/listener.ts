@@ -4,7 +4,7 @@ import type { Server as TlsServer } from 'node:https'
 import { BlockList, createServer, isIP, isIPv6, type Socket } from 'node:net'
 import { type CallContext, codeOf, type Log, type SlotView, withTimeout } from '@svc/core'
 import type { Http, ListenAddress, Listener as PortListener } from '@svc/core/contracts'
-import { type Certificate, readCertificate, watchCertificate } from './certificate.ts'
+import { type Certificate, type CertificateKeeper, createKeeper, firstCertificate, watchCertificate } from './certificate.ts'
 import type { ServerConfig } from './config.ts'
 import type { Life } from './context.ts'
 import { listenFailed, portTaken, proxyInvalid, stopping } from './errors.ts'
@@ -22,8 +22,8 @@ interface DrainHow {
 export interface Listener {
   readonly server: NodeServer
   address(): Awaited<ReturnType<Http['address']>>
-  /** Opens the port. Throws PORT_TAKEN, LISTEN_FAILED. */
-  listen(callContext: CallContext): Promise<void>
+  /** Opens the port, and warns of missing guards. Throws PORT_TAKEN, LISTEN_FAILED. */
+  listen(guards: { readonly isLimited: boolean }, callContext: CallContext): Promise<void>
   /** Stops accepting connections, waits up to `limitMs` (default `server.shutdown_timeout`) for running requests, then closes the rest. */
   drain(how: DrainHow): Promise<void>
   /** Registers a running request, which `drain` waits for. */
@@ -54,13 +54,14 @@ export function createListener({ server, config, life, log, listeners }: Listene
     server,
     running: work => works.add(work),
     address: () => port && { host, port: port.number, url: `${scheme}://${urlHost(host)}:${port.number}` },
-    async listen(callContext) {
+    async listen({ isLimited }, callContext) {
       const [shared] = listeners.entries().map(([, listener]) => listener)
       port = await openPort({ host, port: config.port }, connections.take, shared, callContext)
       // http.Server starts its timeout checks on this event, which it does not emit itself when another server owns the port
       server.emit('listening')
-      for (const warning of warningsOf(config)) log.warn({ host }, warning)
-      log.info({ host, port: port.number, scheme }, 'listening')
+      for (const warning of warningsOf(config, isLimited)) log.warn({ host }, warning)
+      // a supervisor has its port before and after this process, and its workers log its start
+      log[shared ? 'debug' : 'info']({ host, port: port.number, scheme }, 'listening')
     },
     async drain({ successor, limitMs = config.shutdown_timeout * 1000 }) {
       life.draining = true
@@ -137,14 +138,21 @@ function createConnections(server: NodeServer, { max_connections: max, ssl }: Se
 
 const HINT = 'set server.auth.enabled to true, or set server.host to 127.0.0.1'
 
+const LIMITS_HINT = 'set server.rate_limit.enabled to true, or limit requests at a proxy'
+
 const TLS_OFF =
   'server.ssl has a certificate or a key, but TLS is off: others on the network can read all traffic, including keys and tokens; set server.ssl.enabled to true'
 
-function warningsOf({ host, auth, cors, ssl }: ServerConfig): string[] {
-  const unused = !ssl.enabled && (ssl.cert !== undefined || ssl.key !== undefined) ? [TLS_OFF] : []
-  if (auth.enabled) return unused
+function warningsOf({ host, auth, cors, ssl }: ServerConfig, isLimited: boolean): string[] {
+  const always = [
+    ...(!ssl.enabled && (ssl.cert !== undefined || ssl.key !== undefined) ? [TLS_OFF] : []),
+    ...(!isLimited && !isLoopback(host)
+      ? [`rate limits are off, so no limit per minute or day applies to clients that reach ${host}: ${LIMITS_HINT}`]
+      : []),
+  ]
+  if (auth.enabled) return always
   return [
-    ...unused,
+    ...always,
     ...(!isLoopback(host) ? [`authentication is off, so every client that reaches ${host} can use this server: ${HINT}`] : []),
     ...(cors.enabled && cors.origins?.includes('*')
       ? [
@@ -223,10 +231,21 @@ interface ServerSocket extends Disposable {
   readonly server: PlainServer | TlsServer
 }
 
-/** Creates Node's server with the configured limits. Throws the errors of `readCertificate`. Disposing it stops watching the certificate files. */
-export async function createSocket(config: ServerConfig, log: Log): Promise<ServerSocket> {
-  const { ssl } = config
-  return ssl.enabled ? secure(config, await readCertificate(ssl), log) : plain(config)
+type SocketOptions = Pick<ListenerOptions, 'config' | 'log' | 'listeners'> & {
+  /** The context for work outside a request. */
+  readonly lasting: CallContext
+}
+
+/**
+ * Creates Node's server with the configured limits. Throws the errors of `readCertificate`, unless another worker has kept a valid certificate. Disposing it stops
+ * watching the certificate files.
+ */
+export async function createSocket(options: SocketOptions): Promise<ServerSocket> {
+  const { config, log, listeners, lasting } = options
+  if (!config.ssl.enabled) return plain(config)
+  const [listener] = listeners.entries().map(([, one]) => one)
+  const keeper = createKeeper(config.ssl, listener, lasting)
+  return secure(config, await firstCertificate(config.ssl, keeper, log), keeper, log)
 }
 
 const plain = (config: ServerConfig): ServerSocket => ({
@@ -234,7 +253,7 @@ const plain = (config: ServerConfig): ServerSocket => ({
   [Symbol.dispose]() {},
 })
 
-function secure(config: ServerConfig, first: Certificate, log: Log): ServerSocket {
+function secure(config: ServerConfig, first: Certificate, keeper: CertificateKeeper, log: Log): ServerSocket {
   const { ssl } = config
   const tls = (certificate: Certificate) => ({ ...certificate, minVersion: 'TLSv1.2' as const })
   const server = process.getBuiltinModule('node:https').createServer({
@@ -244,7 +263,11 @@ function secure(config: ServerConfig, first: Certificate, log: Log): ServerSocke
     handshakeTimeout: ssl.handshake_timeout_ms,
   })
   server.on('tlsClientError', err => log.debug({ err }, 'a TLS handshake failed'))
-  const watching = watchCertificate({ ssl, first, log, take: next => server.setSecureContext(tls(next)) })
+  const take = (next: Certificate) => {
+    server.setSecureContext(tls(next))
+    keeper.keep(next).catch((err: unknown) => log.warn({ err }, 'the supervisor did not keep the new certificate'))
+  }
+  const watching = watchCertificate({ ssl, first, log, take })
   return { server, [Symbol.dispose]: () => watching[Symbol.dispose]() }
 }
 

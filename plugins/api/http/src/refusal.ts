@@ -23,9 +23,19 @@ export function createRefusal(log: Log): Refusal {
     const left_out = due(code)
     if (left_out !== undefined) log.warn({ err, request_id: state.requestId, error_code: code, left_out }, 'refused a request')
   }
+  /** An upstream failure is one warning. Its cause is outside of this process, so the stack is only in the log level debug. */
+  const upstreamFailed = ({ record }: Pick<Answer, 'record'>, requestId: string) => {
+    const { error_code, error, details } = record
+    const { provider, server } = details
+    const left_out = due(`${error_code} ${String(provider ?? server)}`)
+    if (left_out === undefined) return
+    const source = { ...(provider === undefined ? {} : { provider }), ...(server === undefined ? {} : { server }) }
+    log.warn({ ...source, reason: error.slice(0, REASON), request_id: requestId, error_code, left_out }, 'an upstream failed')
+  }
   const note = (state: RequestState, err: unknown, answer: Answer) => {
+    if (isUpstreamFailure(answer)) upstreamFailed(answer, state.requestId)
     if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
-    else if (isOurFailure(answer)) unavailable(state, err, answer.record.error_code)
+    else if (isOurFailure(answer) && !isUpstreamFailure(answer)) unavailable(state, err, answer.record.error_code)
     else log.debug({ err, request_id: state.requestId }, 'refused a request')
   }
   const send = (ctx: Context, answer: Answer) => {
@@ -58,6 +68,7 @@ export function createRefusal(log: Log): Refusal {
     },
     toReply(error, { status, record, internal }, requestId) {
       if (internal) log.error({ failed: error, request_id: requestId }, 'a stream failed')
+      else if (isUpstreamFailure({ record })) upstreamFailed({ record }, requestId)
       return { status, record }
     },
   }
@@ -75,6 +86,12 @@ function sendError(ctx: Context, { status, record, retryAfter }: Answer): void {
 
 /** Whether the failure is on the server's side. An unknown provider name is the caller's error, although its status is 503. */
 const isOurFailure = ({ status, record }: Answer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
+
+/** Longest reason in a warning. */
+const REASON = 500
+
+/** Whether a model server or a tool server failed. */
+const isUpstreamFailure = ({ record }: Pick<Answer, 'record'>) => record.error_code === 'PROVIDER_ERROR'
 
 /** Log fields for the plugin and the route of a request. */
 const sourceOf = ({ route, mount }: RequestState) =>

@@ -44,6 +44,8 @@ export function createRouting(parts: RoutingOptions): Routing {
     const version = routes.version + mounts.version // the sum is unique, because both versions only grow
     return routers?.version === version ? routers : (routers = createRouters(parts, known, version))
   }
+  /** The page that documents the API, for a browser. */
+  const page = () => mounts.entries().find(([, { guide }]) => guide)?.[1].path
   const guides = () => {
     const own = routes.entries().filter(([name]) => !isIsolated(routes.owner(name)))
     return [...mounts.entries(), ...own].filter(([, { guide }]) => guide).map(([, { path }]) => path)
@@ -59,6 +61,9 @@ export function createRouting(parts: RoutingOptions): Routing {
     },
     refuseUnknown(ctx, next) {
       if (ctx.state.route || ctx.state.mount) return next()
+      const start = ctx.path === '/' ? page() : undefined
+      if (start !== undefined) ctx.vary('Accept')
+      if (start !== undefined && isOfBrowser(ctx)) return ctx.redirect(start)
       if (!isMatched(ctx)) throw routeUnknown(ctx.method, ctx.path, guides())
       const allowed = methodsOf(ctx)
       ctx.set('Allow', allowed.join(', '))
@@ -68,24 +73,27 @@ export function createRouting(parts: RoutingOptions): Routing {
   }
 }
 
+/** Whether the client prefers a page. `curl` accepts everything, and gets the error record. */
+const isOfBrowser = (ctx: Context) => ['GET', 'HEAD'].includes(ctx.method) && ctx.accepts('json', 'html') === 'html'
+
 function createRouters({ routes, isIsolated, log }: RoutingOptions, known: WeakMap<Route, Bound>, version: number): Routers {
   const bound = routes.entries().flatMap(([name, route]): Bound[] => {
     const plugin = routes.owner(name)
     try {
-      const one = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
-      known.set(route, one)
-      return [one]
+      const found = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
+      known.set(route, found)
+      return [found]
     } catch (err) {
       log.error({ err, route: name, plugin }, `the route ${name} is not served: its definition is invalid`)
       return []
     }
   })
-  const [own, isolated] = [bound.filter(one => !one.isIsolated), bound.filter(one => one.isIsolated)]
+  const [own, isolated] = [bound.filter(item => !item.isIsolated), bound.filter(item => item.isIsolated)]
   const served = withoutTwins([...own, ...isolated], log)
   return {
     version,
-    own: routerOf(served.filter(one => !one.isIsolated)),
-    isolated: routerOf(served.filter(one => one.isIsolated)),
+    own: routerOf(served.filter(withoutTwin => !withoutTwin.isIsolated)),
+    isolated: routerOf(served.filter(withoutTwin => withoutTwin.isIsolated)),
   }
 }
 
@@ -106,15 +114,11 @@ function routerOf(all: readonly Bound[]): Middleware {
 }
 
 const ACCEPTED: readonly unknown[] = ['json', 'form', 'text', 'bytes'] satisfies readonly Route['accepts'][]
-/** Body limit for isolated plugins, which get a body in one message. */
-const LONGEST_ISOLATED = 16 * 1024 * 1024
-
 /** Prepares a route. A route of an isolated plugin cannot set `uncounted` and `guide`. */
 function bind(name: string, given: Route, plugin: string | undefined, isIsolated: boolean): Bound {
   if (given.accepts !== undefined && !ACCEPTED.includes(given.accepts)) throw routeInvalid(name, `accepts ${show(given.accepts)}`)
-  const { uncounted: _, guide: __, bodyLimit, ...rest } = given
-  const limit = bodyLimit === undefined ? {} : { bodyLimit: Math.min(bodyLimit, LONGEST_ISOLATED) }
-  const route = isIsolated ? { ...rest, ...limit } : given
+  const { uncounted: _, guide: __, ...rest } = given
+  const route = isIsolated ? rest : given
   return { name, plugin, route, checks: createChecks(route, isIsolated), isIsolated }
 }
 

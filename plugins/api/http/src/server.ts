@@ -1,5 +1,14 @@
 import type { Socket } from 'node:net'
-import { asSvcError, type CallContext, type HookCallers, type Host, type Log, type SlotView, type SvcError } from '@svc/core'
+import {
+  asSvcError,
+  type CallContext,
+  type CheckContext,
+  type HookCallers,
+  type Host,
+  type Log,
+  type SlotView,
+  type SvcError,
+} from '@svc/core'
 import type {
   Allowance,
   AuthScheme,
@@ -18,6 +27,7 @@ import type { Next } from 'koa'
 import ratelimit from 'koa-ratelimit'
 import { createAnswer } from './answer.ts'
 import { createAuthentication, createCredentialRevalidation } from './authentication.ts'
+import { createDigestBody } from './body-digest.ts'
 import { createBody, validation } from './body.ts'
 import { readCertificate } from './certificate.ts'
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
@@ -89,7 +99,7 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 
   const app = createApp({ ...parts, ...access, life, journal, refusal, concurrency, allowance, common, isIsolated: isolated.has })
-  const socket = await createSocket(config, log)
+  const socket = await createSocket(parts)
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   attend(listener, app.callback(), createMalformed(journal, common))
 
@@ -107,8 +117,8 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
     async open(callContext) {
       await isolated.learn(callContext)
       await access.authentication.prepare(callContext)
-      await allowance.prepare(callContext)
-      await listener.listen(callContext)
+      const isLimited = await allowance.prepare(callContext)
+      await listener.listen({ isLimited }, callContext)
     },
     async drain(how) {
       await listener.drain(how)
@@ -174,7 +184,8 @@ function createAccess(parts: ServerDependencies) {
   const cors = createCors({ config: config.cors, addresses, isHostChecked: hostGuard.isChecked, isAuthenticated: enabled })
   const credentials = createCredentialHeaders(schemes, log)
   const guesses = createGuesses({ ...parts, headers: credentials, seen: createSeenGood(parts) })
-  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers: credentials, guesses })
+  const digestBody = createDigestBody(config.body_limit)
+  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers: credentials, digestBody, guesses })
   return { hostGuard, addresses, cors, credentials, guesses, authentication }
 }
 
@@ -212,8 +223,8 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
 
 /** The documented limits, counted by the provider of `Limits`. */
 interface AllowanceCheck {
-  /** Asks once, before the server opens, whether limits are enabled. */
-  prepare(callContext: CallContext): Promise<void>
+  /** Asks once, before the server opens, whether limits are enabled. Returns the answer. */
+  prepare(callContext: CallContext): Promise<boolean>
   /** Throws RATE_LIMITED, UNAVAILABLE. */
   readonly middleware: Middleware
 }
@@ -223,6 +234,7 @@ function createAllowance(limits: Limits | undefined): AllowanceCheck {
   return {
     async prepare(callContext) {
       active = (await limits?.isActive(callContext)) ? limits : undefined
+      return active !== undefined
     },
     middleware(ctx, next) {
       if (!active || ctx.state.route?.route.uncounted) return next()
@@ -268,7 +280,7 @@ function createFlood(limit: number): Middleware {
   return ratelimit(options) as Middleware
 }
 
-/** A Map that drops its oldest entry when full, because koa-ratelimit never deletes an entry. */
+/** A Map that drops its oldest entry when full: koa-ratelimit never deletes an entry, and accepts only a Map, not an LRU cache. */
 class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number
 
@@ -351,12 +363,19 @@ const OVER_TLS = { 'Strict-Transport-Security': 'max-age=31536000' } as const
 const securityHeaders = (isTls: boolean): Readonly<Record<string, string>> =>
   isTls ? { ...EVERY_ANSWER, ...OVER_TLS } : EVERY_ANSWER
 
-/** Returns all problems of the configured proxies, origins and certificate files. Opens nothing. */
-export async function serverProblems({ trusted_proxies, cors, ssl }: ServerConfig): Promise<readonly SvcError[]> {
+/**
+ * Returns all problems of the configured proxies, origins and certificate files. Opens nothing. While the server runs, `createServer` reads the certificate: it can
+ * use the last valid one.
+ */
+export async function serverProblems(
+  { trusted_proxies, cors, ssl }: ServerConfig,
+  _instance?: string,
+  { running }: CheckContext = { running: false }
+): Promise<readonly SvcError[]> {
   const checks = [
     ...trusted_proxies.map(proxy => () => createAddresses([proxy])),
     () => refuseLentCredentials(cors),
-    () => (ssl.enabled ? readCertificate(ssl) : undefined),
+    () => (ssl.enabled && !running ? readCertificate(ssl) : undefined),
   ]
   const problems = await Promise.all(checks.map(problemOf))
   return problems.filter(problem => problem !== undefined)

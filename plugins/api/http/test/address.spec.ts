@@ -7,23 +7,23 @@ const forwarded = (value: string) => ({ 'x-forwarded-for': value })
 
 describe('the address of a client', () => {
   it('is that of its connection, whatever forwarding headers say, while no proxy is trusted', async () => {
-    await using one = await serve({ who })
-    expect(await asks(one.url)).to.equal('127.0.0.1')
+    await using server = await serve({ who })
+    expect(await asks(server.url)).to.equal('127.0.0.1')
     const forged = { ...forwarded('203.0.113.7'), forwarded: 'for=203.0.113.7', 'x-real-ip': '203.0.113.7' }
-    expect(await asks(one.url, forged)).to.equal('127.0.0.1')
+    expect(await asks(server.url, forged)).to.equal('127.0.0.1')
   })
 
   it('is not taken from a connection that is no trusted proxy', async () => {
-    await using one = await serve({ who }, { trusted_proxies: ['10.0.0.0/8'] })
-    expect(await asks(one.url, forwarded('203.0.113.7'))).to.equal('127.0.0.1')
+    await using server = await serve({ who }, { trusted_proxies: ['10.0.0.0/8'] })
+    expect(await asks(server.url, forwarded('203.0.113.7'))).to.equal('127.0.0.1')
   })
 
   describe('behind trusted proxies', () => {
-    let one: Awaited<ReturnType<typeof serve>>
+    let server: Awaited<ReturnType<typeof serve>>
     before(async () => {
-      one = await serve({ who }, { trusted_proxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8', '2001:db8::5'] })
+      server = await serve({ who }, { trusted_proxies: ['127.0.0.1', '10.0.0.0/8', 'fd00::/8', '2001:db8::5'] })
     })
-    after(() => one.host.close())
+    after(() => server.host.close())
 
     const cases: Readonly<Record<string, readonly [string, string]>> = {
       'is the hop that the proxy names': ['203.0.113.7', '203.0.113.7'],
@@ -39,9 +39,9 @@ describe('the address of a client', () => {
       'is of IPv4 where it is written as IPv6': ['::ffff:203.0.113.7', '203.0.113.7'],
     }
     for (const [title, [header, address]] of Object.entries(cases))
-      it(title, async () => expect(await asks(one.url, forwarded(header))).to.equal(address))
+      it(title, async () => expect(await asks(server.url, forwarded(header))).to.equal(address))
 
-    it('is that of the proxy where it forwards nothing', async () => expect(await asks(one.url)).to.equal('127.0.0.1'))
+    it('is that of the proxy where it forwards nothing', async () => expect(await asks(server.url)).to.equal('127.0.0.1'))
   })
 
   for (const entry of ['proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', 'fd00::/129', ''])

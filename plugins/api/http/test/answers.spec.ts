@@ -163,7 +163,7 @@ describe('an answer', () => {
     expect(seen.slice(1), 'a state without a trace').to.deep.equal(none)
     await ask(trace, `a=${'x'.repeat(300)},b=${'y'.repeat(206)},c=3`)
     await ask(trace, 'x'.repeat(513))
-    expect(seen.slice(-2).map(one => one.traceState)).to.deep.equal([`a=${'x'.repeat(300)},b=${'y'.repeat(206)}`, undefined])
+    expect(seen.slice(-2).map(item => item.traceState)).to.deep.equal([`a=${'x'.repeat(300)},b=${'y'.repeat(206)}`, undefined])
   })
 
   it('comes with the headers and status that its route says', async () => {

@@ -9,6 +9,7 @@ const KEYS = {
   all: { id: 'all', scopes: ['*'] },
   reader: { id: 'reader', scopes: ['read'] },
   talker: { id: 'talker', scopes: ['chat'] },
+  admin: { id: 'admin', scopes: ['admin'] },
 }
 const TOKENS = { 'Bearer t-reader': { id: 'reader', scopes: ['read'] }, 'Bearer t-other': { id: 'other', scopes: ['*'] } }
 const schemes: Readonly<Record<string, AuthScheme>> = {
@@ -16,6 +17,13 @@ const schemes: Readonly<Record<string, AuthScheme>> = {
   token: keys('authorization', TOKENS, 'Bearer realm="svc"'),
 }
 const rule: Route = { method: 'POST', path: '/rule', summary: 'Rules', scope: 'admin', handle: async () => ({}) }
+const talk = (method: 'GET' | 'POST'): Route => ({
+  method,
+  path: '/talk',
+  summary: 'Talks',
+  scope: 'chat',
+  handle: async () => ({}),
+})
 const mounts = {
   guarded: {
     path: '/guarded',
@@ -29,18 +37,23 @@ const gifts = (given: Readonly<Record<string, AuthScheme>> = schemes) => [
   ...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)),
 ]
 const serveWith = (server: ConfigTree = {}, given?: Readonly<Record<string, AuthScheme>>) =>
-  serve({ who, free, rule }, { auth: { enabled: true }, ...server }, undefined, gifts(given))
+  serve(
+    { who, free, rule, talk: talk('GET'), say: talk('POST') },
+    { auth: { enabled: true }, ...server },
+    undefined,
+    gifts(given)
+  )
 const key = (value: string) => ({ 'x-api-key': value })
 const token = (value: string) => ({ authorization: `Bearer ${value}` })
 
 describe('authentication', () => {
-  let one: Awaited<ReturnType<typeof serve>>
+  let server: Awaited<ReturnType<typeof serve>>
   before(async () => {
-    one = await serveWith()
+    server = await serveWith()
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
-    call(`${one.url}${path}`, { headers, method })
+    call(`${server.url}${path}`, { headers, method })
 
   it('asks for a credential and names every way to give one', async () => {
     const { status, body, headers } = await ask('/who')
@@ -101,7 +114,10 @@ describe('authentication', () => {
     'Authorization: Bearer t-reader\r\nAuthorization: Bearer t-other',
   ])
     it(`refuses the same header twice: ${twice.split(':')[0]}`, async () => {
-      const { status, body } = await raw(one.url, `GET /who HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${twice}\r\n\r\n`)
+      const { status, body } = await raw(
+        server.url,
+        `GET /who HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${twice}\r\n\r\n`
+      )
       expect([status, body.error_code]).to.deep.equal([401, 'AUTHENTICATION_FAILED'])
     })
 
@@ -128,6 +144,16 @@ describe('authentication', () => {
     expect((await ask('/guarded/x', key('reader'))).status).to.equal(403)
     expect((await ask('/guarded/x')).status).to.equal(401)
     expect((await ask('/guarded/x', key('all'))).text).to.equal('in')
+  })
+
+  it('lets the scope admin read: each GET route, but neither a write nor a mount of another scope', async () => {
+    expect((await ask('/who', key('admin'))).status).to.equal(200)
+    expect((await ask('/talk', key('admin'))).status).to.equal(204)
+    expect((await ask('/talk', key('admin'), 'HEAD')).status).to.equal(204)
+    expect((await ask('/talk', key('reader'))).status).to.equal(403)
+    const { status, body } = await ask('/talk', key('admin'), 'POST')
+    expect([status, body.details]).to.deep.equal([403, { scope: 'chat', reason: 'the scope is missing' }])
+    expect((await ask('/guarded/x', key('admin'))).status).to.equal(403)
   })
 
   it('tells of a scheme that cannot look it up just now', async () => {
@@ -168,14 +194,14 @@ const only = (word: string, scheme: AuthScheme): AuthScheme => ({
 
 describe('authentication that is off', () => {
   it('lets everybody do everything, whatever credentials say', async () => {
-    await using one = await serveWith({ auth: { enabled: false } })
+    await using server = await serveWith({ auth: { enabled: false } })
     for (const headers of [{}, key('wrong'), key('reader')])
-      expect((await call(`${one.url}/who`, { headers })).body).to.deep.equal({
+      expect((await call(`${server.url}/who`, { headers })).body).to.deep.equal({
         id: 'anonymous',
         scopes: ['*'],
         address: '127.0.0.1',
       })
-    expect((await call(`${one.url}/rule`, { method: 'POST', headers: key('reader') })).status).to.equal(204)
+    expect((await call(`${server.url}/rule`, { method: 'POST', headers: key('reader') })).status).to.equal(204)
   })
 })
 
@@ -210,7 +236,7 @@ describe('authentication at the start', () => {
   })
 
   it('asks no scheme while it is off', async () => {
-    await using one = await serveWith({ auth: { enabled: false } }, { key: unready })
-    expect((await call(`${one.url}/who`)).status).to.equal(200)
+    await using server = await serveWith({ auth: { enabled: false } }, { key: unready })
+    expect((await call(`${server.url}/who`)).status).to.equal(200)
   })
 })

@@ -51,7 +51,7 @@ describe('bad input', () => {
 
     it('checks numbers of a query', async () => {
       const replies = await Promise.all(['0', 'abc', '1.5', '', '1e1', '9'].map(limit => call(`${url}/things/a?limit=${limit}`)))
-      expect(replies.map(one => one.status)).to.deep.equal([400, 400, 400, 400, 400, 200])
+      expect(replies.map(reply => reply.status)).to.deep.equal([400, 400, 400, 400, 400, 200])
       expect(replies[1]!.body).to.deep.include({ error_code: 'INVALID_VALUE' })
       expect(replies[1]!.body.details).to.deep.include({ field: 'limit', value: 'abc' })
     })
@@ -97,13 +97,13 @@ describe('bad input', () => {
     it('is counted each time; the log has one line a second and address, with the number of those left out', async () => {
       const lines: string[] = []
       const done: RequestDone[] = []
-      const listens = definePlugin({ setup: scope => void scope.tap(Http.hooks.done, one => void done.push(one)) })
+      const listens = definePlugin({ setup: scope => void scope.tap(Http.hooks.done, item => void done.push(item)) })
       const log = { destination: { write: (line: string) => void lines.push(line) } }
       await using own = await serve({}, {}, log, [{ name: 'listens', use: listens }])
       const answers = await Promise.all(Array.from({ length: 20 }, () => raw(own.url, 'hello\r\n\r\n')))
-      expect(answers.map(one => one.status)).to.deep.equal(Array(20).fill(400))
+      expect(answers.map(answer => answer.status)).to.deep.equal(Array(20).fill(400))
       expect(await own.host.service(Http).metrics(ctx)).to.deep.equal({ requestsTotal: 20, requestsActive: 0 })
-      expect(done.filter(one => one.method === '' && one.status === 400)).to.have.length(20)
+      expect(done.filter(requestDone => requestDone.method === '' && requestDone.status === 400)).to.have.length(20)
       const entries = lines.filter(line => line.includes('"method":""')).map(line => JSON.parse(line))
       expect(entries).to.have.length.within(1, 5)
       expect(entries[0]).to.include({ status: 400, error_code: 'INVALID_VALUE', address: '127.0.0.1', principal: 'anonymous' })

@@ -36,9 +36,9 @@ const serveWith = (cors: ConfigTree, server: ConfigTree = {}) => serve({ free, w
 
 describe('pages of other origins', () => {
   it('of this machine may use the server, if nothing else is said; others get 403', async () => {
-    await using one = await serveWith({})
+    await using server = await serveWith({})
     for (const origin of ['http://localhost:3000', 'http://127.0.0.1', 'https://[::1]:99']) {
-      const { status, headers } = await ask(one.url, { Origin: origin })
+      const { status, headers } = await ask(server.url, { Origin: origin })
       expect([status, headers['access-control-allow-origin'], headers.vary]).to.deep.equal([200, origin, 'Origin'])
       expect(headers['access-control-expose-headers'])
         .to.include('X-Request-Id')
@@ -46,57 +46,57 @@ describe('pages of other origins', () => {
         .and.include('Retry-After')
     }
     for (const origin of [APP, 'null', 'http://localhost.evil.example', 'http://evil.example:80', 'file://', '']) {
-      const { status, headers, body } = await ask(one.url, { Origin: origin })
+      const { status, headers, body } = await ask(server.url, { Origin: origin })
       expect([status, body.error_code, headers['access-control-allow-origin']]).to.deep.equal([403, 'FORBIDDEN', undefined])
       expect(body.details).to.deep.equal({ field: 'origin', value: origin })
     }
   })
 
   it('are those of server.cors.origins and no others, where these are named', async () => {
-    await using one = await serveWith({ origins: [APP] })
-    expect((await ask(one.url, { Origin: APP })).headers).to.include({ 'access-control-allow-origin': APP, vary: 'Origin' })
-    expect((await ask(one.url, { Origin: 'http://localhost:3000' })).status).to.equal(403)
-    expect((await ask(one.url, {})).headers)
+    await using server = await serveWith({ origins: [APP] })
+    expect((await ask(server.url, { Origin: APP })).headers).to.include({ 'access-control-allow-origin': APP, vary: 'Origin' })
+    expect((await ask(server.url, { Origin: 'http://localhost:3000' })).status).to.equal(403)
+    expect((await ask(server.url, {})).headers)
       .to.include({ vary: 'Origin' })
       .and.not.have.property('access-control-allow-origin')
   })
 
   it('are all of them with *, without their credentials', async () => {
-    await using one = await serveWith({ origins: ['*'] })
-    const { status, headers } = await ask(one.url, { Origin: 'null' })
+    await using server = await serveWith({ origins: ['*'] })
+    const { status, headers } = await ask(server.url, { Origin: 'null' })
     expect([status, headers['access-control-allow-origin'], headers.vary]).to.deep.equal([200, '*', undefined])
     expect(headers).not.to.have.property('access-control-allow-credentials')
   })
 
   it('may send credentials where that is allowed', async () => {
-    await using one = await serveWith({ origins: [APP], credentials: true })
-    expect((await ask(one.url, { Origin: APP })).headers).to.include({ 'access-control-allow-credentials': 'true' })
+    await using server = await serveWith({ origins: [APP], credentials: true })
+    expect((await ask(server.url, { Origin: APP })).headers).to.include({ 'access-control-allow-credentials': 'true' })
   })
 
   it('get 403 everywhere: at mounts, unknown paths, methods and preflights', async () => {
-    await using one = await serveWith({ origins: [] })
+    await using server = await serveWith({ origins: [] })
     for (const [method, path] of [
       ['GET', '/raw/x'],
       ['GET', '/nowhere'],
       ['DELETE', '/free'],
       ['OPTIONS', '/free'],
     ] as const)
-      expect((await ask(one.url, { Origin: APP }, method, path)).status, `${method} ${path}`).to.equal(403)
-    expect((await preflight(one.url, APP)).status).to.equal(403)
-    expect((await ask(one.url, {}, 'GET', '/raw/x')).status).to.equal(200)
+      expect((await ask(server.url, { Origin: APP }, method, path)).status, `${method} ${path}`).to.equal(403)
+    expect((await preflight(server.url, APP)).status).to.equal(403)
+    expect((await ask(server.url, {}, 'GET', '/raw/x')).status).to.equal(200)
   })
 
   it('get 403 where CORS is off, those of this machine too', async () => {
-    await using one = await serveWith({ enabled: false })
-    expect((await ask(one.url, { Origin: 'http://localhost:3000' })).status).to.equal(403)
-    expect((await ask(one.url, {})).headers).not.to.have.property('vary')
+    await using server = await serveWith({ enabled: false })
+    expect((await ask(server.url, { Origin: 'http://localhost:3000' })).status).to.equal(403)
+    expect((await ask(server.url, {})).headers).not.to.have.property('vary')
   })
 
   it('learn before any authentication what they may do', async () => {
     const scheme = item(AuthSchemes, 'key', keys('x-api-key', {}))
     const cors = { origins: [APP], methods: ['GET', 'PATCH'], headers: ['X-Mine'], max_age: 7 }
-    await using one = await serve({ who }, { cors, auth: { enabled: true } }, undefined, [scheme])
-    const { status, headers } = await preflight(one.url, APP)
+    await using server = await serve({ who }, { cors, auth: { enabled: true } }, undefined, [scheme])
+    const { status, headers } = await preflight(server.url, APP)
     expect(status).to.equal(204)
     expect(headers).to.include({
       'access-control-allow-origin': APP,
@@ -104,8 +104,8 @@ describe('pages of other origins', () => {
       'access-control-allow-headers': 'X-Mine',
       'access-control-max-age': '7',
     })
-    expect((await preflight(one.url, APP, '/nowhere')).status).to.equal(204)
-    const refused = await ask(one.url, { Origin: APP }, 'GET', '/who')
+    expect((await preflight(server.url, APP, '/nowhere')).status).to.equal(204)
+    const refused = await ask(server.url, { Origin: APP }, 'GET', '/who')
     expect([refused.status, refused.headers['access-control-allow-origin']]).to.deep.equal([401, APP])
   })
 })
@@ -115,28 +115,28 @@ describe('pages of the server itself', () => {
   const asOwn = { Host: 'svc.example:8080', Origin: own }
 
   it('may use it once their Host has been checked', async () => {
-    await using one = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'] })
-    expect((await ask(one.url, asOwn)).status).to.equal(200)
-    expect((await ask(one.url, { ...asOwn, Origin: 'https://svc.example:8080' })).status, 'another scheme').to.equal(403)
-    expect((await ask(one.url, { ...asOwn, Origin: 'http://svc.example' })).status, 'another port').to.equal(403)
+    await using server = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'] })
+    expect((await ask(server.url, asOwn)).status).to.equal(200)
+    expect((await ask(server.url, { ...asOwn, Origin: 'https://svc.example:8080' })).status, 'another scheme').to.equal(403)
+    expect((await ask(server.url, { ...asOwn, Origin: 'http://svc.example' })).status, 'another port').to.equal(403)
   })
 
   it('may not where any Host is answered: their name may have been bent', async () => {
-    await using one = await serveWith({ origins: [] }, { host: '0.0.0.0' })
-    expect((await ask(one.url, asOwn)).status).to.equal(403)
+    await using server = await serveWith({ origins: [] }, { host: '0.0.0.0' })
+    expect((await ask(server.url, asOwn)).status).to.equal(403)
   })
 
   it('are known behind a trusted proxy that speaks TLS', async () => {
     const proxied = { Host: 'svc.example', Origin: 'https://svc.example', 'X-Forwarded-Proto': 'https' }
-    await using one = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'], trusted_proxies: ['127.0.0.1'] })
-    expect((await ask(one.url, proxied)).status).to.equal(200)
+    await using server = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'], trusted_proxies: ['127.0.0.1'] })
+    expect((await ask(server.url, proxied)).status).to.equal(200)
     await using other = await serveWith({ origins: [] }, { allowed_hosts: ['svc.example'] })
     expect((await ask(other.url, proxied)).status, 'a forged header').to.equal(403)
   })
 })
 
 describe('the configuration of CORS', () => {
-  const faults = async (cors: ConfigTree) =>
+  const problems = async (cors: ConfigTree) =>
     (
       (await serveWith(cors).catch((error: unknown) => error)) as {
         problems: { code: string; message: string; details: object }[]
@@ -144,12 +144,12 @@ describe('the configuration of CORS', () => {
     ).problems
 
   it('must not lend every page the credentials of its reader', async () => {
-    expect((await faults({ origins: ['*'], credentials: true }))[0]).to.include({ code: 'CORS_INVALID' })
+    expect((await problems({ origins: ['*'], credentials: true }))[0]).to.include({ code: 'CORS_INVALID' })
   })
 
   for (const origin of ['https://app.example/', 'app.example', 'https://a@b'])
     it(`refuses ${origin}, which is no origin`, async () => {
-      const [fault] = await faults({ origins: [origin] })
+      const [fault] = await problems({ origins: [origin] })
       expect(fault).to.include({ code: 'CONFIG_INVALID' })
       expect(fault!.message).to.include('without a path')
     })

@@ -31,8 +31,8 @@ const serveWith = (auth: ConfigTree, schemes: Readonly<Record<string, AuthScheme
 
 describe('a scheme that guards the places of one scope', () => {
   it('is asked there before the others, who know the rest; elsewhere it is not asked', async () => {
-    await using one = await serveWith({ enabled: true }, { common, guard: guard() })
-    const ask = (path: string, headers = {}) => call(`${one.url}${path}`, { headers })
+    await using server = await serveWith({ enabled: true }, { common, guard: guard() })
+    const ask = (path: string, headers = {}) => call(`${server.url}${path}`, { headers })
     expect((await ask('/tooling', key('tool-key'))).body).to.include({ id: 'guarded' })
     expect((await ask('/raw/x', key('tool-key'))).text).to.equal('in')
     expect((await ask('/tooling', key('all'))).body).to.include({ id: 'all' })
@@ -46,7 +46,7 @@ describe('a scheme that guards the places of one scope', () => {
 
   it('does not stand in for one that knows who may do the rest', async () => {
     const failed = await serveWith({ enabled: true }, { guard: guard() }).then(
-      one => one.host.close(),
+      entry => entry.host.close(),
       (error: unknown) => error
     )
     expect(failed).to.have.nested.property('problems[0].code', 'AUTHENTICATION_WITHOUT_SCHEME')
@@ -65,8 +65,8 @@ describe('a scheme that guards the places of one scope', () => {
   })
 
   it('counts an unknown credential as a guess', async () => {
-    await using one = await serveWith({ enabled: false }, { guard: guard({ always: true }) })
-    const guess = async (headers: Readonly<Record<string, string>>) => (await call(`${one.url}/tooling`, { headers })).status
+    await using server = await serveWith({ enabled: false }, { guard: guard({ always: true }) })
+    const guess = async (headers: Readonly<Record<string, string>>) => (await call(`${server.url}/tooling`, { headers })).status
     expect(await guess(key('tool-key'))).to.equal(200)
     for (let n = 0; n < 5; n++) {
       expect(await guess(key(`wrong-${n}`))).to.equal(401)
@@ -81,7 +81,7 @@ describe('a scheme that guards the places of one scope', () => {
       guard({ prepare: async () => Promise.reject(svcError('NO_KEY', 'the key is empty')), ...more })
     const codeOf = async (auth: ConfigTree, scheme: AuthScheme) => {
       const failed = await serveWith(auth, { common, guard: scheme }).then(
-        one => one.host.close(),
+        entry => entry.host.close(),
         (error: { problems: { code: string }[] }) => error.problems[0]!.code
       )
       return failed
@@ -103,11 +103,11 @@ describe('a route with a limit of its own for bodies', () => {
   })
 
   it('takes more than others, or less', async () => {
-    await using one = await serve({ own: taking(300), usual: taking() }, { body_limit: 100 })
+    await using server = await serve({ own: taking(300), usual: taking() }, { body_limit: 100 })
     const body = (length: number) => JSON.stringify({ a: 'x'.repeat(length - 8) })
-    expect((await post(`${one.url}/own`, body(300))).body).to.deep.equal({ length: 300 })
-    const { status, body: refusal } = await post(`${one.url}/own`, body(301))
+    expect((await post(`${server.url}/own`, body(300))).body).to.deep.equal({ length: 300 })
+    const { status, body: refusal } = await post(`${server.url}/own`, body(301))
     expect([status, refusal.error_code, refusal.details]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE', { limit: 300 }])
-    expect((await post(`${one.url}/usual`, body(101))).body.details).to.deep.equal({ limit: 100 })
+    expect((await post(`${server.url}/usual`, body(101))).body.details).to.deep.equal({ limit: 100 })
   })
 })

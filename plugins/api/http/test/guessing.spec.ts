@@ -18,8 +18,8 @@ describe('guessing', () => {
   const from = (address: string, value: string) => ({ 'x-api-key': value, 'x-forwarded-for': address })
 
   it('is slowed after ten refused credentials a minute and address; those seen good from there pass, and other addresses', async () => {
-    await using one = await serveKeys()
-    const guess = (address: string, value = 'wrong') => call(`${one.url}/who`, { headers: from(address, value) })
+    await using server = await serveKeys()
+    const guess = (address: string, value = 'wrong') => call(`${server.url}/who`, { headers: from(address, value) })
     expect((await guess('203.0.113.7', 'reader')).status).to.equal(200)
     expect((await guess('203.0.113.9', 'talker')).body.error_code).to.equal('FORBIDDEN')
     for (let i = 0; i < 10; i++) expect((await guess('203.0.113.7')).status).to.equal(401)
@@ -33,7 +33,9 @@ describe('guessing', () => {
     expect((await guess('203.0.113.7', 'all')).status, 'good, and never seen').to.equal(429)
     expect((await guess('203.0.113.7', 'talker')).status, 'seen from another address').to.equal(429)
     expect((await guess('203.0.113.8')).status).to.equal(401)
-    expect((await call(`${one.url}/who`, { headers: { 'x-forwarded-for': '203.0.113.7' } })).status, 'without any').to.equal(401)
+    expect((await call(`${server.url}/who`, { headers: { 'x-forwarded-for': '203.0.113.7' } })).status, 'without any').to.equal(
+      401
+    )
   })
 
   it('many times at once is checked no more often than it may fail', async () => {
@@ -47,9 +49,9 @@ describe('guessing', () => {
         return scheme.authenticate(request, ctx)
       },
     }
-    await using one = await serveKeys(slow)
+    await using server = await serveKeys(slow)
     const values = [...Array.from({ length: 30 }, (_, n) => `wrong-${n}`), 'reader']
-    const answers = values.map(value => call(`${one.url}/who`, { headers: from('203.0.113.7', value) }))
+    const answers = values.map(value => call(`${server.url}/who`, { headers: from('203.0.113.7', value) }))
     while (asked < 10) await wait()
     release()
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
@@ -57,8 +59,8 @@ describe('guessing', () => {
   })
 
   it('from one /64 is guessing from one place', async () => {
-    await using one = await serveKeys()
-    const guess = (address: string) => call(`${one.url}/who`, { headers: from(address, 'wrong') })
+    await using server = await serveKeys()
+    const guess = (address: string) => call(`${server.url}/who`, { headers: from(address, 'wrong') })
     for (let i = 0; i < 10; i++) expect((await guess(`2001:db8::${i}:1`)).status).to.equal(401)
     expect((await guess('2001:db8:0:0:ffff::')).status).to.equal(429)
     expect((await guess('2001:db8:0:1::')).status).to.equal(401)

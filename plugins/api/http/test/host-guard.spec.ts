@@ -10,11 +10,11 @@ const ask = (url: string, host: string, path = '/free', method = 'GET') =>
 const mount = item(Mounts, 'raw', { path: '/raw', handle: async (_request, response) => void response.end('raw') })
 
 describe('the guard of the Host', () => {
-  let one: Awaited<ReturnType<typeof serve>>
+  let server: Awaited<ReturnType<typeof serve>>
   before(async () => {
-    one = await serve({ free }, { allowed_hosts: ['svc.example', 'fd00::7'] }, undefined, [mount])
+    server = await serve({ free }, { allowed_hosts: ['svc.example', 'fd00::7'] }, undefined, [mount])
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
 
   for (const host of [
     'localhost',
@@ -26,7 +26,7 @@ describe('the guard of the Host', () => {
     'svc.example',
     '[fd00::7]:80',
   ])
-    it(`answers to ${host}`, async () => expect((await ask(one.url, host)).status).to.equal(200))
+    it(`answers to ${host}`, async () => expect((await ask(server.url, host)).status).to.equal(200))
 
   for (const host of [
     'evil.example',
@@ -39,7 +39,7 @@ describe('the guard of the Host', () => {
     'localhost@evil',
   ])
     it(`refuses "${host}"`, async () => {
-      const { status, body } = await ask(one.url, host)
+      const { status, body } = await ask(server.url, host)
       expect([status, body.error_code]).to.deep.equal([403, 'FORBIDDEN'])
       expect(body.details).to.deep.equal({ field: 'host', value: host })
     })
@@ -51,7 +51,7 @@ describe('the guard of the Host', () => {
     ['OPTIONS', '/free'],
   ] as const)
     it(`guards ${method} ${path} too`, async () =>
-      expect((await ask(one.url, 'evil.example', path, method)).status).to.equal(403))
+      expect((await ask(server.url, 'evil.example', path, method)).status).to.equal(403))
 
   for (const [target, host] of [
     ['http://localhost:1/free', 'localhost:1'],
@@ -61,7 +61,7 @@ describe('the guard of the Host', () => {
     ['http://127.0.0.1/free', 'evil.example'],
   ] as const)
     it(`goes by the target where it is a whole URL: answers to ${target} with the Host ${host}`, async () =>
-      expect((await ask(one.url, host, target)).status).to.equal(200))
+      expect((await ask(server.url, host, target)).status).to.equal(200))
 
   for (const target of [
     'http://evil.example/free',
@@ -72,15 +72,15 @@ describe('the guard of the Host', () => {
     'http:///free',
   ])
     it(`refuses ${target}, however good the Host beside it is`, async () => {
-      const { status, body } = await ask(one.url, 'localhost', target)
+      const { status, body } = await ask(server.url, 'localhost', target)
       expect([status, body.error_code]).to.deep.equal([403, 'FORBIDDEN'])
-      expect((await raw(one.url, `GET ${target} HTTP/1.0\r\nHost: localhost\r\n\r\n`)).status).to.equal(403)
+      expect((await raw(server.url, `GET ${target} HTTP/1.0\r\nHost: localhost\r\n\r\n`)).status).to.equal(403)
     })
 
   it('lets no Host beside a whole URL make another origin its own', async () => {
     const origin = 'http://evil.example'
     const { status } = await raw(
-      one.url,
+      server.url,
       `GET http://localhost/free HTTP/1.1\r\nHost: evil.example\r\nOrigin: ${origin}\r\nConnection: close\r\n\r\n`
     )
     expect(status).to.equal(403)
@@ -88,11 +88,11 @@ describe('the guard of the Host', () => {
 
   it('wants a Host of HTTP/1.0 too', async () => {
     for (const target of ['/free', 'http://localhost/free', '/raw/x']) {
-      const { status, body } = await raw(one.url, `GET ${target} HTTP/1.0\r\n\r\n`)
+      const { status, body } = await raw(server.url, `GET ${target} HTTP/1.0\r\n\r\n`)
       expect([status, body.error_code], target).to.deep.equal([400, 'INVALID_VALUE'])
       expect(body.details).to.include({ field: 'host' })
     }
-    expect((await raw(one.url, 'GET /free HTTP/1.0\r\nHost: localhost\r\n\r\n')).status).to.equal(200)
+    expect((await raw(server.url, 'GET /free HTTP/1.0\r\nHost: localhost\r\n\r\n')).status).to.equal(200)
   })
 
   it('answers to any name on a bind beyond loopback, unless names are listed', async () => {

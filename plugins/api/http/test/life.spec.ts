@@ -5,8 +5,8 @@ import { createServer, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { definePlugin, Host } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
-import { Http } from '@svc/core/contracts'
-import { testHost } from '@svc/testing'
+import { Http, Limits } from '@svc/core/contracts'
+import { service, testHost } from '@svc/testing'
 import { setTimeout as wait } from 'node:timers/promises'
 import { open, serve, signalOf, ctx } from './support/client.ts'
 
@@ -30,7 +30,7 @@ describe('the life of the server', () => {
     const slow = definePlugin({
       requires: { http: Http },
       setup(scope, { http }) {
-        scope.tap(Host.hooks.ready, async (_, one) => void early.push(await http.address(one)))
+        scope.tap(Host.hooks.ready, async (_, item) => void early.push(await http.address(item)))
       },
     })
     await using host = await testHost([folder, { name: 'slow', use: slow }], { config: { server: { port: 0 } } })
@@ -58,9 +58,27 @@ describe('the life of the server', () => {
     const lines: string[] = []
     const log = { destination: { write: (line: string) => void lines.push(line) } }
     await using host = await testHost([folder], { config: { server: { port: 0, host: '0.0.0.0' } }, log })
-    const warning = lines.map(line => JSON.parse(line)).find(line => line.level === 40)
-    expect(warning.msg).to.include('server.auth.enabled')
+    const warnings = lines.map(line => JSON.parse(line)).filter(line => line.level === 40)
+    expect(warnings.map(({ msg }) => /server\.\w+\.enabled/.exec(msg)?.[0])).to.have.members([
+      'server.auth.enabled',
+      'server.rate_limit.enabled',
+    ])
     expect((await host.service(Http).address(ctx))!.url).to.match(/^http:\/\/127\.0\.0\.1:\d+$/)
+  })
+
+  it('warns of absent rate limits only beyond loopback, and only if no plugin limits requests', async () => {
+    const isWarned = async (server: object, isActive?: boolean) => {
+      const lines: string[] = []
+      const log = { destination: { write: (line: string) => void lines.push(line) } }
+      const limits: Limits = { isActive: async () => isActive === true, take: () => Promise.reject(new Error('unused')) }
+      const give = isActive === undefined ? [] : [service(Limits, limits)]
+      await using _host = await testHost([folder], { config: { server: { port: 0, ...server } }, log, give })
+      return lines.some(line => line.includes('server.rate_limit.enabled'))
+    }
+    expect(await isWarned({ host: '0.0.0.0' })).to.equal(true)
+    expect(await isWarned({ host: '0.0.0.0' }, false)).to.equal(true)
+    expect(await isWarned({ host: '0.0.0.0' }, true)).to.equal(false)
+    expect(await isWarned({})).to.equal(false)
   })
 
   it('warns who names a certificate and leaves TLS off', async () => {
@@ -168,7 +186,7 @@ describe('the life of the server', () => {
     await begun.promise
     socket.destroy()
     await aborted.promise
-    const line = lines.map(one => JSON.parse(one)).find(one => one.route === '/stuck')
+    const line = lines.map(item => JSON.parse(item)).find(item => item.route === '/stuck')
     expect(line).to.include({ status: 499, gone: true })
     expect((await served.host.service(Http).metrics(ctx)).requestsActive).to.equal(0)
   })

@@ -23,12 +23,22 @@ async function serveWith(mounts: Record<string, Mount>, server = {}) {
 
 describe('mounts', () => {
   it('take raw requests below their path, bodies of any kind, the longest path first', async () => {
-    await using one = await serveWith({ a: says('a', '/raw'), b: says('b', '/raw/deep') })
-    const { text, headers } = await call(`${one.url}/raw/x?y=1`, { method: 'PUT', body: 'no json at all' })
+    await using server = await serveWith({ a: says('a', '/raw'), b: says('b', '/raw/deep') })
+    const { text, headers } = await call(`${server.url}/raw/x?y=1`, { method: 'PUT', body: 'no json at all' })
     expect(text).to.equal('a PUT /raw/x?y=1 14')
     expect(headers.get('x-request-id')).to.be.a('string')
-    expect((await call(`${one.url}/raw/deep/er`)).text).to.equal('b GET /raw/deep/er 0')
-    expect((await call(`${one.url}/rawest`)).status).to.equal(404)
+    expect((await call(`${server.url}/raw/deep/er`)).text).to.equal('b GET /raw/deep/er 0')
+    expect((await call(`${server.url}/rawest`)).status).to.equal(404)
+  })
+
+  it('that document the API are where a browser gets from /; without one, / is no page', async () => {
+    const accept = { accept: 'text/html,*/*;q=0.8' }
+    await using server = await serveWith({ a: says('a', '/raw'), guide: { ...says('guide', '/guide'), guide: true } })
+    const { status, headers } = await call(`${server.url}/`, { headers: accept, redirect: 'manual' })
+    expect([status, headers.get('location')]).to.deep.equal([302, '/guide'])
+    expect((await call(`${server.url}/`)).body.error_code).to.equal('NOT_FOUND')
+    await using none = await serveWith({ a: says('a', '/raw') })
+    expect((await call(`${none.url}/`, { headers: accept })).body.error_code).to.equal('NOT_FOUND')
   })
 
   it('leave an answer in one piece to the server, and write the others themselves: each with what every answer carries', async () => {
@@ -44,12 +54,12 @@ describe('mounts', () => {
         return async response => void response.writeHead(202, { 'x-own': 'yes' }).end('written')
       },
     }
-    await using one = await serveWith({ lazy })
+    await using server = await serveWith({ lazy })
     for (const [method, status, said] of [
       ['GET', 203, 'whole'],
       ['POST', 202, 'written'],
     ] as const) {
-      const { text, headers, ...answer } = await call(`${one.url}/lazy`, { method })
+      const { text, headers, ...answer } = await call(`${server.url}/lazy`, { method })
       expect([answer.status, text, headers.get('x-own')]).to.deep.equal([status, said, 'yes'])
       expect(headers.get('x-request-id')).to.be.a('string')
       expect(headers.get('date')).to.not.equal('never')
@@ -59,8 +69,8 @@ describe('mounts', () => {
   })
 
   it('leave a path to its route', async () => {
-    await using one = await serveWith({ a: says('a', '/raw') })
-    expect((await call(`${one.url}/raw/route`)).text).to.equal('route')
+    await using server = await serveWith({ a: says('a', '/raw') })
+    expect((await call(`${server.url}/raw/route`)).text).to.equal('route')
   })
 
   it('say which of their requests open a stream without an end: those count as streams', async () => {
@@ -75,18 +85,18 @@ describe('mounts', () => {
         else response.end('short')
       },
     }
-    await using one = await serveWith({ flow }, { max_streams_per_principal: 1 })
-    const stream = request(`${one.url}/flow`, { agent: false, headers: { accept: 'text/event-stream' } }).end()
+    await using server = await serveWith({ flow }, { max_streams_per_principal: 1 })
+    const stream = request(`${server.url}/flow`, { agent: false, headers: { accept: 'text/event-stream' } }).end()
     stream.on('error', () => {})
     await begun.promise
-    const refused = await call(`${one.url}/flow`, { headers: { accept: 'text/event-stream' } })
+    const refused = await call(`${server.url}/flow`, { headers: { accept: 'text/event-stream' } })
     expect([refused.status, refused.body.details]).to.deep.equal([429, { limit: 1, window: 0, retry_after: 1 }])
-    expect((await call(`${one.url}/flow`)).text).to.equal('short')
+    expect((await call(`${server.url}/flow`)).text).to.equal('short')
     stream.destroy()
   })
 
   it('that fail get an internal error, and the server keeps working', async () => {
-    await using one = await serveWith({
+    await using server = await serveWith({
       bad: {
         path: '/bad',
         handle: async () => {
@@ -94,9 +104,9 @@ describe('mounts', () => {
         },
       },
     })
-    const { status, text } = await call(`${one.url}/bad`)
+    const { status, text } = await call(`${server.url}/bad`)
     expect(status).to.equal(500)
     expect(text).to.contain('INTERNAL_ERROR').and.not.contain('secret')
-    expect((await call(`${one.url}/raw/route`)).status).to.equal(200)
+    expect((await call(`${server.url}/raw/route`)).status).to.equal(200)
   })
 })

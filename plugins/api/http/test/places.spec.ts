@@ -88,14 +88,14 @@ describe('places', () => {
     const lines: string[] = []
     const log = { destination: { write: (line: string) => void lines.push(line) } }
     const gift = service(Peers, peers) as ReturnType<typeof item>
-    await using one = await serve({ who }, { max_requests_per_principal: 1 }, log, [gift])
-    const socket = await open(one.url)
+    await using server = await serve({ who }, { max_requests_per_principal: 1 }, log, [gift])
+    const socket = await open(server.url)
     socket.write('GET /who HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await asked.promise
     socket.destroy()
     while (!lines.join('').includes('"gone":true')) await wait(5)
     answer.resolve(true)
     expect(await left.promise).to.equal('http.requests/address/127.0.0.1')
-    expect((await call(`${one.url}/who`)).status).to.equal(200)
+    expect((await call(`${server.url}/who`)).status).to.equal(200)
   })
 })

@@ -88,7 +88,7 @@ describe('the service Http', () => {
   it('tells each code once, with its status', async () => {
     await using served = await serve({})
     const codes = await served.host.service(Http).codes(ctx)
-    expect(new Set(codes.map(one => one.code)).size).to.equal(codes.length)
-    expect(codes.find(one => one.code === 'PROVIDER_ERROR')).to.include({ status: 503 })
+    expect(new Set(codes.map(code => code.code)).size).to.equal(codes.length)
+    expect(codes.find(code => code.code === 'PROVIDER_ERROR')).to.include({ status: 503 })
   })
 })

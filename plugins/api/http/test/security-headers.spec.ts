@@ -30,27 +30,27 @@ describe('security headers', () => {
       yield 'one'
     },
   }
-  let one: Awaited<ReturnType<typeof serve>>
+  let server: Awaited<ReturnType<typeof serve>>
   before(async () => {
     const mount = item(Mounts, 'raw', { path: '/raw', handle: async (_request, response) => void response.end('raw') })
-    one = await serve({ free, page, flow }, {}, undefined, [mount])
+    server = await serve({ free, page, flow }, {}, undefined, [mount])
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
 
   for (const path of ['/free', '/nowhere', '/flow', '/raw'])
     it(`stand on every answer: ${path}`, async () => {
-      const { headers } = await call(`${one.url}${path}`)
+      const { headers } = await call(`${server.url}${path}`)
       for (const [name, value] of Object.entries(SET)) expect(headers.get(name), name).to.equal(value)
       expect(headers.get('strict-transport-security'), 'only with TLS').to.equal(null)
       expect(headers.get('x-powered-by')).to.equal(null)
     })
 
   it('stand on what is no HTTP, too', async () => {
-    expect((await raw(one.url, 'hello\r\n\r\n')).head).to.match(/x-content-type-options: nosniff/i)
+    expect((await raw(server.url, 'hello\r\n\r\n')).head).to.match(/x-content-type-options: nosniff/i)
   })
 
   it('give way to those of a page that brings its own', async () => {
-    const { headers } = await call(`${one.url}/page`)
+    const { headers } = await call(`${server.url}/page`)
     expect(headers.get('content-security-policy')).to.equal("default-src 'self'")
     expect(headers.get('vary')).to.equal('Origin, Accept')
     expect(headers.get('x-frame-options')).to.equal('DENY')

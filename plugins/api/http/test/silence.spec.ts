@@ -18,23 +18,23 @@ async function received(socket: Socket): Promise<string> {
 }
 
 describe('a client that stalls', () => {
-  let one: Awaited<ReturnType<typeof serve>>
+  let server: Awaited<ReturnType<typeof serve>>
   before(async () => {
-    one = await serve({ free, say }, QUICK)
+    server = await serve({ free, say }, QUICK)
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
   // where others load the machine, a good client may need longer than these limits once or twice
-  const serves = () => until(async () => (await call(`${one.url}/free`).catch(() => undefined))?.status === 200)
+  const serves = () => until(async () => (await call(`${server.url}/free`).catch(() => undefined))?.status === 200)
 
   it('with a thousand sockets and not a word is cut off in time, others served on', async () => {
-    const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(one.url)))
+    const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(server.url)))
     await serves()
     await Promise.all(sockets.map(received))
     await serves()
   })
 
   it('within its headers is answered 400 and cut off', async () => {
-    const socket = await open(one.url)
+    const socket = await open(server.url)
     socket.write('GET /free HTTP/1.1\r\nHost: local')
     expect(await received(socket))
       .to.match(/^HTTP\/1.1 400 /)
@@ -43,7 +43,7 @@ describe('a client that stalls', () => {
   })
 
   it('within its body is answered 400 and cut off', async () => {
-    const socket = await open(one.url)
+    const socket = await open(server.url)
     socket.write(
       `POST /say HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${GOOD.length}\r\n\r\n{"me`
     )
@@ -52,7 +52,7 @@ describe('a client that stalls', () => {
   })
 
   it('between two requests is let go', async () => {
-    const socket = await open(one.url)
+    const socket = await open(server.url)
     socket.write('GET /free HTTP/1.1\r\nHost: localhost\r\n\r\n')
     expect(await received(socket)).to.match(/^HTTP\/1.1 200 /)
   })
@@ -78,19 +78,19 @@ describe('a client that reads nothing', () => {
       for (;;) yield 'r'.repeat(65_536)
     },
   }
-  let one: Awaited<ReturnType<typeof serve>>
+  let server: Awaited<ReturnType<typeof serve>>
   before(async () => {
-    one = await serve({ free, whale, river }, { stall_timeout_ms: 200 })
+    server = await serve({ free, whale, river }, { stall_timeout_ms: 200 })
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
 
   for (const path of ['/whale', '/river'] as const)
     it(`of ${path} is cut off, others served on`, async () => {
-      const socket = await open(one.url)
+      const socket = await open(server.url)
       socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
       await asked[path].promise
-      expect((await call(`${one.url}/free`)).status).to.equal(200)
-      await until(async () => (await one.host.service(Http).metrics(ctx)).requestsActive === 0)
+      expect((await call(`${server.url}/free`)).status).to.equal(200)
+      await until(async () => (await server.host.service(Http).metrics(ctx)).requestsActive === 0)
       socket.destroy()
     })
 })
@@ -109,18 +109,18 @@ describe('a client that asks much at once', () => {
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
 
   it('and reads none of many small answers is cut off, others served on', async () => {
-    await using one = await serve({ free, small }, { stall_timeout_ms: 200 })
-    const socket = await open(one.url)
+    await using server = await serve({ free, small }, { stall_timeout_ms: 200 })
+    const socket = await open(server.url)
     socket.pause().write(get('/small').repeat(500))
-    await until(async () => (await one.host.service(Http).metrics(ctx)).requestsActive > 100)
-    expect((await call(`${one.url}/free`)).status).to.equal(200)
-    await until(async () => (await one.host.service(Http).metrics(ctx)).requestsActive === 0)
+    await until(async () => (await server.host.service(Http).metrics(ctx)).requestsActive > 100)
+    expect((await call(`${server.url}/free`)).status).to.equal(200)
+    await until(async () => (await server.host.service(Http).metrics(ctx)).requestsActive === 0)
     socket.destroy()
   })
 
   it('and reads all is answered, however long one of them takes', async () => {
-    await using one = await serve({ small, slow }, { stall_timeout_ms: 200, keep_alive_ms: 200 })
-    const socket = await open(one.url)
+    await using server = await serve({ small, slow }, { stall_timeout_ms: 200, keep_alive_ms: 200 })
+    const socket = await open(server.url)
     socket.write(get('/small').repeat(100) + get('/slow'))
     expect(await received(socket)).to.match(/slow$/)
   })
@@ -128,9 +128,9 @@ describe('a client that asks much at once', () => {
 
 describe('headers', () => {
   it('larger than server.header_limit are refused', async () => {
-    await using one = await serve({ free }, { header_limit: 2048 })
+    await using server = await serve({ free }, { header_limit: 2048 })
     const ask = (size: number) =>
-      raw(one.url, `GET /free HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-A: ${'a'.repeat(size)}\r\n\r\n`)
+      raw(server.url, `GET /free HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-A: ${'a'.repeat(size)}\r\n\r\n`)
     const { status, body, head } = await ask(3000)
     expect([status, body.error_code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE'])
     expect(head).to.include('X-Content-Type-Options: nosniff')

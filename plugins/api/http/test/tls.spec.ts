@@ -25,25 +25,25 @@ describe('TLS', () => {
   }
 
   it('serves HTTP/1.1 with the certificate, says https, and tells browsers to stay with it', async () => {
-    await using one = await serveWith(made)
-    expect(one.url).to.match(/^https:\/\/127\.0\.0\.1:\d+$/)
-    const { status, headers } = await get(`${one.url}/free`, made.cert)
+    await using server = await serveWith(made)
+    expect(server.url).to.match(/^https:\/\/127\.0\.0\.1:\d+$/)
+    const { status, headers } = await get(`${server.url}/free`, made.cert)
     expect(status).to.equal(200)
     expect(headers['strict-transport-security'], 'nothing of other servers below its name').to.equal('max-age=31536000')
-    using socket = await handshake(one.url, { ca: made.cert, ALPNProtocols: ['h2', 'http/1.1'] })
+    using socket = await handshake(server.url, { ca: made.cert, ALPNProtocols: ['h2', 'http/1.1'] })
     expect([socket.tls.alpnProtocol, socket.tls.authorized]).to.deep.equal(['http/1.1', true])
   })
 
   it('takes up a certificate whose files change, for new connections, while those that are open go on', async () => {
-    await using one = await serveWith(made)
-    using before = await handshake(one.url, { ca: made.cert })
+    await using server = await serveWith(made)
+    using before = await handshake(server.url, { ca: made.cert })
     const next = makeCertificate()
     await writeCertificate(folder, next)
-    await untilServed(one.url, next)
+    await untilServed(server.url, next)
     before.tls.write('GET /free HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
     const [answer] = (await once(before.tls, 'data')) as [Buffer]
     expect(answer.toString()).to.match(/^HTTP\/1.1 200 /)
-    expect((await get(`${one.url}/free`, next.cert)).status).to.equal(200)
+    expect((await get(`${server.url}/free`, next.cert)).status).to.equal(200)
   })
 
   it('takes up one that is changed by links: of the folder as Kubernetes does it, of each file as certbot does it', async () => {
@@ -55,51 +55,51 @@ describe('TLS', () => {
     }
     await symlink('..1', at('..data'))
     for (const file of ['cert.pem', 'key.pem']) await symlink(`..data/${file}`, at(file))
-    await using one = await serve({ free }, { ssl: { enabled: true, cert: at('cert.pem'), key: at('key.pem') } })
-    expect((await get(`${one.url}/free`, first.cert)).status).to.equal(200)
+    await using server = await serve({ free }, { ssl: { enabled: true, cert: at('cert.pem'), key: at('key.pem') } })
+    expect((await get(`${server.url}/free`, first.cert)).status).to.equal(200)
     await symlink('..2', at('..data_tmp'))
     await rename(at('..data_tmp'), at('..data'))
-    await untilServed(one.url, second)
+    await untilServed(server.url, second)
     for (const file of ['cert.pem', 'key.pem']) {
       await rm(at(file))
       await symlink(`archive/${file}`, at(file))
     }
-    await untilServed(one.url, third)
+    await untilServed(server.url, third)
   })
 
   it('keeps the old certificate while the new one is broken or half there, says so, and takes it up once it is whole', async () => {
     const lines: string[] = []
-    await using one = await serveWith(made, {}, lines)
+    await using server = await serveWith(made, {}, lines)
     const next = makeCertificate()
     await writeFile(join(folder, 'cert.pem'), next.cert)
     await until(() => lines.some(line => line.includes('KEY_MISMATCH')))
-    expect((await get(`${one.url}/free`, made.cert)).status).to.equal(200)
+    expect((await get(`${server.url}/free`, made.cert)).status).to.equal(200)
     await writeFile(join(folder, 'cert.pem'), 'broken')
     await until(() => lines.some(line => line.includes('CERTIFICATE_INVALID')))
     await rm(join(folder, 'cert.pem'))
     await until(() => lines.some(line => line.includes('CERTIFICATE_UNREADABLE')))
-    expect((await get(`${one.url}/free`, made.cert)).status).to.equal(200)
+    expect((await get(`${server.url}/free`, made.cert)).status).to.equal(200)
     await writeCertificate(folder, next)
-    await untilServed(one.url, next)
+    await untilServed(server.url, next)
   })
 
   describe('at the start', () => {
-    const faults: Readonly<
+    const problems: Readonly<
       Record<string, readonly [string, string, (made: Certificate) => { cert: string; key: string }, object?]>
     > = {
-      'fails without a key': ['SSL_INCOMPLETE', '--ssl-key', one => one, { key: undefined }],
-      'fails without a certificate': ['SSL_INCOMPLETE', '--ssl-cert', one => one, { cert: undefined }],
-      'fails where a file is not there': ['CERTIFICATE_UNREADABLE', '--ssl-cert', one => one, { cert: '/nowhere/cert.pem' }],
-      'fails where the certificate is none': ['CERTIFICATE_INVALID', 'BEGIN CERTIFICATE', one => ({ ...one, cert: 'hello' })],
-      'fails where the key is none': ['KEY_INVALID', 'BEGIN PRIVATE KEY', one => ({ ...one, key: 'hello' })],
-      'fails where the key has a password': ['KEY_PROTECTED', 'openssl pkey', one => ({ ...one, key: one.locked })],
+      'fails without a key': ['SSL_INCOMPLETE', '--ssl-key', item => item, { key: undefined }],
+      'fails without a certificate': ['SSL_INCOMPLETE', '--ssl-cert', item => item, { cert: undefined }],
+      'fails where a file is not there': ['CERTIFICATE_UNREADABLE', '--ssl-cert', item => item, { cert: '/nowhere/cert.pem' }],
+      'fails where the certificate is none': ['CERTIFICATE_INVALID', 'BEGIN CERTIFICATE', item => ({ ...item, cert: 'hello' })],
+      'fails where the key is none': ['KEY_INVALID', 'BEGIN PRIVATE KEY', item => ({ ...item, key: 'hello' })],
+      'fails where the key has a password': ['KEY_PROTECTED', 'openssl pkey', item => ({ ...item, key: item.locked })],
       'fails where the key is of another certificate': [
         'KEY_MISMATCH',
         'requested with',
-        one => ({ ...one, key: makeCertificate().key }),
+        item => ({ ...item, key: makeCertificate().key }),
       ],
     }
-    for (const [title, [code, hint, spoil, more]] of Object.entries(faults))
+    for (const [title, [code, hint, spoil, more]] of Object.entries(problems))
       it(`${title}, and says what to do`, async () => {
         const failed = (await serveWith(spoil(made), more).catch((error: unknown) => error)) as {
           problems: { code: string; hint: string }[]
@@ -110,12 +110,12 @@ describe('TLS', () => {
   })
 
   it('lets go who never shakes hands, and who speaks no TLS; others are served on', async () => {
-    await using one = await serveWith(made, { handshake_timeout_ms: 200 })
-    const sockets = [await open(one.url), await open(one.url)] as const
+    await using server = await serveWith(made, { handshake_timeout_ms: 200 })
+    const sockets = [await open(server.url), await open(server.url)] as const
     const closed = Promise.all(sockets.map(socket => once(socket.resume(), 'close')))
     const [, plain] = sockets
     plain.write('GET /free HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    expect((await get(`${one.url}/free`, made.cert)).status).to.equal(200)
+    expect((await get(`${server.url}/free`, made.cert)).status).to.equal(200)
     await closed
   })
 })

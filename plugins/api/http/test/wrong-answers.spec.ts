@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import type { Route } from '@svc/core/contracts'
 import { item } from '@svc/testing'
-import { Routes } from '@svc/core/contracts'
+import { Http, Routes } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
-import { call, serve } from './support/client.ts'
+import { call, ctx, serve } from './support/client.ts'
 
 /** What a route of somebody else's may answer: its types need not be ours. */
 const WRONG: Readonly<Record<string, unknown>> = {
@@ -34,11 +34,11 @@ describe('a route that answers in a wrong shape', () => {
   for (const [title, answer] of Object.entries(WRONG))
     it(`(${title}) is an internal error, and the log names plugin and route`, async () => {
       const lines: string[] = []
-      await using one = await serveWith(
+      await using server = await serveWith(
         strange(() => answer),
         lines
       )
-      const { status, body, headers } = await call(`${one.url}/strange`)
+      const { status, body, headers } = await call(`${server.url}/strange`)
       expect([status, body.error_code, headers.get('x-a')]).to.deep.equal([500, 'INTERNAL_ERROR', null])
       expect(complaint(lines)).to.include({ owner: 'test:routes/strange', route: '/strange', name: 'strange' })
     })
@@ -48,8 +48,8 @@ describe('a route that answers in a wrong shape', () => {
     async function* stream() {
       yield { token: 1 } as unknown as string
     }
-    await using one = await serveWith({ method: 'GET', path: '/strange', summary: 'Strange', stream }, lines)
-    expect((await call(`${one.url}/strange`)).body.error_code).to.equal('INTERNAL_ERROR')
+    await using server = await serveWith({ method: 'GET', path: '/strange', summary: 'Strange', stream }, lines)
+    expect((await call(`${server.url}/strange`)).body.error_code).to.equal('INTERNAL_ERROR')
     expect(complaint(lines).err.message).to.include('an object in its stream')
   })
 })
@@ -66,16 +66,46 @@ describe('refusals with 503', () => {
         throw svcError('STORE_UNAVAILABLE', 'no store')
       },
     }
-    await using one = await serve({ down }, {}, log)
+    await using server = await serve({ down }, {}, log)
     const warnings = () => lines.map(line => JSON.parse(line)).filter(line => line.level === 40)
-    const replies = await Promise.all(Array.from({ length: 20 }, () => call(`${one.url}/down`)))
+    const replies = await Promise.all(Array.from({ length: 20 }, () => call(`${server.url}/down`)))
     expect(replies.every(reply => reply.status === 503)).to.equal(true)
     expect(warnings()).to.have.length(1)
     let asked = 20
     while (warnings().length < 2) {
-      await call(`${one.url}/down`)
+      await call(`${server.url}/down`)
       asked++
     }
     expect(warnings()[1]).to.include({ error_code: 'UNAVAILABLE', left_out: asked - 2 })
+  })
+
+  it('of an upstream are one warning without a stack, before the start of a stream and within it', async () => {
+    const lines: string[] = []
+    const log = { level: 'info', destination: { write: (line: string) => void lines.push(line) } } as const
+    const failed = () =>
+      svcError('MODEL_FAILED', 'p: refused\u001b[2J', { details: { kind: 'network', provider: 'p', retryable: true } })
+    const down: Route = {
+      method: 'GET',
+      path: '/down',
+      summary: 'Down',
+      handle: async () => {
+        throw failed()
+      },
+    }
+    await using server = await serve({ down }, {}, log)
+    await Promise.all(Array.from({ length: 5 }, () => call(`${server.url}/down`)))
+    const warnings = () => lines.map(line => JSON.parse(line)).filter(line => line.level >= 40)
+    expect(warnings()).to.have.length(1)
+    const { code, message, details } = failed()
+    await server.host.service(Http).explain({ code, message, details: { ...details, provider: 'q' } }, ctx)
+    expect(warnings().map(({ provider, error_code, msg }) => [provider, error_code, msg])).to.deep.equal([
+      ['p', 'PROVIDER_ERROR', 'an upstream failed'],
+      ['q', 'PROVIDER_ERROR', 'an upstream failed'],
+    ])
+    expect(warnings()[0].reason).to.match(/^p: refused/)
+    for (const line of lines)
+      expect(line)
+        .to.not.match(/stack|\.ts:\d/)
+        .and.to.not.include('\u001b')
   })
 })

@@ -1,7 +1,7 @@
-import { type CallContext, type Log, messageOf, type SlotView } from '@svc/core'
+import { type CallContext, type Host, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
 import { gauge, withPointedBounds } from './model-counts.ts'
-import { familiesIn } from './form.ts'
+import { createMetricNames, familiesIn } from './form.ts'
 
 /** Collects the metrics of this worker and of all workers. */
 export interface MetricsCollector {
@@ -25,25 +25,35 @@ const NAME = 'metrics'
 // the cast is safe: only `own`, in this process or another worker, writes the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as WorkerFamilies
 
+interface CollectorOptions {
+  readonly sources: SlotView<MetricSource>
+  readonly peers: Peers | undefined
+  readonly host: Host
+  readonly log: Log
+}
+
 /** Creates the collector. It omits a source that fails and logs the failure. */
-export function createMetricsCollector(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): MetricsCollector {
+export function createMetricsCollector({ sources, peers, host, log }: CollectorOptions): MetricsCollector {
   const retained = createEndedWorkerTotals()
+  const isolated = new Set<string>()
+  const names = createMetricNames(plugin => isolated.has(plugin))
   let wasRead = false
   const readOne = async ([name, source]: [string, MetricSource], ctx: CallContext) => {
     try {
-      return familiesIn(name, await source.read(ctx))
+      return names.named(name, sources.owner(name), familiesIn(name, await source.read(ctx)))
     } catch (error) {
       log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
       return []
     }
   }
   const readOwn = async (ctx: CallContext) => {
+    for (const { name, isolation } of (await host.report(ctx)).plugins) if (isolation === 'process') isolated.add(name)
     const read = await Promise.all(sources.entries().map(entry => readOne(entry, ctx)))
     return read.flat()
   }
   const readAll = async (among: Peers, ctx: CallContext): Promise<readonly WorkerMetrics[]> => {
     const all = await among.metrics(ctx)
-    if (all.every(one => one.ended || partOf(one).wasRead)) return all
+    if (all.every(metric => metric.ended || partOf(metric).wasRead)) return all
     await among.broadcast(NAME, null, ctx)
     return among.metrics(ctx)
   }
@@ -108,14 +118,14 @@ const STEP = 2 ** -20
 /** Rounds values to whole steps, whose sum does not depend on the order. Otherwise a total could decrease slightly when a worker ends, which Prometheus takes for a restart. */
 const summable = (family: MetricFamily): MetricFamily =>
   grows(family)
-    ? { ...family, values: family.values.map(one => ({ ...one, value: Math.floor(one.value / STEP) * STEP })) }
+    ? { ...family, values: family.values.map(value => ({ ...value, value: Math.floor(value.value / STEP) * STEP })) }
     : family
 
 function addTo(series: Map<string, Sample>, samples: readonly Sample[]) {
   for (const sample of samples) {
     const key = keyOf(sample)
-    const [name, one] = series.has(key) || series.size < SERIES ? [key, sample] : otherOf(sample)
-    series.set(name, { ...one, value: one.value + (series.get(name)?.value ?? 0) })
+    const [name, found] = series.has(key) || series.size < SERIES ? [key, sample] : otherOf(sample)
+    series.set(name, { ...found, value: found.value + (series.get(name)?.value ?? 0) })
   }
 }
 
@@ -148,8 +158,12 @@ export function createExposition(metrics: MetricsCollector, http: Http): Route {
   }
 }
 
+/** A sample with the value NaN: prom-client writes `Nan`, which is not in the text format. */
+const MISSPELT_NAN = /^([^#\n].* )Nan$/gm
+
 async function exposed(workers: readonly (readonly MetricFamily[])[]) {
   const { AggregatorRegistry } = await import('prom-client')
   const registry = AggregatorRegistry.aggregate(workers as unknown as object[])
-  return { text: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
+  const text = (await registry.metrics()).replace(MISSPELT_NAN, '$1NaN')
+  return { text, headers: { 'Content-Type': registry.contentType } }
 }

@@ -40,9 +40,9 @@ export function createModelCounts(): ModelCounts {
   const seriesOf = (ref: ModelRef) => {
     const { provider, model } = nameOf(ref)
     const key = `${provider} ${model}`
-    const one = all.get(key) ?? newSeries(provider, model)
-    all.set(key, one)
-    return one
+    const series = all.get(key) ?? newSeries(provider, model)
+    all.set(key, series)
+    return series
   }
   return {
     count(done) {
@@ -52,32 +52,32 @@ export function createModelCounts(): ModelCounts {
   }
 }
 
-function addTo(one: Series, { usage, durationMs, firstMs, failure, events }: ModelDone) {
+function addTo(series: Series, { usage, durationMs, firstMs, failure, events }: ModelDone) {
   // a call without failure and without events was cancelled by its caller
   const outcome = failure?.kind ?? (events ? 'ok' : 'cancelled')
-  one.outcomes.set(outcome, (one.outcomes.get(outcome) ?? 0) + 1)
-  one.seconds += durationMs / 1000
-  one.input += usage.input
-  one.output += usage.output
-  one.cached += usage.cached ?? 0
-  one.reasoning += usage.reasoning ?? 0
+  series.outcomes.set(outcome, (series.outcomes.get(outcome) ?? 0) + 1)
+  series.seconds += durationMs / 1000
+  series.input += usage.input
+  series.output += usage.output
+  series.cached += usage.cached ?? 0
+  series.reasoning += usage.reasoning ?? 0
   // a call that failed before its first event has none
   if (firstMs <= 0) return
-  one.first.counts[bucketOf(FIRST_BOUNDS, firstMs / 1000)]!++
-  one.first.sum += firstMs / 1000
+  series.first.counts[bucketOf(FIRST_BOUNDS, firstMs / 1000)]!++
+  series.first.sum += firstMs / 1000
 }
 
 const labelsOf = ({ provider, model }: Series) => ({ provider, model })
 
 function familiesOf(series: readonly Series[]): MetricFamily[] {
-  const each = (pick: (one: Series) => number) => series.map(one => ({ labels: labelsOf(one), value: pick(one) }))
-  const calls = series.flatMap(one =>
-    [...one.outcomes].map(([outcome, value]) => ({ labels: { ...labelsOf(one), outcome }, value }))
+  const each = (pick: (series: Series) => number) => series.map(item => ({ labels: labelsOf(item), value: pick(item) }))
+  const calls = series.flatMap(item =>
+    [...item.outcomes].map(([outcome, value]) => ({ labels: { ...labelsOf(item), outcome }, value }))
   )
-  const tokens = series.flatMap(one =>
-    (['input', 'output'] as const).map(kind => ({ labels: { ...labelsOf(one), kind }, value: one[kind] }))
+  const tokens = series.flatMap(item =>
+    (['input', 'output'] as const).map(kind => ({ labels: { ...labelsOf(item), kind }, value: item[kind] }))
   )
-  const firsts = series.map(one => [labelsOf(one), one.first] as const)
+  const firsts = series.map(item => [labelsOf(item), item.first] as const)
   return [
     counter(
       'svc_model_calls_total',
@@ -88,17 +88,17 @@ function familiesOf(series: readonly Series[]): MetricFamily[] {
     counter(
       'svc_cached_tokens_total',
       'Input tokens from the cache of the provider, a part of svc_tokens_total.',
-      each(one => one.cached)
+      each(item => item.cached)
     ),
     counter(
       'svc_reasoning_tokens_total',
       'Reasoning tokens in the output, a part of svc_tokens_total.',
-      each(one => one.reasoning)
+      each(item => item.reasoning)
     ),
     counter(
       'svc_model_seconds_total',
       'Seconds in calls of models.',
-      each(one => one.seconds)
+      each(item => item.seconds)
     ),
     histogram('svc_model_first_token_seconds', 'Seconds to the first event of a model.', FIRST_BOUNDS, firsts),
   ]
@@ -145,7 +145,7 @@ export function histogram(
     help,
     type: 'histogram',
     aggregator: 'sum',
-    values: series.flatMap(([labels, one]) => samplesOf(name, bounds, labels, one)),
+    values: series.flatMap(([labels, item]) => samplesOf(name, bounds, labels, item)),
   }
 }
 

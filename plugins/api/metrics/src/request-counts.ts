@@ -21,27 +21,27 @@ export function createRequestCounts(): RequestCounts {
   const all = new Map<string, Series>()
   const seriesOf = ({ method, route, status }: Omit<RequestDone, 'seconds'>) => {
     const key = `${method} ${status} ${route}`
-    let one = all.get(key)
-    if (!one)
+    let series = all.get(key)
+    if (!series)
       all.set(
         key,
-        (one = {
+        (series = {
           labels: { method: method || 'none', route: route || 'none', status },
           counts: BOUNDS.map(() => 0).concat(0),
           total: 0,
           sum: 0,
         })
       )
-    return one
+    return series
   }
   // the series of /metrics starts with 0, otherwise Prometheus would not count its first request
   seriesOf({ method: 'GET', route: '/metrics', status: 200 })
   return {
     count(done) {
-      const one = seriesOf(done)
-      one.counts[bucketOf(BOUNDS, done.seconds)]!++
-      one.total++
-      one.sum += done.seconds
+      const series = seriesOf(done)
+      series.counts[bucketOf(BOUNDS, done.seconds)]!++
+      series.total++
+      series.sum += done.seconds
     },
     read() {
       const series = [...all.values()]
@@ -55,7 +55,7 @@ export function createRequestCounts(): RequestCounts {
           'svc_request_duration_seconds',
           'Seconds from a request to the end of its answer.',
           BOUNDS,
-          series.map(one => [one.labels, one] as const)
+          series.map(item => [item.labels, item] as const)
         ),
       ]
     },

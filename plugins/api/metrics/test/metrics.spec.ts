@@ -11,7 +11,7 @@ const hello: Route = { method: 'GET', path: '/hello/:name', summary: 'Greets', h
 const begin = (...give: Parameters<typeof item>[]) =>
   testHost([pluginFolder('http'), pluginFolder('metrics')], {
     config: { server: { port: 0 } },
-    give: [item(Routes, 'hello', hello), ...give.map(one => item(...one))],
+    give: [item(Routes, 'hello', hello), ...give.map(entry => item(...entry))],
   })
 
 async function scrape(host: RunningHost) {
@@ -126,7 +126,31 @@ describe('metrics', () => {
     )
     const { status, text } = await scrape(host)
     expect(status).to.equal(200)
-    expect(text).to.include('svc_test_total{of="x"} 7').and.include('svc_requests_total')
+    expect(text).to.include('plugin_test_metric_sources_good_svc_test_total{of="x"} 7').and.include('svc_requests_total')
+  })
+
+  it('spells NaN as the text format does, in values only', async () => {
+    const odd = {
+      name: 'svc_test_seconds',
+      help: 'ends with Nan',
+      type: 'gauge',
+      aggregator: 'sum',
+      values: [{ labels: { of: 'x Nan' }, value: Number.NaN }],
+    } as const
+    await using host = await begin([MetricSources, 'odd', { read: async () => [odd] }])
+    const { text } = await scrape(host)
+    const name = 'plugin_test_metric_sources_odd_svc_test_seconds'
+    expect(text).to.include(`# HELP ${name} ends with Nan\n`).and.include(`${name}{of="x Nan"} NaN\n`)
+  })
+
+  it('has no delays of the event loop without a sample', async () => {
+    await using host = await begin()
+    const lags = (text: string) => text.split('\n').filter(line => /^nodejs_eventloop_lag_\w+_seconds /.test(line))
+    const scrapes: string[][] = []
+    // Each scrape resets the histogram, and its resolution is 10 ms: of several in a row, some find it empty.
+    for (let round = 0; round < 30; round++) scrapes.push(lags((await scrape(host)).text))
+    expect(scrapes.filter(lines => lines.length === 0)).to.not.be.empty
+    expect(scrapes.flat().filter(line => !/ \d+(?:\.\d+)?(?:e-\d+)?$/.test(line) || / 9223372036/.test(line))).to.deep.equal([])
   })
 
   it('never counts backwards', async () => {
@@ -144,7 +168,7 @@ async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
   const chat = definePlugin({
     provides: Chat,
     setup(scope) {
-      all.resolve(Promise.all(done.map(one => scope.hooks.modelDone(one, ctx))))
+      all.resolve(Promise.all(done.map(entry => scope.hooks.modelDone(entry, ctx))))
       return { reply: unused, async *stream() {}, answer: unused }
     },
   })

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type CallContext, type Principal, svcError } from '@svc/core'
 import type { Allowance, CountState, CountWindow, Limits, Store } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
+import { LRUCache } from 'lru-cache'
 import type { RateLimitConfig } from './config.ts'
 
 export interface LimitsOptions {
@@ -99,9 +100,10 @@ interface Refusals {
   keep(key: string, refusal: Refusal): void
 }
 
-/** Remembers at most `most` clients and drops the oldest first. A dropped client only costs another store call. */
+/** Remembers at most `most` clients. A dropped client only costs another store call, because the store has the counts. */
 function createRefusals(most: number): Refusals {
-  const known = new Map<string, Refusal>()
+  // `max` would allocate all entries at startup; `maxSize` grows with the content
+  const known = new LRUCache<string, Refusal>({ maxSize: most, sizeCalculation: () => 1 })
   return {
     find(key, now) {
       const refusal = known.get(key)
@@ -109,11 +111,7 @@ function createRefusals(most: number): Refusals {
       known.delete(key)
       return undefined
     },
-    keep(key, refusal) {
-      known.delete(key)
-      if (known.size >= most) known.delete(known.keys().next().value!)
-      known.set(key, refusal)
-    },
+    keep: (key, refusal) => void known.set(key, refusal),
   }
 }
 
@@ -125,7 +123,7 @@ function refusalOf(windows: readonly CountWindow[], states: readonly CountState[
   return windows
     .map((window, at) => ({ window, ...states[at]!, first: states[0]! }))
     .filter(({ window, count }) => count >= window.limit)
-    .reduce<Refusal | undefined>((last, one) => (last && last.endsAt >= one.endsAt ? last : one), undefined)
+    .reduce<Refusal | undefined>((last, item) => (last && last.endsAt >= item.endsAt ? last : item), undefined)
 }
 
 /** The server refuses requests while it cannot count them. */

@@ -24,7 +24,7 @@ describe('limits', () => {
     const { store, limits } = clocked()
     const began = store.now
     const answers = await times(4, () => limits.take(from('192.0.2.1')))
-    expect(answers.map(one => one.remaining)).to.deep.equal([2, 1, 0, 0])
+    expect(answers.map(answer => answer.remaining)).to.deep.equal([2, 1, 0, 0])
     const reset = began / 1000 + 60
     expect(answers[0]).to.deep.equal({ allowed: true, limit: 3, window: 60, remaining: 2, reset, retryAfter: 0 })
     const shown = { limit: 3, remaining: 0, reset }
@@ -70,7 +70,7 @@ describe('limits', () => {
     await times(30, () => limits.take(from('192.0.2.1')))
     store.now += MINUTE
     const later = await times(3, () => limits.take(from('192.0.2.1')))
-    expect(later.map(one => one.allowed)).to.deep.equal([true, true, false])
+    expect(later.map(time => time.allowed)).to.deep.equal([true, true, false])
   })
 
   it('report the longer wait if both windows are full', async () => {
@@ -93,7 +93,7 @@ describe('limits', () => {
     await times(3, () => limits.take(from('192.0.2.1')))
     expect(store.asked).to.equal(3)
     const refused = await times(100, () => limits.take(from('192.0.2.1')))
-    expect(refused.some(one => one.allowed)).to.equal(false)
+    expect(refused.some(time => time.allowed)).to.equal(false)
     expect(store.asked).to.equal(3)
     store.now += MINUTE
     await limits.take(from('192.0.2.1'))
@@ -139,7 +139,7 @@ describe('limits', () => {
     const answers = []
     for (const address of ['2001:db8::1', '2001:db8::ffff:0:0:2', '2001:0DB8:0000:0000::3', '2001:db8::4'])
       answers.push(await limits.take(from(address)))
-    expect(answers.map(one => one.allowed)).to.deep.equal([true, true, true, false])
+    expect(answers.map(answer => answer.allowed)).to.deep.equal([true, true, true, false])
     expect(await limits.take(from('2001:db8:0:1::1'))).to.include({ allowed: true, remaining: 2 })
   })
 

@@ -20,7 +20,7 @@ describe('the plugin rate-limit', () => {
     await using host = await startHost({ enabled: true })
     const limits = host.service(Limits)
     const answers = await Promise.all(Array.from({ length: 70 }, () => limits.take(from('192.0.2.1'))))
-    expect(answers.filter(one => one.allowed)).to.have.length(60)
+    expect(answers.filter(answer => answer.allowed)).to.have.length(60)
     expect(answers.at(-1)).to.include({ allowed: false, limit: 60, window: 60, remaining: 0 })
     expect(await limits.take(from('192.0.2.2'))).to.include({ allowed: true, remaining: 59 })
   })
@@ -29,7 +29,7 @@ describe('the plugin rate-limit', () => {
     await using host = await startHost({ enabled: true, requests_per_minute: 5000 })
     const limits = host.service(Limits)
     const answers = await Promise.all(Array.from({ length: 1010 }, () => limits.take(from('192.0.2.1'))))
-    expect(answers.filter(one => one.allowed)).to.have.length(1000)
+    expect(answers.filter(answer => answer.allowed)).to.have.length(1000)
     expect(answers.at(-1)).to.include({ allowed: false, limit: 1000, window: 86_400 })
   })
 

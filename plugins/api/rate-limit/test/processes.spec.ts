@@ -20,8 +20,8 @@ async function serverOn(path: string, perMinute: number, perDay: number) {
     /** So many requests at once; how often each status came. */
     async times(count: number, route = '/counted') {
       const answers = await Promise.all(Array.from({ length: count }, () => ask(route)))
-      await Promise.all(answers.map(one => one.text()))
-      return tally(answers.map(one => one.status))
+      await Promise.all(answers.map(answer => answer.text()))
+      return tally(answers.map(answer => answer.status))
     },
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return
@@ -36,9 +36,11 @@ async function serverOn(path: string, perMinute: number, perDay: number) {
 type Tally = Readonly<Record<number, number>>
 
 const tally = (statuses: readonly number[]): Tally =>
-  Object.fromEntries([...new Set(statuses)].map(status => [status, statuses.filter(one => one === status).length]))
+  Object.fromEntries([...new Set(statuses)].map(status => [status, statuses.filter(statuse => statuse === status).length]))
 const sum = (all: readonly Tally[]): Tally => {
-  const statuses = all.flatMap(one => Object.entries(one).flatMap(([status, count]) => Array<number>(count).fill(Number(status))))
+  const statuses = all.flatMap(item =>
+    Object.entries(item).flatMap(([status, count]) => Array<number>(count).fill(Number(status)))
+  )
   return tally(statuses)
 }
 
@@ -48,10 +50,10 @@ async function four(perMinute: number, perDay: number) {
   const servers = await Promise.all([1, 2, 3, 4].map(() => serverOn(path, perMinute, perDay)))
   return {
     servers,
-    all: async (count: number, route?: string) => sum(await Promise.all(servers.map(one => one.times(count, route)))),
+    all: async (count: number, route?: string) => sum(await Promise.all(servers.map(server => server.times(count, route)))),
     another: () => serverOn(path, perMinute, perDay),
     async [Symbol.asyncDispose]() {
-      await Promise.all(servers.map(one => one.kill()))
+      await Promise.all(servers.map(server => server.kill()))
       await rm(folder, { recursive: true, force: true })
     },
   }
@@ -68,7 +70,7 @@ describe('limits of four processes on one store', () => {
   it('hold for the day as exactly as for the minute, also when all that counted were killed', async () => {
     await using place = await four(10_000, 77)
     expect(await place.all(15)).to.deep.equal({ 200: 60 })
-    await Promise.all(place.servers.map(one => one.kill()))
+    await Promise.all(place.servers.map(server => server.kill()))
     await using next = await place.another()
     expect(await next.times(250)).to.deep.equal({ 200: 17, 429: 233 })
     const answer = await next.ask('/counted')

@@ -56,7 +56,7 @@ function operation(name: string, route: Route, publish: Publish, security: Secur
     ...requestBody(route, publish),
     responses: {
       ...errorRefs(route),
-      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, one]) => [status, response(one, publish)])),
+      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, item]) => [status, response(item, publish)])),
     },
   }
 }
@@ -124,7 +124,7 @@ const errorSchema = (codes: readonly ErrorCode[]) => ({
   properties: {
     success: { const: false },
     error: { type: 'string' },
-    error_code: { type: 'string', enum: codes.map(one => one.code) },
+    error_code: { type: 'string', enum: codes.map(code => code.code) },
     details: { type: 'object' },
   },
   required: ['success', 'error', 'error_code', 'details'],
@@ -132,11 +132,11 @@ const errorSchema = (codes: readonly ErrorCode[]) => ({
 
 function errorResponses(codes: readonly ErrorCode[]): Tree {
   const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
-  const statuses = [...new Set(codes.map(one => one.status))].sort((a, b) => a - b)
+  const statuses = [...new Set(codes.map(code => code.status))].sort((a, b) => a - b)
   const described = (status: number) =>
     codes
-      .filter(one => one.status === status)
-      .map(one => `${one.code}: ${one.meaning}.`)
+      .filter(code => code.status === status)
+      .map(code => `${code.code}: ${code.meaning}.`)
       .join(' ')
   return Object.fromEntries(statuses.map(status => [status, { description: described(status), content }]))
 }
@@ -175,11 +175,14 @@ const WHEN = 'Required if `server.auth.enabled` is true.'
 
 function securityOf(schemes: readonly (readonly [string, AuthScheme])[]): Security {
   const shown = schemes
-    .flatMap(([name, { shown: one, guards, always }]) => (one ? [{ key: keyOf(name), one, guards, always }] : []))
+    .flatMap(([name, { shown: item, guards, always }]) => (item ? [{ key: keyOf(name), one: item, guards, always }] : []))
     .toSorted((a, b) => (a.key < b.key ? -1 : 1))
   return {
     schemes: Object.fromEntries(
-      shown.map(({ key, one, always }) => [key, always ? one : { ...one, description: [one.description, WHEN].join(' ').trim() }])
+      shown.map(({ key, one: item, always }) => [
+        key,
+        always ? item : { ...item, description: [item.description, WHEN].join(' ').trim() },
+      ])
     ),
     of({ scope }) {
       if (scope === undefined) return { security: [] }

@@ -30,7 +30,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
         'a health check is not healthy'
       )
   }
-  const one = async (name: string, ask: Ask, ctx: CallContext): Promise<CheckReport> => {
+  const single = async (name: string, ask: Ask, ctx: CallContext): Promise<CheckReport> => {
     const check = checks.get(name)
     let report: CheckReport = { status: 'healthy' }
     let failure: unknown
@@ -48,7 +48,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
     async all(ctx, ask = probe) {
       const others = checks.names().filter(name => !NAMED.includes(name))
       const names = [...NAMED, ...others]
-      const reports = await Promise.all(names.map(name => one(name, ask, ctx)))
+      const reports = await Promise.all(names.map(name => single(name, ask, ctx)))
       return new Map(names.map((name, at) => [name, reports[at]!]))
     },
   }
@@ -70,14 +70,14 @@ export const worst = (words: Iterable<HealthWord>): HealthWord =>
 
 /** Returns the fields that plugins add to the health record. Omits plugins that fail, time out or return values that are not valid JSON. */
 export async function factsOf(facts: SlotView<HealthFact>, ctx: CallContext): Promise<Record<string, Json>> {
-  const members = facts.entries().map(async ([, one]): Promise<Record<string, Json>> => {
+  const members = facts.entries().map(async ([, fact]): Promise<Record<string, Json>> => {
     try {
-      return membersOf(await withTimeout(PROBE_MS, signal => one.facts({ ...ctx, signal }), ctx))
+      return membersOf(await withTimeout(PROBE_MS, signal => fact.facts({ ...ctx, signal }), ctx))
     } catch {
       return {}
     }
   })
-  return Object.fromEntries((await Promise.all(members)).flatMap(one => Object.entries(one)))
+  return Object.fromEntries((await Promise.all(members)).flatMap(member => Object.entries(member)))
 }
 
 function membersOf(facts: unknown): Record<string, Json> {

@@ -11,7 +11,7 @@ import { createRunRoutes } from './routes/runs.ts'
 import { createStatusRoutes } from './routes/status.ts'
 import { createWorkflowRoutes } from './routes/workflows.ts'
 import { createRunStreams } from './frames.ts'
-import { OBJECT, ok } from './schemas.ts'
+import { OBJECT, ok, withClosedQuery } from './schemas.ts'
 
 /** The services of the routes. Without the service `Workflows` or `Recommend`, its routes are missing. */
 type RouteOptions = Parameters<typeof createChatRoutes>[0] &
@@ -46,8 +46,16 @@ export function createRoutes(parts: RouteOptions): { readonly routes: Record<str
     ...(workflows ? createWorkflowRoutes(workflows) : {}),
     ...(workflows && streams ? createRunRoutes({ workflows, streams }) : {}),
   }
-  return { routes, leave: () => streams?.leave() }
+  return { routes: closed(routes), leave: () => streams?.leave() }
 }
+
+const API = '/api/v1/'
+
+/** The routes of the API reject unknown query parameters. Health, metrics and the document ignore them. */
+const closed = (routes: Readonly<Record<string, Route>>) =>
+  Object.fromEntries(
+    Object.entries(routes).map(([name, route]) => [name, route.path.startsWith(API) ? withClosedQuery(route) : route])
+  )
 
 interface OpenApiOptions {
   readonly host: Host
@@ -90,7 +98,7 @@ function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiOptions): R
 
 /** Returns the routes that the server serves. An isolated plugin cannot add methods to a path of a plugin in this process. */
 function served(routes: SlotView<Route>, { plugins }: HostReport): [string, Route][] {
-  const inProcess = new Set(plugins.filter(one => one.isolation === 'in-process').map(one => one.name))
+  const inProcess = new Set(plugins.filter(plugin => plugin.isolation === 'in-process').map(plugin => plugin.name))
   const isOwn = (name: string) => inProcess.has(routes.owner(name) ?? '')
   const all = routes.entries()
   const paths = new Set(all.filter(([name]) => isOwn(name)).map(([, { path }]) => path))

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile } from '@svc/core/contracts'
+import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile, Route } from '@svc/core/contracts'
 
 type Properties = { readonly [name: string]: JsonSchema }
 
@@ -25,19 +25,28 @@ export const BOOLEAN: JsonSchema = { type: 'boolean' }
 export const TIME: JsonSchema = { type: 'string', format: 'date-time' }
 export const OBJECT: JsonSchema = { type: 'object' }
 
+/** Closes the query of a route: unknown parameters are errors. */
+export function withClosedQuery(route: Route): Route {
+  const query = typeof route.query === 'object' ? route.query : {}
+  return { ...route, query: { type: 'object', ...query, additionalProperties: false } }
+}
+
 /** A response 200 with this body. */
 export const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })
 
 // These functions convert camelCase to the snake_case of the API. @svc/api-types does the same for chats and runs.
 
-export const summaryWire = (one: ConversationSummary) => ({
-  conversation_id: one.id,
-  created_at: one.createdAt,
-  updated_at: one.updatedAt,
-  message_count: one.messageCount,
+export const summaryWire = (conversationSummary: ConversationSummary) => ({
+  conversation_id: conversationSummary.id,
+  created_at: conversationSummary.createdAt,
+  updated_at: conversationSummary.updatedAt,
+  message_count: conversationSummary.messageCount,
 })
 
-export const conversationWire = (one: Conversation) => ({ ...summaryWire(one), messages: one.messages.map(messageWire) })
+export const conversationWire = (conversation: Conversation) => ({
+  ...summaryWire(conversation),
+  messages: conversation.messages.map(messageWire),
+})
 
 export const messageWire = ({ role, content, status }: ChatMessage) => ({
   role,

@@ -31,12 +31,12 @@ const { oneOf: EVENT_SCHEMAS } = CHAT_EVENT as unknown as { oneOf: readonly Even
 
 /** The events of a stream; each has what its schema in /openapi.json says, and nothing else. */
 async function eventsOf(text: string) {
-  const events = (await Array.fromAsync(readEvents(new Blob([text]).stream()))).map(one => ({
-    ...one,
-    data: JSON.parse(one.data),
+  const events = (await Array.fromAsync(readEvents(new Blob([text]).stream()))).map(item => ({
+    ...item,
+    data: JSON.parse(item.data),
   }))
   for (const { event, data } of events) {
-    const own = EVENT_SCHEMAS.find(one => one.properties.type.const === event)
+    const own = EVENT_SCHEMAS.find(item => item.properties.type.const === event)
     expect(schema({ ...own, additionalProperties: false }).check(data), `the faults of ${event}`).to.deep.equal([])
   }
   return events
@@ -167,7 +167,7 @@ describe('POST /api/v1/chat/stream', () => {
     await using served = await serveRest({ chat: streamOf(start, { type: 'error', error }, { ...end, status: 'failed' }) })
     const { text } = await served.call('POST', '/api/v1/chat/stream', { message: 'hi' })
     const events = await eventsOf(text)
-    expect(events.map(one => one.event)).to.deep.equal(['start', 'error', 'end'])
+    expect(events.map(event => event.event)).to.deep.equal(['start', 'error', 'end'])
     expect(events[1]!.data).to.deep.equal({
       type: 'error',
       error: 'gone',
@@ -183,7 +183,7 @@ describe('POST /api/v1/chat/stream', () => {
     })
     const { text } = await served.call('POST', '/api/v1/chat/stream', { message: 'hi' })
     const events = await eventsOf(text)
-    expect(events.map(one => one.event)).to.deep.equal(['start', 'token', 'error', 'end'])
+    expect(events.map(event => event.event)).to.deep.equal(['start', 'token', 'error', 'end'])
     expect(events[2]!.data).to.include({ error_code: 'INTERNAL_ERROR' })
     expect(events[3]!.data).to.deep.include({
       status: 'failed',
@@ -215,7 +215,7 @@ describe('POST /api/v1/chat/stream of a server that stops', () => {
       await begun.promise
       const [{ text }] = await Promise.all([answer, served.host.close()])
       const events = await eventsOf(text)
-      expect(events.map(one => one.event)).to.deep.equal(['start', 'error', 'end'])
+      expect(events.map(event => event.event)).to.deep.equal(['start', 'error', 'end'])
       expect(events[1]!.data).to.include({ error: 'the server is stopping', error_code: 'UNAVAILABLE' })
       expect(events[2]!.data).to.include({ status: 'failed', request_id: 'r-1' })
     })
@@ -224,7 +224,7 @@ describe('POST /api/v1/chat/stream of a server that stops', () => {
 describe('POST /api/v1/chat/answer', () => {
   it('hands on what a person said', async () => {
     const said: unknown[] = []
-    const answer = async (one: object) => void said.push(one)
+    const answer = async (item: object) => void said.push(item)
     await using served = await serveRest({ chat: { answer } })
     const body = { request_id: 'r-1', call_id: 'c1', allow: false, reason: 'no' }
     expect((await served.call('POST', '/api/v1/chat/answer', body)).body).to.deep.equal({ success: true })

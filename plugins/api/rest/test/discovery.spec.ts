@@ -46,8 +46,21 @@ describe('GET /api/v1/tools', () => {
     }
     await using served = await serveRest({ tools })
     const { body } = await served.call('GET', '/api/v1/tools')
-    expect((body.tools as { name: string }[]).map(one => one.name)).to.deep.equal(['aaa', 'add', 'zip'])
+    expect((body.tools as { name: string }[]).map(item => item.name)).to.deep.equal(['aaa', 'add', 'zip'])
     expect(body.categories).to.deep.equal(['files', 'text', 'own'])
+  })
+
+  it('lists the tools of one category', async () => {
+    const tools = { zip: tool('own', { type: 'object' }), add: tool('text', { type: 'object' }) }
+    await using served = await serveRest({ tools })
+    const { body } = await served.call('GET', '/api/v1/tools?category=own')
+    expect((body.tools as { name: string }[]).map(item => item.name)).to.deep.equal(['zip'])
+    expect(body.categories).to.deep.equal(['text', 'own'])
+    expect((await served.call('GET', '/api/v1/tools?category=mcp')).body.tools).to.deep.equal([])
+    const unknown = await served.call('GET', '/api/v1/tools?category=txet')
+    expect([unknown.status, unknown.body.error_code]).to.deep.equal([400, 'INVALID_VALUE'])
+    expect(unknown.body.details).to.deep.include({ field: 'category', value: 'txet' })
+    expect(JSON.stringify(unknown.body.details)).to.include('did you mean \\"text\\"?').and.include('"own"')
   })
 
   it('tells each parameter in the words of its schema', async () => {

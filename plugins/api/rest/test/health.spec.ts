@@ -38,7 +38,7 @@ describe('GET /health', () => {
       good: { facts: async () => ({ tools: 3, status: 'splendid', version: '9' }) },
       bad: { facts: () => Promise.reject(new Error('secret')) },
     }
-    await using served = await serveRest({ more: Object.entries(facts).map(([name, one]) => item(HealthFacts, name, one)) })
+    await using served = await serveRest({ more: Object.entries(facts).map(([name, fact]) => item(HealthFacts, name, fact)) })
     const { status, body, text } = await served.call('GET', '/health')
     expect([status, body.status, body.version, body.tools]).to.deep.equal([200, 'healthy', '1.2.3', 3])
     expect(text).not.to.include('secret')

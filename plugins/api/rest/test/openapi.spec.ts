@@ -63,7 +63,7 @@ describe('GET /openapi.json', () => {
       required: true,
       schema: { type: 'string' },
     })
-    expect(paths['/api/v1/conversations']!.get!.parameters!.map(one => one.name)).to.deep.equal(['limit', 'cursor'])
+    expect(paths['/api/v1/conversations']!.get!.parameters!.map(parameter => parameter.name)).to.deep.equal(['limit', 'cursor'])
     expect(JSON.stringify(paths)).not.to.include('patternHint')
   })
 
@@ -138,7 +138,7 @@ describe('GET /openapi.json', () => {
       more: [...SCHEMES, item(Routes, 'tooling', route), item(AuthSchemes, 'guard', guard)],
     })
     const { paths, components } = await documentOf(served.call)
-    const names = (path: string) => paths[path]!.get!.security!.flatMap(one => Object.keys(one))
+    const names = (path: string) => paths[path]!.get!.security!.flatMap(entry => Object.keys(entry))
     expect(names('/tooling')).to.deep.equal(['acme_card-2', 'guard', 'key'])
     expect(names('/api/v1/status')).to.deep.equal(['acme_card-2', 'key'])
     expect(components.securitySchemes.guard).to.deep.equal({ type: 'http', scheme: 'bearer' })
@@ -169,7 +169,7 @@ describe('GET /openapi.json', () => {
     const { paths, components } = (await served.call('GET', '/openapi.json')).body as unknown as Streams
     const { schema } = paths['/api/v1/chat/stream']!.post!.responses['200']!.content['text/event-stream']!
     expect(schema).to.deep.equal({ $ref: '#/components/schemas/ChatEvent' })
-    const names = components.schemas.ChatEvent!.oneOf!.map(one => one.$ref.split('/').at(-1)!)
+    const names = components.schemas.ChatEvent!.oneOf!.map(entry => entry.$ref.split('/').at(-1)!)
     const types = names.map(name => components.schemas[name]!.properties!.type!.const)
     expect(types).to.deep.equal(['start', 'token', 'tool_call', 'ask', 'tool_result', 'error', 'end'])
   })
@@ -201,7 +201,7 @@ describe('GET /openapi.json', () => {
   it('names each operation once', async () => {
     await using served = await serveRest()
     const ids = Object.values((await documentOf(served.call)).paths).flatMap(methods =>
-      Object.values(methods).map(one => one.operationId)
+      Object.values(methods).map(method => method.operationId)
     )
     expect(new Set(ids).size).to.equal(ids.length)
   })
@@ -235,7 +235,7 @@ describe('GET /openapi.json', () => {
       },
     })
     await using served = await serveRest({ more: [{ name: 'later', use: later }] })
-    const texts = [await served.call('GET', '/openapi.json'), await served.call('GET', '/openapi.json')].map(one => one.text)
+    const texts = [await served.call('GET', '/openapi.json'), await served.call('GET', '/openapi.json')].map(entry => entry.text)
     expect(texts[0]).to.equal(texts[1])
     add()
     expect((await documentOf(served.call)).paths).to.have.property('/later')

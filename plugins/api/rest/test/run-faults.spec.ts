@@ -104,7 +104,7 @@ describe('what is wrong with a request for a run', () => {
       [answer, '{"step": "ask", "value": null}', refused('value')],
     ]
     const answers = await Promise.all(cases.map(([path, body]) => post(served.url, path, body)))
-    expect(answers.map((one, at) => [cases[at]![1].slice(0, 80), ...one])).to.deep.equal(
+    expect(answers.map((entry, at) => [cases[at]![1].slice(0, 80), ...entry])).to.deep.equal(
       cases.map(([, body, expected]) => [body.slice(0, 80), ...expected])
     )
     // the question still stands
@@ -134,7 +134,7 @@ describe('what is wrong with a request for a run', () => {
       return JSON.stringify({ ...body, [field]: 'x'.repeat(size - rest) })
     }
     const MIB = 1_048_576
-    for (const path of ['run', `${id}/events`, `${id}/answer`].map(one => `${PATH}/${one}`))
+    for (const path of ['run', `${id}/events`, `${id}/answer`].map(entry => `${PATH}/${entry}`))
       expect(
         await post(served.url, path, sized({ workflow: 'listen', name: 'paid', step: 'listen', value: 1 }, 'more', MIB + 1))
       ).to.deep.equal([413, 'PAYLOAD_TOO_LARGE', undefined])

@@ -13,7 +13,7 @@ describe('workflows', () => {
     await using served = await serveRuns()
     const { body } = await served.call('GET', PATH)
     const sum = { name: 'sum', description: 'Adds', version: '2', nodes: 1, problems: [] }
-    expect((body.workflows as object[]).find(one => (one as { name: string }).name === 'sum')).to.include({
+    expect((body.workflows as object[]).find(workflow => (workflow as { name: string }).name === 'sum')).to.include({
       name: 'sum',
       nodes: 1,
     })
@@ -64,9 +64,9 @@ describe('workflows', () => {
 
   it('begin once for an Idempotency-Key', async () => {
     await using served = await serveRuns()
-    const [one, again] = await Promise.all([1, 2].map(() => served.begin('plain', { 'idempotency-key': 'k1' })))
-    expect(one?.workflow_id).to.equal(again?.workflow_id)
-    expect((await served.begin('plain', { 'idempotency-key': 'other' })).workflow_id).to.not.equal(one?.workflow_id)
+    const [first, again] = await Promise.all([1, 2].map(() => served.begin('plain', { 'idempotency-key': 'k1' })))
+    expect(first?.workflow_id).to.equal(again?.workflow_id)
+    expect((await served.begin('plain', { 'idempotency-key': 'other' })).workflow_id).to.not.equal(first?.workflow_id)
     const { body } = await served.call('POST', `${PATH}/run`, { workflow: 'plain' }, { 'idempotency-key': 'a b' })
     expect(body.details).to.deep.equal({ field: 'Idempotency-Key', value: 'a b', reason: 'must be 1 to 255 visible characters' })
   })
@@ -76,11 +76,11 @@ describe('workflows', () => {
     const { workflow_id } = await served.begin('fail', {})
     const retry = async (key: string, id = workflow_id) =>
       (await served.call('POST', `${PATH}/${id}/retry`, undefined, { 'idempotency-key': key })).body
-    const [one, again] = await Promise.all([retry('k'), retry('k')])
-    expect(one).to.include({ status: 'failed', error: 'it broke' })
-    expect(one.workflow_id).to.equal(again.workflow_id).and.to.not.equal(workflow_id)
-    expect((await retry('other')).workflow_id).to.not.equal(one.workflow_id)
-    expect((await retry('k', one.workflow_id as string)).details).to.deep.include({
+    const [first, again] = await Promise.all([retry('k'), retry('k')])
+    expect(first).to.include({ status: 'failed', error: 'it broke' })
+    expect(first.workflow_id).to.equal(again.workflow_id).and.to.not.equal(workflow_id)
+    expect((await retry('other')).workflow_id).to.not.equal(first.workflow_id)
+    expect((await retry('k', first.workflow_id as string)).details).to.deep.include({
       reason: 'was already used for another request',
     })
   })

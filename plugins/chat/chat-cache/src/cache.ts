@@ -12,9 +12,10 @@ import type {
   Peers,
   WorkerMetrics,
 } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 
 export interface CacheOptions {
-  readonly lru: LruCache
+  readonly answers: AnswerStore
   readonly counts: Pick<CacheCounts, 'asked'>
   /** Whether principals share their answers. */
   readonly shared: boolean
@@ -34,7 +35,7 @@ interface Keyed {
   readonly key: string | undefined
 }
 
-export function createCache({ lru, counts, shared }: CacheOptions): Cache {
+export function createCache({ answers, counts, shared }: CacheOptions): Cache {
   // the same request object arrives before and after the call; the key of a long history is computed once
   const keys = new WeakMap<ModelRequest, Keyed>()
   const keyFor = ({ selected: { provider }, request }: ModelCall, { principal }: CallContext) => {
@@ -47,7 +48,7 @@ export function createCache({ lru, counts, shared }: CacheOptions): Cache {
   return {
     called(call, ctx) {
       const key = keyFor(call, ctx)
-      const text = key === undefined ? undefined : lru.get(key)
+      const text = key === undefined ? undefined : answers.get(key)
       // a retry looks again, because another turn can have stored the answer; it counts only as a hit
       if (text !== undefined || call.attempt === 1) counts.asked(text !== undefined)
       if (text === undefined) return undefined
@@ -56,7 +57,7 @@ export function createCache({ lru, counts, shared }: CacheOptions): Cache {
     done(done, ctx) {
       if (done.answered || done.failure || !done.events || !isWhole(done.events)) return
       const key = keyFor(done, ctx)
-      if (key !== undefined) lru.put(key, JSON.stringify(joined(done.events)))
+      if (key !== undefined) answers.put(key, JSON.stringify(joined(done.events)))
     },
   }
 }
@@ -125,14 +126,14 @@ function sorted(_key: string, value: unknown): unknown {
 const inOrder = (keys: readonly string[]) => keys.every((key, at) => at === 0 || keys[at - 1]! < key)
 
 /** Limits of the cache: lifetime, entries and bytes. */
-export interface LruLimits {
+export interface AnswerLimits {
   readonly ttlMs: number
   readonly entries: number
   readonly bytes: number
 }
 
 /** Texts by key. The least recently read text is dropped first. */
-export interface LruCache {
+export interface AnswerStore {
   /** Number of entries that have not expired. */
   readonly size: number
   get(key: string): string | undefined
@@ -140,59 +141,31 @@ export interface LruCache {
   put(key: string, text: string): void
 }
 
-interface CacheEntry {
-  readonly text: string
-  readonly bytes: number
-  /** Expiry, in the time of `now`. */
-  readonly until: number
-}
-
 /** Rough size of an entry without its text. */
 const ENTRY_BYTES = 200
 
 /** `now` returns milliseconds of a monotonic clock. */
-export function createLruCache(
-  { ttlMs, entries, bytes: most }: LruLimits,
+export function createAnswerStore(
+  { ttlMs, entries, bytes }: AnswerLimits,
   now: () => number = () => performance.now()
-): LruCache {
-  const kept = new Map<string, CacheEntry>()
-  let bytes = 0
-  const drop = (key: string, one: CacheEntry) => {
-    kept.delete(key)
-    bytes -= one.bytes
-  }
-  const take = (key: string) => {
-    const one = kept.get(key)
-    if (one) drop(key, one)
-    return one
-  }
-  const add = (key: string, one: CacheEntry) => {
-    kept.set(key, one)
-    bytes += one.bytes
-  }
-  const evict = () => {
-    for (const [key, one] of kept) {
-      if (kept.size <= entries && bytes <= most) return
-      drop(key, one)
-    }
-  }
+): AnswerStore {
+  const texts = new LRUCache<string, string>({
+    maxSize: bytes,
+    sizeCalculation: text => Buffer.byteLength(text) + ENTRY_BYTES,
+    ttl: ttlMs,
+    ttlResolution: 0,
+    perf: { now },
+  })
   return {
     get size() {
-      for (const [key, one] of kept) if (one.until <= now()) drop(key, one)
-      return kept.size
+      texts.purgeStale()
+      return texts.size
     },
-    get(key) {
-      const one = take(key)
-      if (!one || one.until <= now()) return undefined
-      add(key, one)
-      return one.text
-    },
+    get: key => texts.get(key),
     put(key, text) {
-      take(key)
-      const size = Buffer.byteLength(text) + ENTRY_BYTES
-      if (size > most) return
-      add(key, { text, bytes: size, until: now() + ttlMs })
-      evict()
+      texts.set(key, text)
+      // not `max`, which allocates so many entries at startup
+      if (texts.size > entries) texts.pop()
     },
   }
 }

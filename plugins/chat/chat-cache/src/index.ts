@@ -1,6 +1,6 @@
 import { definePlugin, schema } from '@svc/core'
 import { Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
-import { createCacheCheck, createCacheCounts, createCache, createLruCache } from './cache.ts'
+import { createCacheCheck, createCacheCounts, createCache, createAnswerStore } from './cache.ts'
 
 /** The section `chat.cache`. */
 interface CacheConfig {
@@ -42,13 +42,13 @@ export default definePlugin({
   optional: { peers: Peers },
   setup(scope, { peers }) {
     const { enabled, shared, ...limits } = scope.config
-    const lru = createLruCache({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
-    const counts = createCacheCounts(() => lru.size, peers)
+    const answers = createAnswerStore({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
+    const counts = createCacheCounts(() => answers.size, peers)
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     scope.add(Checks, 'cache', createCacheCheck(enabled, counts))
     if (!enabled) return
-    const cache = createCache({ lru, counts, shared })
+    const cache = createCache({ answers, counts, shared })
     scope.tap(Chat.hooks.modelCall, cache.called, { stage: FIRST })
     scope.tap(Chat.hooks.modelDone, cache.done)
     scope.add(MetricSources, 'chat-cache', { read: async () => counts.families() })

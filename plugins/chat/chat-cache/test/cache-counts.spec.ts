@@ -9,7 +9,8 @@ type Counts = ReturnType<typeof createCacheCounts>
 function workers(...kept: number[]) {
   const all: Counts[] = []
   const ended = new Set<Counts>()
-  const metrics = async () => all.map((one): WorkerMetrics => ({ ...one.own({}), ...(ended.has(one) ? { ended: true } : {}) }))
+  const metrics = async () =>
+    all.map((counts): WorkerMetrics => ({ ...counts.own({}), ...(ended.has(counts) ? { ended: true } : {}) }))
   const peers: Pick<Peers, 'metrics'> = { metrics }
   all.push(...kept.map(size => createCacheCounts(() => size, peers)))
   return { all, ended }
@@ -17,29 +18,29 @@ function workers(...kept: number[]) {
 
 describe('the figures of the cache', () => {
   it('are those of all workers', async () => {
-    const [one, two] = workers(5, 6).all
-    one?.asked(true)
+    const [first, two] = workers(5, 6).all
+    first?.asked(true)
     two?.asked(true)
     two?.asked(false)
-    expect(await one?.read(testContext())).to.deep.equal({ hits: 2, misses: 1, size: 11 })
+    expect(await first?.read(testContext())).to.deep.equal({ hits: 2, misses: 1, size: 11 })
   })
 
   it('keep what a worker that ended has counted, but not what it kept', async () => {
     const { all, ended } = workers(5, 6)
-    const [one, two] = all
+    const [first, two] = all
     two?.asked(true)
     if (two) ended.add(two)
-    expect(await one?.read(testContext())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
-    one?.inherit(two?.own({}) ?? {})
+    expect(await first?.read(testContext())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
+    first?.inherit(two?.own({}) ?? {})
     all.pop()
-    expect(await one?.read(testContext())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
+    expect(await first?.read(testContext())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
   })
 
   it('leave what was inherited out of the metrics, which inherit by themselves', () => {
-    const [one, two] = workers(5, 6).all
+    const [first, two] = workers(5, 6).all
     two?.asked(true)
-    one?.inherit(two?.own({}) ?? {})
-    const [hits] = one?.families() ?? []
+    first?.inherit(two?.own({}) ?? {})
+    const [hits] = first?.families() ?? []
     expect(hits?.values[0]?.value).to.equal(0)
   })
 })

@@ -55,7 +55,7 @@ describe('the cache', () => {
     ])
   })
 
-  it("does not answer one principal with another's answer, unless it is told that it may", async () => {
+  it("does not answer one principal with another's answer, unless the configuration allows it", async () => {
     const [anna, ben] = ['anna', 'ben'].map(id => ({ id, scopes: ['*'] }))
     await using cacheHost = await startCacheHost(ON)
     expect([await cacheHost.reply({}, anna), await cacheHost.reply({}, ben)]).to.deep.equal(['call 1', 'call 2'])
@@ -95,15 +95,15 @@ describe('the cache', () => {
     for (const message of ['a', 'a', 'a', 'b']) await cacheHost.reply({ message })
     expect(await statusOf(cacheHost)).to.deep.equal({ status: 'healthy', detail: { enabled: true, size: 2, hit_rate: 0.5 } })
     const families = (await cacheHost.host.slot(MetricSources).get('chat-cache')?.read(testContext())) ?? []
-    const told = families.map(({ name, values }) => [name, values[0]?.value])
-    expect(told).to.deep.equal([
+    const reported = families.map(({ name, values }) => [name, values[0]?.value])
+    expect(reported).to.deep.equal([
       ['svc_cache_hits_total', 2],
       ['svc_cache_misses_total', 2],
       ['svc_cache_entries', 2],
     ])
   })
 
-  it('is told its limits in words when they make no sense', async () => {
+  it('reports limits that make no sense', async () => {
     const failed = await startCacheHost({ ...ON, ttl_s: 0 }).then(
       cacheHost => cacheHost[Symbol.asyncDispose](),
       (error: Error) => error.message

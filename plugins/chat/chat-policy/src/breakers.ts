@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { ModelRef, ModelCall, ModelDone, ModelFailed, ModelFailure, ModelFailureKind, Selected } from '@svc/core/contracts'
 
 /** The circuit breakers of models that have failed. A model without failures has no breaker. */
@@ -50,7 +51,7 @@ export function createBreakers(options: BreakerOptions): Breakers {
   }
 }
 
-/** The breaker to drop: the first closed breaker, or else the first. */
+/** The breaker to drop: the first closed breaker, or else the first. An LRU cache would drop an open one, and calls would reach the failing model. */
 function leastOf(watched: ReadonlyMap<string, Watched>): string {
   for (const [key, { breaker }] of watched) if (breaker.state === 'closed') return key
   return watched.keys().next().value ?? ''
@@ -156,12 +157,12 @@ const MOST = 10_000
 
 /** Creates the reporter for these breakers. */
 export function createOutcomes(breakers: Breakers): Outcomes {
-  const reported = new Set<string>()
+  // `max` would allocate all entries at startup; `maxSize` grows with the content
+  const reported = new LRUCache<string, true>({ maxSize: MOST, sizeCalculation: () => 1 })
   return {
     failed(call) {
       if (!tripsBreaker(call.failure)) return
-      if (reported.size >= MOST) reported.clear()
-      reported.add(tryOf(call))
+      reported.set(tryOf(call), true)
       breakers.failed(plainRef(call.selected), callOf(call))
     },
     done(done) {
@@ -210,7 +211,7 @@ export const canAnotherSucceed = (failure: ModelFailure): boolean =>
 /** A model as a key of a map. */
 export const keyOf = ({ provider, model }: ModelRef): string => `${provider}\n${model}`
 export const isSame = (a: ModelRef, b: ModelRef): boolean => a.provider === b.provider && a.model === b.model
-export const has = (all: readonly ModelRef[], one: ModelRef): boolean => all.some(each => isSame(each, one))
+export const has = (all: readonly ModelRef[], modelRef: ModelRef): boolean => all.some(each => isSame(each, modelRef))
 export const plainRef = ({ provider, model }: ModelRef): ModelRef => ({ provider, model })
 
 /** Whether the request itself names the model. */

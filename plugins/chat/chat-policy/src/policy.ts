@@ -9,9 +9,11 @@ import type {
   Selected,
   TurnDone,
   Check,
+  ChoiceSource,
   MetricFamily,
   Sample,
 } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import {
   type Breakers,
   plainRef,
@@ -157,8 +159,8 @@ export function createCandidates({ breakers, turns, providers, random }: Candida
       // the drawn model causes a second `modelCall`
       if (!isToDraw(call) || (own && !isSame(own, call.selected))) return undefined
       turns.keep(call.turn, plainRef(call.selected))
-      const one = draw(call.selected, isAvailable, random())
-      return one && !isSame(one, call.selected) ? one : undefined
+      const found = draw(call.selected, isAvailable, random())
+      return found && !isSame(found, call.selected) ? found : undefined
     },
     next({ turn, selected, tried }) {
       const own = turns.own(turn)
@@ -168,15 +170,26 @@ export function createCandidates({ breakers, turns, providers, random }: Candida
   }
 }
 
+const isFree = (source: ChoiceSource) => source === 'profile' || source === 'default'
+
 interface Share {
   readonly ref: ModelRef
   readonly weight: number
 }
 
-/** Whether the model of this turn is to be drawn: only for the first call, if the request names no model and the profile has weights. */
+/**
+ * Whether the model of this turn is to be drawn: only for the first call, if the profile has weights, and neither the
+ * request nor the override names a provider or a model.
+ */
 function isToDraw({ selected: { source, fallback }, round, attempt, tried }: ModelCall): boolean {
-  const isFree = source.model === 'profile' || source.model === 'default'
-  return isFree && round === 1 && attempt === 1 && tried.length === 0 && fallback.some(isWeighted)
+  return (
+    isFree(source.provider) &&
+    isFree(source.model) &&
+    round === 1 &&
+    attempt === 1 &&
+    tried.length === 0 &&
+    fallback.some(isWeighted)
+  )
 }
 
 /**
@@ -206,13 +219,11 @@ interface Turns {
 const MOST = 10_000
 
 export function createTurns(): Turns {
-  const turns = new Map<string, ModelRef>()
+  // `max` would allocate all entries at startup; `maxSize` grows with the content
+  const turns = new LRUCache<string, ModelRef>({ maxSize: MOST, sizeCalculation: () => 1 })
   return {
     own: turn => turns.get(turn),
-    keep(turn, own) {
-      if (turns.size >= MOST) turns.delete(turns.keys().next().value ?? '')
-      turns.set(turn, own)
-    },
+    keep: (turn, own) => void turns.set(turn, own),
     ended: ({ turn }) => void turns.delete(turn),
   }
 }
@@ -254,8 +265,8 @@ function createCounter(name: ModelNames) {
 }
 
 function addTo(counts: Map<string, Counted>, ref: ModelRef, more: number, key = keyOf(ref)) {
-  const one = counts.get(key)
-  if (one) one[1] += more
+  const found = counts.get(key)
+  if (found) found[1] += more
   else counts.set(key, [ref, more])
 }
 

@@ -45,12 +45,18 @@ describe('weights in the chain of a profile', () => {
     expect(shares({ fallback: [{ ...B, weight: 1 }, C] })).to.deep.equal({ a: 50, b: 50 })
   })
 
-  it('hold for turns that nobody chose a model for', () => {
+  it('hold for turns whose model was not chosen', () => {
     const fallback = [{ ...B, weight: 1 }]
     expect(shares({ fallback, source: 'default' })).to.deep.equal({ a: 50, b: 50 })
     expect(shares({ fallback, source: 'request' })).to.deep.equal({ a: 100 })
     expect(shares({ fallback, source: 'override' })).to.deep.equal({ a: 100 })
     expect(shares({ fallback, round: 2 })).to.deep.equal({ a: 100 })
+  })
+
+  it('do not hold for a request that names only its provider', () => {
+    const fallback = [{ ...B, weight: 8 }]
+    expect(shares({ fallback, providerSource: 'request', source: 'default' })).to.deep.equal({ a: 100 })
+    expect(shares({ fallback, providerSource: 'override', source: 'default' })).to.deep.equal({ a: 100 })
   })
 
   it('draw once a turn: who was drawn stays', () => {
@@ -75,7 +81,7 @@ describe('weights in the chain of a profile', () => {
     expect(await bench.fail(late, { fallback, at: A, tried: [B] })).to.equal(undefined)
   })
 
-  it('are forgotten with the end of a turn, and with too many turns whose end is never told', () => {
+  it('are forgotten with the end of a turn, and with too many turns whose end is never reported', () => {
     const { turns } = policyBench()
     turns.keep('t', A)
     turns.ended({ turn: 't', end: {} as TurnEnd, kept: [] })

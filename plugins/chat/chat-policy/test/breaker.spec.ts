@@ -31,7 +31,7 @@ describe('the breaker of a model', () => {
     expect(bench.call()).to.deep.include({ failure: { kind: 'overloaded', retryable: true, retryAfterMs: 1 } })
   })
 
-  it('is told in the health, by name and for how long, until it has answered, or nobody has asked for it for ten minutes', async () => {
+  it('is in the health, by name and for how long, until it has answered, or was not asked for ten minutes', async () => {
     const bench = await broken()
     for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: B, turn })
     const words = async () => (await bench.health()).reason?.replace('open breakers: ', '')
@@ -92,7 +92,7 @@ describe('the breaker of a model', () => {
     expect(bench.state(A)).to.equal('closed')
   })
 
-  it('does not wait for ever for a trial whose end is never told', async () => {
+  it('does not wait for ever for a trial whose end is never reported', async () => {
     const bench = await broken()
     bench.hand.now += OPEN_MS
     bench.call({ turn: 'lost' })
@@ -146,7 +146,7 @@ describe('the breaker of a model', () => {
     expect(bench.state(A)).to.equal('open')
   })
 
-  it('lets a turn wait for it where nobody else can be asked and the wait is short', async () => {
+  it('lets a turn wait for it where no other model can be asked and the wait is short', async () => {
     const bench = await broken()
     const refused = { kind: 'overloaded', retryable: true, retryAfterMs: OPEN_MS } as const
     expect(await bench.fail(refused, { turn: 'late' })).to.deep.equal({ waitMs: OPEN_MS })
@@ -155,11 +155,11 @@ describe('the breaker of a model', () => {
     expect(await slow.fail(DOWN), 'a wait that is not short').to.equal(undefined)
   })
 
-  it('is told in the metrics, by its state', async () => {
+  it('is in the metrics, by its state', async () => {
     const bench = await broken()
     bench.call()
-    const told = bench.told().filter(line => /breaker|refusals/.test(line))
-    expect(told).to.deep.equal([
+    const reported = bench.told().filter(line => /breaker|refusals/.test(line))
+    expect(reported).to.deep.equal([
       'svc_model_refusals_total{a m} 1',
       'svc_model_breaker{a m closed} 0',
       'svc_model_breaker{a m half_open} 0',

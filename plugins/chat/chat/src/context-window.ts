@@ -52,7 +52,7 @@ async function shortest(
   ctx: CallContext
 ): Promise<ModelRequest> {
   const countAt = (step: number) => tokensOf(steps.build(step), at, ctx)
-  const step = await firstThatFits(1, steps.count, async one => (await countAt(one)) <= inputLimit)
+  const step = await firstThatFits(1, steps.count, async item => (await countAt(item)) <= inputLimit)
   if (step < steps.count) return steps.build(step)
   const count = await countAt(steps.count - 1)
   if (count > context) throw contextTooLong(at, context, count)
@@ -173,7 +173,8 @@ export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallC
 }
 
 /** Whether both are the same model of the same provider. */
-export const sameModel = (one: ModelRef, other: ModelRef) => one.model === other.model && one.provider === other.provider
+export const sameModel = (modelRef: ModelRef, other: ModelRef) =>
+  modelRef.model === other.model && modelRef.provider === other.provider
 
 function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
   const features = info?.features ? { ...source.features, ...info.features } : source.features
@@ -190,7 +191,7 @@ async function listed(
   const left = Math.max(0, until - performance.now())
   const late = () => (left < ms ? turnTimeout(who.provider, limitMs) : modelsLate(who.provider, ms))
   const list = await withTimeout(Math.min(ms, left), signal => source.models({ ...ctx, signal }), { signal: ctx.signal, late })
-  const infoOf = (id: string) => list.models.find(one => one.id === id)
+  const infoOf = (id: string) => list.models.find(model => model.id === id)
   const alias = infoOf(who.model) ? undefined : aliases.get(who.model)
   const real = alias?.provider === who.provider ? alias : who
   const info = infoOf(real.model)
@@ -267,10 +268,10 @@ export async function countTokens(
   const estimate = { input: estimated(JSON.stringify(request.messages)), output: estimated(said) }
   if (!provider) return estimate
   const count = async (signal: AbortSignal): Promise<Usage> => {
-    const ask = (one: ModelRequest) => provider.countTokens(one, { ...ctx, signal })
+    const ask = (modelRequest: ModelRequest) => provider.countTokens(modelRequest, { ...ctx, signal })
     const alone = (text: string) => ask({ model: request.model, messages: [userSays(text)] })
-    const [input, whole, one] = await Promise.all([ask(request), alone(said), alone(ONE)])
-    return { input, output: Math.max(0, whole - one + 1) }
+    const [input, whole, found] = await Promise.all([ask(request), alone(said), alone(ONE)])
+    return { input, output: Math.max(0, whole - found + 1) }
   }
   return withTimeout(LIMIT_MS, count, ctx).catch(() => estimate)
 }

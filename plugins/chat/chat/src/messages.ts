@@ -66,7 +66,7 @@ function withoutImages(messages: readonly ModelMessage[]): readonly ModelMessage
 
 function unseen(part: MessagePart): MessagePart {
   if (part.type === 'image') return UNSEEN
-  return part.type === 'tool_result' ? { ...part, content: part.content.map(one => (isImage(one) ? UNSEEN : one)) } : part
+  return part.type === 'tool_result' ? { ...part, content: part.content.map(item => (isImage(item) ? UNSEEN : item)) } : part
 }
 
 /** Writes tool calls and results as text, for a model without tools. */
@@ -198,7 +198,7 @@ export function weightOf(value: unknown, limit: number): number {
 }
 
 const isDeeper = (value: unknown, left: number): boolean =>
-  typeof value === 'object' && value !== null && (left === 0 || Object.values(value).some(one => isDeeper(one, left - 1)))
+  typeof value === 'object' && value !== null && (left === 0 || Object.values(value).some(item => isDeeper(item, left - 1)))
 
 function weigh(value: unknown, open: unknown[], left: number): number {
   if (typeof value === 'string') return value.length
@@ -206,14 +206,14 @@ function weigh(value: unknown, open: unknown[], left: number): number {
   if (ArrayBuffer.isView(value)) return left + 1
   if (Array.isArray(value)) {
     if (value.length > left) return left + 1
-    for (const one of value) open.push(one)
+    for (const item of value) open.push(item)
     return value.length
   }
   let weight = 0
-  for (const [name, one] of Object.entries(value)) {
+  for (const [name, item] of Object.entries(value)) {
     weight += name.length + 1
     if (weight > left) return weight
-    open.push(one)
+    open.push(item)
   }
   return weight + 1
 }

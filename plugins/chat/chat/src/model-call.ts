@@ -22,8 +22,8 @@ interface Timed {
 
 /** One coarse timer for all running model calls. A timer for each wait would mean a timer for each token. */
 export interface Clock {
-  watch(one: Timed): void
-  forget(one: Timed): void
+  watch(timed: Timed): void
+  forget(timed: Timed): void
 }
 
 const STEP_MS = 20
@@ -33,17 +33,17 @@ export function createClock(): Clock {
   let timer: NodeJS.Timeout | undefined
   const checkAll = () => {
     const now = performance.now()
-    for (const one of timed) one.checkTime(now)
+    for (const item of timed) item.checkTime(now)
     if (timed.size > 0) return
     clearInterval(timer)
     timer = undefined
   }
   return {
-    watch(one) {
-      timed.add(one)
+    watch(item) {
+      timed.add(item)
       timer ??= setInterval(checkAll, STEP_MS).unref()
     },
-    forget: one => void timed.delete(one),
+    forget: item => void timed.delete(item),
   }
 }
 
@@ -267,7 +267,7 @@ export class Answer {
 
   /** Makes the id of a call unique, because results refer to it. */
   #unique(call: ToolCallPart): ToolCallPart {
-    if (call.id !== '' && !this.#calls.some(one => one.id === call.id)) return call
+    if (call.id !== '' && !this.#calls.some(item => item.id === call.id)) return call
     return { ...call, id: `${call.id || 'call'}_${this.#calls.length + 1}` }
   }
 

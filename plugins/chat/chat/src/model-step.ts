@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type CallContext } from '@svc/core'
+import { codeOf, messageOf, pause, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer, ModelReading, readReady } from './model-call.ts'
 import {
@@ -142,7 +142,7 @@ export class ModelStep {
     const { config, counts, clock } = this.#services
     counts.asked(provider)
     const limits = {
-      firstMs: request.gathered ? config.whole_timeout_ms : config.first_token_timeout_ms,
+      firstMs: (request.gathered ? config.whole_timeout_ms : undefined) ?? config.first_token_timeout_ms,
       betweenMs: config.token_timeout_ms,
       until: this.#turn.until,
       turnMs: this.#turn.limitMs,
@@ -177,7 +177,7 @@ export class ModelStep {
       selected: isSelected ? selected : { ...selected, ...who },
       request,
       round: this.#number,
-      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(one => sameModel(one, who)).length,
+      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(item => sameModel(item, who)).length,
       tried: tried.length === 0 ? NONE : [...tried],
     }
   }
@@ -247,18 +247,6 @@ export class ModelStep {
     }
     void this.#services.hooks.modelDone(done, this.#ctx)
   }
-}
-
-/** Waits. Throws the abort reason of `signal`. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const onAbort = () => reject(signal.reason)
-  const timer = setTimeout(resolve, ms)
-  signal.addEventListener('abort', onAbort, { once: true })
-  return promise.finally(() => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', onAbort)
-  })
 }
 
 /** Limits the output to the rest of the turn's token budget. Throws BUDGET_EXHAUSTED if no tokens remain for an answer. */

@@ -39,12 +39,12 @@ export function createProvidersCheck(
 /** Without `asked`, the report has no request counts. */
 function reportOf(probed: Map<string, Probed>, asked?: ReadonlyMap<string, number>): CheckReport {
   const requests = (name: string) => (asked ? { requests: asked.get(name) ?? 0 } : {})
-  const shown = [...probed].map(([name, one]) => [name, one.healthy ? { ...one, ...requests(name) } : one] as const)
+  const shown = [...probed].map(([name, item]) => [name, item.healthy ? { ...item, ...requests(name) } : item] as const)
   return { ...judge(probed), detail: Object.fromEntries(shown) }
 }
 
 function judge(probed: Map<string, Probed>): Omit<CheckReport, 'detail'> {
-  const unhealthy = [...probed].filter(([, one]) => !one.healthy).map(([name]) => name)
+  const unhealthy = [...probed].filter(([, item]) => !item.healthy).map(([name]) => name)
   if (probed.size === 0) return { status: 'unhealthy', reason: 'no provider is configured' }
   if (unhealthy.length === 0) return { status: 'healthy' }
   return { status: unhealthy.length === probed.size ? 'unhealthy' : 'degraded', reason: `not reachable: ${unhealthy.join(', ')}` }

@@ -8,7 +8,7 @@ export interface ChatConfig {
   timeout_ms: number
   first_token_timeout_ms: number
   token_timeout_ms: number
-  whole_timeout_ms: number
+  whole_timeout_ms?: number
   answer_limit: number
   tool_timeout_ms: number
   tool_result_limit: number
@@ -31,7 +31,11 @@ export const CHAT_CONFIG = schema<ChatConfig>({
     timeout_ms: count(120_000, 'Time limit of a turn, in milliseconds'),
     first_token_timeout_ms: count(30_000, 'Time limit for the first event of a model, in milliseconds'),
     token_timeout_ms: count(30_000, 'Time limit between two events of a model, in milliseconds'),
-    whole_timeout_ms: count(60_000, 'Time limit for the first event of a reply without a stream, in milliseconds'),
+    whole_timeout_ms: {
+      type: 'integer',
+      minimum: 1,
+      description: 'Time limit for a complete model answer without a stream; default: first_token_timeout_ms',
+    },
     answer_limit: count(4_000_000, 'Maximum characters of a model answer, with reasoning and tool call arguments'),
     tool_timeout_ms: count(60_000, 'Time limit of a tool call, in milliseconds'),
     tool_result_limit: count(100_000, 'Maximum characters of a tool result that the model receives'),

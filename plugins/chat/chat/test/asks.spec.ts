@@ -24,7 +24,7 @@ async function converse(chatHost: ChatHost, heard: (ask: Extract<TurnEvent, { ty
   }
   return events
 }
-const resultIn = (events: TurnEvent[]) => events.find(one => one.type === 'tool_result')
+const resultIn = (events: TurnEvent[]) => events.find(event => event.type === 'tool_result')
 
 describe('a tool that asks', () => {
   it('runs once the person who reads along allows it', async () => {
@@ -32,7 +32,7 @@ describe('a tool that asks', () => {
     const events = await converse(chatHost, ({ callId }) =>
       chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
     )
-    expect(events.map(one => one.type)).to.deep.equal(['start', 'tool_call', 'ask', 'tool_result', 'token', 'end'])
+    expect(events.map(event => event.type)).to.deep.equal(['start', 'tool_call', 'ask', 'tool_result', 'token', 'end'])
     expect(events[2]).to.deep.equal({
       type: 'ask',
       tool: 't',
@@ -43,7 +43,7 @@ describe('a tool that asks', () => {
     expect(resultIn(events)).to.include({ success: true })
   })
 
-  it('does not when that person says no: the model is told why', async () => {
+  it('does not when that person says no: the model gets the reason', async () => {
     await using chatHost = await startChatHost({ give: asking() })
     const said = async (reason?: string) =>
       resultIn(
@@ -72,7 +72,7 @@ describe('a tool that asks', () => {
     expect(resultIn(events)).to.include({ success: true })
   })
 
-  it('is denied in words where nobody can be asked, and does not wait', async () => {
+  it('is denied in words where no person can be asked, and does not wait', async () => {
     await using chatHost = await startChatHost({ give: asking() })
     const turn = { message: 'hi', provider: 'a' }
     const [plain] = (await chatHost.chat.reply({ ...turn, interactive: true }, testContext())).toolsUsed
@@ -109,10 +109,10 @@ describe('a tool that asks', () => {
     expect(code).to.equal('QUESTION_UNKNOWN')
   })
 
-  it('is answered by the principal of the turn alone: another one is told as if nobody had asked', async () => {
+  it('is answered by the principal of the turn alone: another one gets the error of an unknown question', async () => {
     await using chatHost = await startChatHost({ give: asking() })
     const stranger: CallContext = { ...testContext(), principal: { id: 'stranger', scopes: ['*'] } }
-    const told: unknown[] = []
+    const reported: unknown[] = []
     const events = await converse(chatHost, async ({ callId }) => {
       for (const [id, ctx] of [
         [callId, stranger],
@@ -121,14 +121,14 @@ describe('a tool that asks', () => {
         const { code, message, details } = await codeThrown(
           chatHost.chat.answer({ requestId: 'test', callId: id, allow: true }, ctx)
         )
-        told.push([code, message, Object.keys(details)])
+        reported.push([code, message, Object.keys(details)])
       }
       await chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext())
-      told.push((await codeThrown(chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext()))).code)
+      reported.push((await codeThrown(chatHost.chat.answer({ requestId: 'test', callId, allow: true }, testContext()))).code)
     })
     expect(resultIn(events)).to.include({ success: true })
-    expect(told[0]).to.deep.equal(told[1])
-    expect(told[2]).to.equal('QUESTION_UNKNOWN')
+    expect(reported[0]).to.deep.equal(reported[1])
+    expect(reported[2]).to.equal('QUESTION_UNKNOWN')
   })
 
   it('does not bother anybody with arguments that break the schema', async () => {
@@ -139,8 +139,8 @@ describe('a tool that asks', () => {
 
   it('is not asked about where a plugin allows the call, and one that does not ask is where a plugin wants it', async () => {
     const allow = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'allow' as const })))
-    await using one = await startChatHost({ give: [allow, ...asking()] })
-    expect(resultIn(await converse(one, () => expect.fail('asked')))).to.include({ success: true })
+    await using chatHost = await startChatHost({ give: [allow, ...asking()] })
+    expect(resultIn(await converse(chatHost, () => expect.fail('asked')))).to.include({ success: true })
     const ask = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'ask' as const, question: 'Really?' })))
     await using other = await startChatHost({ give: [ask, ...asking({ asks: false })] })
     const events = await converse(other, ({ callId }) =>
@@ -158,7 +158,7 @@ describe('a tool that asks', () => {
       for (const id of seen.toReversed())
         await chatHost.chat.answer({ requestId: 'test', callId: id, allow: id !== 'c2' }, testContext())
     })
-    expect(events.flatMap(one => (one.type === 'tool_result' ? [[one.callId, one.success]] : []))).to.deep.equal([
+    expect(events.flatMap(event => (event.type === 'tool_result' ? [[event.callId, event.success]] : []))).to.deep.equal([
       ['c1', true],
       ['c2', false],
       ['c3', true],

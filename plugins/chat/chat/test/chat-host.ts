@@ -92,12 +92,12 @@ export function scripted(
   more: Partial<Provider> = {}
 ): Scripted {
   const requests: ModelRequest[] = []
-  const one: Scripted = {
+  const found: Scripted = {
     features: { tool_calling: true, streaming: true, vision: false },
     requests,
     listed: 0,
     async models() {
-      one.listed++
+      found.listed++
       return { models, open: false }
     },
     countTokens: async ({ messages }) => JSON.stringify(messages).length,
@@ -109,7 +109,7 @@ export function scripted(
     probe: async () => undefined,
     ...more,
   }
-  return one
+  return found
 }
 
 export const says = (text: string): ModelEvent[] => [

@@ -24,7 +24,9 @@ describe('a turn', () => {
     const end = events.at(-1)
     if (end?.type !== 'end') throw new Error('no end')
     expect(reply.response.replace(/\d/g, '0')).to.equal(textOf(events).replace(/\d/g, '0'))
-    expect(reply.toolsUsed.map(one => [one.tool, one.success])).to.deep.equal(end.toolsUsed.map(one => [one.tool, one.success]))
+    expect(reply.toolsUsed.map(item => [item.tool, item.success])).to.deep.equal(
+      end.toolsUsed.map(item => [item.tool, item.success])
+    )
     expect(Object.keys(reply).sort()).to.deep.equal([...Object.keys(end).filter(key => key !== 'type'), 'response'].sort())
   })
 
@@ -60,7 +62,7 @@ describe('a turn', () => {
     const second = await chatHost.chat.reply({ message: 'two', conversationId: first.conversationId }, testContext())
     expect(second.usage.input).to.be.greaterThan(first.usage.input)
     const kept = await chatHost.host.service(Conversations).get(first.conversationId, testContext())
-    expect(kept.messages.map(one => one.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
+    expect(kept.messages.map(message => message.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
     expect(kept.messageCount).to.equal(4)
   })
 
@@ -186,12 +188,22 @@ describe('a turn that fails', () => {
     await using chatHost = await startChatHost({ config: { chat: { first_token_timeout_ms: 30 } } })
     const first = await codeThrown(chatHost.stream('hi\n/delay 5000'))
     expect(first.details).to.include({ kind: 'timeout', retryable: true })
-    await using whole = await startChatHost({ config: { chat: { whole_timeout_ms: 30 } } })
-    const gathered = await codeThrown(whole.chat.reply({ message: 'hi\n/delay 5000' }, testContext()))
+    const gathered = await codeThrown(chatHost.chat.reply({ message: 'hi\n/delay 5000' }, testContext()))
     expect(gathered.details).to.include({ kind: 'timeout', retryable: true })
     await using other = await startChatHost({ config: { chat: { timeout_ms: 30 } } })
     const second = await codeThrown(other.chat.reply({ message: 'hi\n/delay 5000' }, testContext()))
     expect(second.details).to.include({ kind: 'timeout' })
+  })
+
+  it('gives an answer without a stream the time of chat.whole_timeout_ms, if it is set', async () => {
+    const limits = { first_token_timeout_ms: 30, whole_timeout_ms: 30_000 }
+    await using patient = await startChatHost({ config: { chat: limits } })
+    const { response } = await patient.chat.reply({ message: 'hi\n/delay 200' }, testContext())
+    expect(response).to.include('hi')
+    await codeThrown(patient.stream('hi\n/delay 5000'))
+    await using hasty = await startChatHost({ config: { chat: { whole_timeout_ms: 30 } } })
+    const { details } = await codeThrown(hasty.chat.reply({ message: 'hi\n/delay 5000' }, testContext()))
+    expect(details).to.include({ kind: 'timeout' })
   })
 
   it('ends a stream that falls silent between tokens, and lets go of its upstream', async () => {

@@ -25,8 +25,8 @@ const brief = ({ role, parts }: ModelMessage) =>
 /** Calls without a result, results without a call, and messages without parts: what no model may see. */
 const faultsIn = (messages: readonly ModelMessage[]) =>
   messages.flatMap((message, at) => {
-    const ids = (type: 'tool_call' | 'tool_result', one: ModelMessage | undefined) =>
-      one?.parts.flatMap(part => (part.type === type ? [part.id] : [])).join() ?? ''
+    const ids = (type: 'tool_call' | 'tool_result', entry: ModelMessage | undefined) =>
+      entry?.parts.flatMap(part => (part.type === type ? [part.id] : [])).join() ?? ''
     return message.parts.length > 0 &&
       ids('tool_call', message) === ids('tool_result', message.role === 'assistant' ? messages[at + 1] : undefined)
       ? []
@@ -55,7 +55,7 @@ describe('the history of a conversation', () => {
       'user:two',
     ])
     const { messages } = await chatHost.host.service(Conversations).get(conversationId, testContext())
-    expect(messages.map(one => `${one.role}:${one.content}`)).to.deep.equal([
+    expect(messages.map(message => `${message.role}:${message.content}`)).to.deep.equal([
       'user:one',
       'assistant:first',
       'user:two',
@@ -94,8 +94,12 @@ describe('the history of a conversation', () => {
       'user:end',
     ])
     const { messages } = await chatHost.host.service(Conversations).get(conversationId, testContext())
-    expect(messages.every(one => one.role === 'user' || one.role === 'assistant')).to.equal(true)
-    expect(messages.filter(one => one.status).map(one => one.status)).to.deep.equal(['cancelled', 'failed', 'failed'])
+    expect(messages.every(message => message.role === 'user' || message.role === 'assistant')).to.equal(true)
+    expect(messages.filter(message => message.status).map(message => message.status)).to.deep.equal([
+      'cancelled',
+      'failed',
+      'failed',
+    ])
   })
 
   it('gives opaque data back to its own provider alone, within a turn too', async () => {
@@ -153,7 +157,7 @@ describe('a context that is too small', () => {
     }
     const results = a.requests
       .at(-1)!
-      .messages.filter(one => one.role === 'tool')
+      .messages.filter(message => message.role === 'tool')
       .map(brief)
     expect(results).to.have.length(5)
     expect(results[0]).to.match(/^tool:x{200}\n\[cut: 1300 characters more\]$/)

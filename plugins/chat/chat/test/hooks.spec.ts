@@ -127,18 +127,18 @@ describe('chat with bad plugins', () => {
     expect(events.map(event => event.type)).to.deep.equal(['start', 'token', 'error', 'end'])
   })
 
-  it('estimates the tokens of an answer that broke off where the provider can no longer count, and takes its word where it told', async () => {
+  it('estimates the tokens of an answer that broke off where the provider can no longer count, and uses its counts where it reported any', async () => {
     const gone: Provider = {
       ...strange(async function* () {
         yield { type: 'text', text: 'eight by' }
       }),
       countTokens: () => Promise.reject(new Error('out of reach')),
     }
-    const told = strange(async function* () {
+    const reported = strange(async function* () {
       yield { type: 'text', text: 'half' }
       yield { type: 'usage', usage: { input: 7, output: 5 } }
     })
-    await using chatHost = await startChatHost({ give: [item(Providers, 'gone', gone), item(Providers, 'told', told)] })
+    await using chatHost = await startChatHost({ give: [item(Providers, 'gone', gone), item(Providers, 'told', reported)] })
     const usageOf = async (provider: string) => {
       const end = (await chatHost.stream({ message: 'hi', provider })).at(-1)
       return end?.type === 'end' ? end.usage : undefined

@@ -12,8 +12,8 @@ function listening() {
   const turns: TurnDone[] = []
   const use = definePlugin({
     setup(scope) {
-      scope.tap(Chat.hooks.modelDone, one => void done.push(one))
-      scope.tap(Chat.hooks.end, one => void turns.push(one))
+      scope.tap(Chat.hooks.modelDone, entry => void done.push(entry))
+      scope.tap(Chat.hooks.end, entry => void turns.push(entry))
     },
   })
   return { done, turns, plugin: { name: 'listening', use } satisfies PluginRef }
@@ -26,7 +26,7 @@ const FINISH: ModelEvent = { type: 'finish', reason: 'stop' }
 const failing = (failure: ModelFailure) => svcError('MODEL_FAILED', 'it broke', { details: { ...failure } })
 
 describe('the limits of a turn', () => {
-  it('are no fault of a model whose answer is flowing: nobody else is refused for them', async () => {
+  it('are no failure of a model whose answer is flowing: no other turn is refused for them', async () => {
     const policy = new URL('../../chat-policy/', import.meta.url)
     await using chatHost = await startChatHost({ give: [policy], config: { chat: { timeout_ms: 1_000 } } })
     const long = `/pace 100\n${'word '.repeat(200)}`
@@ -80,7 +80,7 @@ describe('the limits of a turn', () => {
     for await (const event of chatHost.chat.stream({ message: 'hi', provider: 'left' }, testContext()))
       if (event.type === 'token') clock.tick(1_300)
     await chatHost.stream({ message: 'hi', provider: 'left' })
-    expect(done.map(one => one.failure)).to.deep.equal([
+    expect(done.map(entry => entry.failure)).to.deep.equal([
       { kind: 'network', retryable: true, requestOnly: true },
       { kind: 'network', retryable: true },
     ])
@@ -174,14 +174,14 @@ describe('a try of a model', () => {
     expect(message).to.equal('provider "twice" ended its answer without a finish')
   })
 
-  it('is told with its turn, whatever id the client has given its requests', async () => {
+  it('is reported with its turn, whatever id the client has given its requests', async () => {
     const { done, turns, plugin } = listening()
     const a = scripted([calls(['t']), says('one'), says('two')])
     await using chatHost = await startChatHost({ give: [plugin, item(Providers, 'a', a), item(Tools, 't', tool({}))] })
     const ctx = testContext({ requestId: 'always-the-same' })
     for (const message of ['one', 'two']) await chatHost.chat.reply({ message, provider: 'a' }, ctx)
-    const [first, second] = turns.map(one => one.turn)
-    expect(done.map(one => one.turn)).to.deep.equal([first, first, second])
+    const [first, second] = turns.map(turn => turn.turn)
+    expect(done.map(entry => entry.turn)).to.deep.equal([first, first, second])
     expect(first).to.not.equal(second)
   })
 })

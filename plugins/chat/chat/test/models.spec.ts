@@ -69,12 +69,20 @@ describe('which model a turn asks', () => {
     const tap = tapping(scope => {
       scope.tap(Chat.hooks.modelCall, call => (call.selected.provider === 'a' ? { failure, message: 'open' } : undefined))
       scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' }))
-      scope.tap(Chat.hooks.modelDone, one => void done.push(one))
+      scope.tap(Chat.hooks.modelDone, entry => void done.push(entry))
     })
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
     expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b', provider: 'b' })
     expect(a.requests).to.deep.equal([])
-    expect(done.map(one => [whom(one), one.answered, one.failure?.kind, one.events?.length, one.tried.length])).to.deep.equal([
+    expect(
+      done.map(modelDone => [
+        whom(modelDone),
+        modelDone.answered,
+        modelDone.failure?.kind,
+        modelDone.events?.length,
+        modelDone.tried.length,
+      ])
+    ).to.deep.equal([
       ['a/m', true, 'overloaded', undefined, 0],
       ['b/m', undefined, undefined, 3, 1],
     ])
@@ -85,7 +93,7 @@ describe('which model a turn asks', () => {
     const next: Record<string, string> = { a: 'b', b: 'c' }
     const seen: unknown[] = []
     const tap = tapping(scope => {
-      scope.tap(Chat.hooks.modelCall, call => void seen.push([whom(call), call.attempt, call.tried.map(one => one.provider)]))
+      scope.tap(Chat.hooks.modelCall, call => void seen.push([whom(call), call.attempt, call.tried.map(entry => entry.provider)]))
       scope.tap(Chat.hooks.modelFailed, ({ selected, attempt }) =>
         attempt < 2 ? { waitMs: 0 } : { provider: next[selected.provider]!, model: 'm' }
       )
@@ -109,15 +117,15 @@ describe('which model a turn asks', () => {
       { provider: 'b', model: 'm' },
     ]
     const tap = tapping(scope =>
-      scope.tap(Chat.hooks.modelFailed, one => {
-        failed.push(one)
+      scope.tap(Chat.hooks.modelFailed, entry => {
+        failed.push(entry)
         return next.shift()
       })
     )
     const give = [item(Providers, 'a', scripted([fails()])), item(Providers, 'b', scripted([says('b')]))]
     await using chatHost = await startChatHost({ give: [tap, ...give] })
     expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b' })
-    expect(failed.map(one => [whom(one), one.message])).to.deep.equal([
+    expect(failed.map(modelFailed => [whom(modelFailed), modelFailed.message])).to.deep.equal([
       ['a/m', 'it is overloaded'],
       ['nobody/m', 'provider "nobody" is not available'],
       ['b/nothing', 'provider "b" has no model "nothing"'],
@@ -147,7 +155,7 @@ describe('which model a turn asks', () => {
         { type: 'finish', reason: 'stop' },
       ],
     ])
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelDone, one => void done.push(one)))
+    const tap = tapping(scope => scope.tap(Chat.hooks.modelDone, entry => void done.push(entry)))
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a)] })
     await chatHost.stream(ask())
     expect(done[0]?.events).to.deep.equal([
@@ -209,7 +217,7 @@ describe('what a model can do', () => {
     expect(reply).to.include({ response: 'b', provider: 'b' })
     expect(b.requests[0]).to.not.have.any.keys('tools', 'temperature')
     expect(b.requests[0]).to.include({ maxTokens: 10 })
-    expect(b.requests[0]?.messages.map(one => [one.role, one.parts])).to.deep.equal([
+    expect(b.requests[0]?.messages.map(message => [message.role, message.parts])).to.deep.equal([
       ['user', [{ type: 'text', text: 'hi' }]],
       ['assistant', [{ type: 'text', text: '[t {}]' }]],
       ['user', [{ type: 'text', text: '[t answered]\ndone' }]],
@@ -219,7 +227,7 @@ describe('what a model can do', () => {
   it('makes a model that calls no tools fail where a caller asked for some by name', async () => {
     const [a, b] = [scripted([fails()]), scripted([says('b')], [plain])]
     const tap = tapping(scope =>
-      scope.tap(Chat.hooks.modelFailed, one => (one.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined))
+      scope.tap(Chat.hooks.modelFailed, entry => (entry.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined))
     )
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
     const { code, message } = await codeThrown(chatHost.chat.reply(ask({ tools: ['t'] }), testContext()))

@@ -30,11 +30,11 @@ describe('the check of the providers', () => {
     }
     await using chatHost = await startChatHost({ give: [provider(hang)] })
     mock.timers.enable({ apis: ['setTimeout'] })
-    const told = probed(chatHost).finally(() => mock.timers.reset())
+    const reported = probed(chatHost).finally(() => mock.timers.reset())
     await asked.promise
     await setImmediate() // by now the local one has answered
     mock.timers.tick(2_000)
-    expect(await told).to.deep.equal({
+    expect(await reported).to.deep.equal({
       status: 'degraded',
       reason: 'not reachable: other',
       detail: { local: { healthy: true }, other: { healthy: false, error: 'no answer within 2000 ms' } },
@@ -68,7 +68,7 @@ describe('the check of the providers', () => {
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 1 } })
   })
 
-  it('adds what other workers asked and what it inherited, and asks nobody for a health check', async () => {
+  it('adds what other workers asked and what it inherited, and asks no provider for a health check', async () => {
     let gathered = 0
     const hooks: { metrics?: HookCallers<PeersHooks> } = {}
     const peers = definePlugin({

@@ -25,7 +25,7 @@ describe('what a tool answers beside texts', () => {
   const LIMIT = 100_000
   const LONG = 'x'.repeat(3_000_000)
 
-  for (const [form, part, told] of [
+  for (const [form, part, reported] of [
     ['the text of a resource', { type: 'resource', resource: { uri: 'a:b', text: LONG } }, /^x{100000}\n\[cut: 2900000 /],
     ['data of a resource', { type: 'resource', resource: { uri: 'a:b', blob: LONG } }, /^\[resource left out: too large\]$/],
     ['the address of a link', { type: 'resource_link', uri: LONG, name: 'a' }, /^\[resource_link left out: too large\]$/],
@@ -36,11 +36,11 @@ describe('what a tool answers beside texts', () => {
   ] as const)
     it(`counts as text where providers tell it in words: ${form}`, async () => {
       const [only, ...more] = await toPublicError([part], LIMIT)
-      expect(only?.type === 'text' && only.text).to.match(told)
+      expect(only?.type === 'text' && only.text).to.match(reported)
       expect(more).to.deep.equal([])
     })
 
-  it('counts together with the texts, as it is told', async () => {
+  it('counts together with the texts, as it is sent', async () => {
     const link = { type: 'resource_link', uri: 'a:b', name: 'n' }
     const resource = { type: 'resource', resource: { uri: 'a:b', text: 'some' } }
     expect(await toPublicError([text('a'.repeat(30)), link, resource, IMAGE, text('end')], 200)).to.deep.equal([
@@ -74,8 +74,8 @@ describe('an image that a tool answers', () => {
   const UNSEEN = text('[an image was left out: the model cannot see images]')
   const [seen, unseen] = [[[text('look'), IMAGE]], [[text('look'), UNSEEN]]]
 
-  it('is given to a model that sees, now and later, and told in words to another', async () => {
-    for (const [more, told] of [
+  it('is given to a model that sees, now and later, and described in words to another', async () => {
+    for (const [more, reported] of [
       [SEEING, seen],
       [{}, unseen],
     ] as const) {
@@ -83,19 +83,19 @@ describe('an image that a tool answers', () => {
       await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
       const { conversationId } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
       await chatHost.chat.reply({ message: 'and?', provider: 'a', conversationId }, testContext())
-      expect(a.requests.slice(1).map(({ messages }) => resultsIn(messages))).to.deep.equal([told, told])
+      expect(a.requests.slice(1).map(({ messages }) => resultsIn(messages))).to.deep.equal([reported, reported])
     }
   })
 
   it('is seen by a model that can what its provider cannot, and the other way round', async () => {
-    for (const [more, vision, told] of [
+    for (const [more, vision, reported] of [
       [SEEING, false, unseen],
       [{}, true, seen],
     ] as const) {
       const a = scripted([calls(['t']), says('so')], [{ id: 'm', features: { vision } }], more)
       await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), answering(text('look'), IMAGE)] })
       await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-      expect(resultsIn(a.requests[1]!.messages)).to.deep.equal(told)
+      expect(resultsIn(a.requests[1]!.messages)).to.deep.equal(reported)
     }
   })
 
@@ -115,7 +115,7 @@ describe('an image that a tool answers', () => {
     expect(resultsIn(sees.requests[0]!.messages)).to.deep.equal(seen)
   })
 
-  it('is told in words as well to a model that calls no tools', async () => {
+  it('is described in words as well to a model that calls no tools', async () => {
     const a = scripted([calls(['t']), says('so')])
     const plain = scripted([says('b')], [{ id: 'm', features: { tool_calling: false } }])
     const give = [item(Providers, 'a', a), item(Providers, 'b', plain), answering(text('look'), IMAGE)]

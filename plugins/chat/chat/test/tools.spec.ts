@@ -12,32 +12,32 @@ const tapping = (setup: (scope: Scope) => void): PluginRef => ({
 })
 
 /** What comes of one call of this tool, and what the model is told of it. */
-async function callOf(one: Partial<Tool>, args: object = {}, config: object = {}) {
+async function callOf(entry: Partial<Tool>, args: object = {}, config: object = {}) {
   const a = scripted([calls(['t', args]), says('so')])
   await using chatHost = await startChatHost({
-    give: [item(Providers, 'a', a), item(Tools, 't', tool(one))],
+    give: [item(Providers, 'a', a), item(Tools, 't', tool(entry))],
     config: { chat: config as never },
     strict: false,
   })
   const events = await chatHost.stream({ message: 'hi', provider: 'a' })
   const result = events.find(event => event.type === 'tool_result')!
-  const told = a.requests[1]!.messages.at(-1)!.parts[0]!
+  const reported = a.requests[1]!.messages.at(-1)!.parts[0]!
   const end = events.at(-1)
-  if (told.type !== 'tool_result' || end?.type !== 'end') throw new Error('no result')
-  return { result, told, status: end.status, used: end.toolsUsed[0]! }
+  if (reported.type !== 'tool_result' || end?.type !== 'end') throw new Error('no result')
+  return { result, told: reported, status: end.status, used: end.toolsUsed[0]! }
 }
 const answering = (answer: unknown): Partial<Tool> => ({ call: async () => answer as never })
 const wordsOf = (content: readonly ContentPart[]) => content.map(part => (part.type === 'text' ? part.text : part.type)).join('|')
 
 describe('a tool call', () => {
-  it('is told to the model when its arguments break the schema, which may try again', async () => {
+  it('is reported to the model when its arguments break the schema, which may try again', async () => {
     const parameters = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'], additionalProperties: false }
     const a = scripted([calls(['t', { n: 'one' }]), calls(['t', { n: 1 }]), says('so')])
     const given: unknown[] = []
     const call: Tool['call'] = async args => (given.push(args), { content: [text('done')] })
     await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters, call }))] })
     const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-    expect(toolsUsed.map(one => one.error)).to.deep.equal([
+    expect(toolsUsed.map(entry => entry.error)).to.deep.equal([
       'The arguments are invalid: n must be integer, was text "one". Fix them and call again.',
       undefined,
     ])
@@ -53,8 +53,8 @@ describe('a tool call', () => {
   })
 
   it('with arguments of a megabyte is refused in words, and they are kept nowhere', async () => {
-    const { told, used, status } = await callOf({}, { body: 'x'.repeat(1_100_000) })
-    expect(wordsOf(told.content)).to.match(/more than 1000000 characters/)
+    const { told: reported, used, status } = await callOf({}, { body: 'x'.repeat(1_100_000) })
+    expect(wordsOf(reported.content)).to.match(/more than 1000000 characters/)
     expect([JSON.stringify(used).length < 1_000, status]).to.deep.equal([true, 'completed'])
   })
 
@@ -101,7 +101,7 @@ describe('a tool call', () => {
     expect((await callOf({ parameters }, { a: 'long' })).used.error).to.match(/must NOT have more than 3/)
   })
 
-  it('runs beside the others of its round, and the results are told in the order of the calls', async () => {
+  it('runs beside the others of its round, and the results are in the order of the calls', async () => {
     const first = Promise.withResolvers<void>()
     const slow = tool({ call: async () => (await first.promise, { content: [text('slow')] }) })
     const quick = tool({ call: async () => (first.resolve(), { content: [text('quick')] }) })
@@ -110,7 +110,7 @@ describe('a tool call', () => {
       give: [item(Providers, 'a', a), item(Tools, 'slow', slow), item(Tools, 'quick', quick)],
     })
     const events = await chatHost.stream({ message: 'hi', provider: 'a' })
-    expect(events.flatMap(one => (one.type === 'tool_result' ? [one.result] : []))).to.deep.equal(['slow', 'quick'])
+    expect(events.flatMap(event => (event.type === 'tool_result' ? [event.result] : []))).to.deep.equal(['slow', 'quick'])
     expect(a.requests[1]?.messages.at(-1)?.parts.map(part => part.type === 'tool_result' && part.id)).to.deep.equal(['c1', 'c2'])
   })
 
@@ -119,7 +119,7 @@ describe('a tool call', () => {
     const a = scripted([[...twice, ...calls(['t'])], says('so')])
     await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
     const { toolsUsed } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-    expect(toolsUsed.map(one => one.callId)).to.deep.equal(['c1', 'c1_2'])
+    expect(toolsUsed.map(entry => entry.callId)).to.deep.equal(['c1', 'c1_2'])
   })
 
   it('is denied where a tap fails that was to say whether it may run', async () => {
@@ -146,7 +146,7 @@ describe('a tool call', () => {
     const give = [item(Providers, 'a', a), item(Tools, 't', tool({}))]
     await using chatHost = await startChatHost({ give, profiles: 'default: p\nprofiles:\n  p: { mode: plan }\n' })
     const { toolsUsed, response } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
-    expect(toolsUsed.filter(one => one.success)).to.have.length(25)
+    expect(toolsUsed.filter(entry => entry.success)).to.have.length(25)
     expect(toolsUsed.at(-1)?.error).to.equal('This turn may make no more tool calls. Answer with what you have.')
     expect([response, a.requests[1]?.tools]).to.deep.equal(['enough', undefined])
   })
@@ -156,21 +156,25 @@ describe('what a tool answers', () => {
   const LIMIT = { tool_result_limit: 100 }
 
   it('is cut over all its texts, with notes', async () => {
-    const { told } = await callOf(answering({ content: [text('a'.repeat(60)), text('b'.repeat(60)), text('c')] }), {}, LIMIT)
-    expect(wordsOf(told.content)).to.equal(
+    const { told: reported } = await callOf(
+      answering({ content: [text('a'.repeat(60)), text('b'.repeat(60)), text('c')] }),
+      {},
+      LIMIT
+    )
+    expect(wordsOf(reported.content)).to.equal(
       `${'a'.repeat(60)}|${'b'.repeat(40)}\n[cut: 20 characters more]|\n[cut: 1 characters more]`
     )
   })
 
   it('is never cut within a character', async () => {
-    const { told } = await callOf(answering({ content: [text('😀'.repeat(60))] }), {}, { tool_result_limit: 99 })
-    expect(wordsOf(told.content)).to.equal(`${'😀'.repeat(49)}\n[cut: 21 characters more]`)
+    const { told: reported } = await callOf(answering({ content: [text('😀'.repeat(60))] }), {}, { tool_result_limit: 99 })
+    expect(wordsOf(reported.content)).to.equal(`${'😀'.repeat(49)}\n[cut: 21 characters more]`)
   })
 
   it('counts with its data: more than the limit is left out with a note', async () => {
     const big = { rows: Array.from({ length: 1_000 }, (_, at) => ({ at })) }
-    const { result, told } = await callOf(answering({ content: [text('rows')], structured: big }), {}, LIMIT)
-    expect(wordsOf(told.content)).to.equal('rows|[data left out: more than 100 characters]')
+    const { result, told: reported } = await callOf(answering({ content: [text('rows')], structured: big }), {}, LIMIT)
+    expect(wordsOf(reported.content)).to.equal('rows|[data left out: more than 100 characters]')
     expect(result).to.include({ result: 'rows\n[data left out: more than 100 characters]', success: true })
   })
 
@@ -187,10 +191,10 @@ describe('what a tool answers', () => {
       { content: Array.from({ length: 1_000_000 }, () => text('')) },
       { content: [text(big)], isError: true },
     ]) {
-      const { result, told, status } = await callOf(answering(answer))
-      expect(JSON.stringify([result, told]).length).to.be.below(450_000)
+      const { result, told: reported, status } = await callOf(answering(answer))
+      expect(JSON.stringify([result, reported]).length).to.be.below(450_000)
       expect(status).to.equal('completed')
-      expect(wordsOf(told.content)).to.match(/cut: \d+|left out/)
+      expect(wordsOf(reported.content)).to.match(/cut: \d+|left out/)
     }
   }).timeout(60_000)
 
@@ -198,16 +202,16 @@ describe('what a tool answers', () => {
     const circle: Record<string, unknown> = {}
     circle.self = circle
     for (const answer of [null, 7, { content: [null] }, { content: [], structured: 1n }, { content: [], structured: () => 1 }]) {
-      const { told, status } = await callOf(answering(answer))
-      expect([told.isError, status]).to.deep.equal([true, 'completed'])
+      const { told: reported, status } = await callOf(answering(answer))
+      expect([reported.isError, status]).to.deep.equal([true, 'completed'])
     }
-    const { told } = await callOf(answering({ content: [text('round')], structured: circle }))
-    expect(wordsOf(told.content)).to.match(/^round\|\[data left out/)
+    const { told: result } = await callOf(answering({ content: [text('round')], structured: circle }))
+    expect(wordsOf(result.content)).to.match(/^round\|\[data left out/)
   })
 
-  it('is told as data where there is no text', async () => {
-    const { told } = await callOf(answering({ content: [], structured: { sum: 3 } }))
-    expect(wordsOf(told.content)).to.equal('{"sum":3}')
+  it('is sent as data where there is no text', async () => {
+    const { told: reported } = await callOf(answering({ content: [], structured: { sum: 3 } }))
+    expect(wordsOf(reported.content)).to.equal('{"sum":3}')
   })
 
   it('may be thrown in any form, even one that cannot be read', async () => {
@@ -228,17 +232,17 @@ describe('what a tool answers', () => {
       [unreadable, 'The tool failed without an error message.'],
       [new Error(''), 'The tool failed without an error message.'],
     ] as const) {
-      const { told, status } = await callOf({ call: () => Promise.reject(thrown as Error) })
-      expect([told.isError, wordsOf(told.content), status]).to.deep.equal([true, words, 'completed'])
+      const { told: reported, status } = await callOf({ call: () => Promise.reject(thrown as Error) })
+      expect([reported.isError, wordsOf(reported.content), status]).to.deep.equal([true, words, 'completed'])
     }
     const call = () => {
       throw new Error('at once')
     }
-    const { told } = await callOf({ call })
-    expect(wordsOf(told.content)).to.equal('at once')
+    const { told: answer } = await callOf({ call })
+    expect(wordsOf(answer.content)).to.equal('at once')
   })
 
-  it('comes too late after its time: the model is told, and what comes later is nobody’s', async () => {
+  it('comes too late after its time: the model gets an error, and later output is dropped', async () => {
     const never = tool({ call: () => new Promise(() => undefined) })
     const late = await callOf({ call: never.call, timeoutMs: 20 })
     expect([wordsOf(late.told.content), late.status]).to.deep.equal(['the work did not end within 20 ms', 'completed'])

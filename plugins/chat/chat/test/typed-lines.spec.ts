@@ -15,13 +15,13 @@ describe('the history of svc chat', () => {
   afterEach(() => rm(home, { recursive: true, force: true }))
 
   it('keeps what two chats add, newest first, no line twice in a row', async () => {
-    const [one, two] = [openHistory(home), openHistory(home)]
-    one.add('a')
+    const [first, two] = [openHistory(home), openHistory(home)]
+    first.add('a')
     two.add('b')
-    one.add('c')
-    one.add('c')
-    one.add(' blank first')
-    one.add('x'.repeat(10_001))
+    first.add('c')
+    first.add('c')
+    first.add(' blank first')
+    first.add('x'.repeat(10_001))
     expect(openHistory(home).lines).to.deep.equal(['c', 'b', 'a'])
   })
 

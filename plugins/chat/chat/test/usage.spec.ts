@@ -44,22 +44,23 @@ async function taken(
   const ends: TurnEnd[] = []
   const listening = definePlugin({
     setup(scope) {
-      scope.tap(Chat.hooks.modelDone, one => void done.push(one))
+      scope.tap(Chat.hooks.modelDone, entry => void done.push(entry))
       scope.tap(Chat.hooks.end, ({ end }) => void ends.push(end))
     },
   })
-  const providers = Object.entries(PROVIDERS).map(([name, one]) => item(Providers, name, one))
+  const providers = Object.entries(PROVIDERS).map(([name, entry]) => item(Providers, name, entry))
   await using chatHost = await startChatHost({ give: [{ name: 'listening', use: listening }, ...providers, ...give] })
   for await (const event of chatHost.chat.stream({ message: 'a question', ...asked }, testContext()))
     if (event.type === leaveAfter) break
   while (ends.length === 0) await wait(1)
   const [{ usage, status } = expect.fail('it did not end')] = ends
-  const sum = (pick: (one: ModelDone) => number) => done.reduce((all, one) => all + (one.answered ? 0 : pick(one)), 0)
-  const counted = { input: sum(one => one.usage.input), output: sum(one => one.usage.output) }
+  const sum = (pick: (modelDone: ModelDone) => number) =>
+    done.reduce((all, modelDone) => all + (modelDone.answered ? 0 : pick(modelDone)), 0)
+  const counted = { input: sum(entry => entry.usage.input), output: sum(entry => entry.usage.output) }
   return { status, told: { input: usage.input, output: usage.output }, counted, calls: done.length }
 }
 
-describe('the tokens of a turn, in its end and in what the metrics are told,', () => {
+describe('the tokens of a turn, in its end and in the metrics,', () => {
   for (const [title, asked, tokens, status, more = {}] of [
     ['are what the provider told of an answer that is whole', { provider: 'whole' }, { input: 3, output: 2 }, 'completed'],
     [
@@ -74,35 +75,39 @@ describe('the tokens of a turn, in its end and in what the metrics are told,', (
     ['are what it told before it failed', { provider: 'told' }, { input: 7, output: 5 }, 'failed'],
   ] as const satisfies readonly (readonly [string, Partial<TurnRequest>, object, string, object?])[])
     it(title, async () => {
-      const { status: ended, told, counted } = await taken(asked, more)
-      expect({ ended, told, counted }).to.deep.equal({ ended: status, told: tokens, counted: tokens })
+      const { status: ended, told: reported, counted } = await taken(asked, more)
+      expect({ ended, told: reported, counted }).to.deep.equal({ ended: status, told: tokens, counted: tokens })
     })
 
   for (const [title, asked, status, more = {}] of [
     ['of a model that failed after some words', { provider: 'failing' }, 'failed'],
     ['of a model that is left after some words', { provider: 'stalled' }, 'cancelled', { leaveAfter: 'token' }],
   ] as const satisfies readonly (readonly [string, Partial<TurnRequest>, string, object?])[])
-    it(`are counted, and once, where nobody told: ${title}`, async () => {
-      const { status: ended, told, counted, calls } = await taken(asked, more)
+    it(`are counted, and once, where no provider reported them: ${title}`, async () => {
+      const { status: ended, told: reported, counted, calls } = await taken(asked, more)
       expect([ended, calls]).to.deep.equal([status, 1])
-      expect(told.input).to.be.greaterThan('a question'.length)
-      expect(told.output).to.equal(4)
-      expect(counted).to.deep.equal(told)
+      expect(reported.input).to.be.greaterThan('a question'.length)
+      expect(reported.output).to.equal(4)
+      expect(counted).to.deep.equal(reported)
     })
 
-  it('have those of a try that failed before another one answered, as far as it told', async () => {
+  it('have those of a try that failed before another one answered, as far as it reported them', async () => {
     const elsewhere = definePlugin({
       setup: scope => void scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'whole', model: 'm' })),
     })
-    const { told, counted, calls } = await taken({ provider: 'never' }, { give: [{ name: 'elsewhere', use: elsewhere }] })
-    expect([told, counted, calls]).to.deep.equal([{ input: 5, output: 2 }, { input: 5, output: 2 }, 2])
+    const {
+      told: reported,
+      counted,
+      calls,
+    } = await taken({ provider: 'never' }, { give: [{ name: 'elsewhere', use: elsewhere }] })
+    expect([reported, counted, calls]).to.deep.equal([{ input: 5, output: 2 }, { input: 5, output: 2 }, 2])
   })
 
   it('are not counted for what a plugin said in place of a model, and broke off', async () => {
     const instead = definePlugin({
       setup: scope => void scope.tap(Chat.hooks.modelCall, () => ({ events: [text('half')] })),
     })
-    const { status, told } = await taken({ provider: 'whole' }, { give: [{ name: 'instead', use: instead }] })
-    expect([status, told]).to.deep.equal(['failed', { input: 0, output: 0 }])
+    const { status, told: reported } = await taken({ provider: 'whole' }, { give: [{ name: 'instead', use: instead }] })
+    expect([status, reported]).to.deep.equal(['failed', { input: 0, output: 0 }])
   })
 })

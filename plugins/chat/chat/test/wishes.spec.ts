@@ -7,105 +7,105 @@ const PROFILES = `profiles:
   default: { system_prompt: Be kind. }
   strict: { provider: a, system_prompt: Be strict., mode: review }
 `
-const startWith = (a: ReturnType<typeof scripted>, one: Partial<Tool> = {}) =>
-  startChatHost({ profiles: PROFILES, give: [item(Providers, 'a', a), item(Tools, 't', tool(one))] })
+const startWith = (a: ReturnType<typeof scripted>, entry: Partial<Tool> = {}) =>
+  startChatHost({ profiles: PROFILES, give: [item(Providers, 'a', a), item(Tools, 't', tool(entry))] })
 const systemOf = ({ messages }: ModelRequest) => JSON.stringify(messages.filter(({ role }) => role === 'system'))
 const ctx = testContext()
 
 describe('what a turn may wish', () => {
   it('is a profile and a mode of its own', async () => {
     const a = scripted([says('so')])
-    await using one = await startWith(a)
-    await one.chat.reply({ message: 'hi', profile: 'strict' }, ctx)
-    await one.chat.reply({ message: 'hi', profile: 'strict', mode: 'plan' }, ctx)
+    await using found = await startWith(a)
+    await found.chat.reply({ message: 'hi', profile: 'strict' }, ctx)
+    await found.chat.reply({ message: 'hi', profile: 'strict', mode: 'plan' }, ctx)
     const [review, plan] = a.requests.map(systemOf)
     expect(review).to.include('Be strict.')
     expect(plan).to.include('Be strict.').and.not.equal(review)
   })
 
   it('is no profile or mode that is not there', async () => {
-    await using one = await startWith(scripted([says('so')]))
+    await using found = await startWith(scripted([says('so')]))
     for (const wish of [{ profile: 'none' }, { mode: 'none' }]) {
-      const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, ctx))
+      const { code, details } = await codeThrown(found.chat.reply({ message: 'hi', ...wish }, ctx))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', Object.keys(wish)[0]])
     }
   })
 
   it("is a system prompt instead of the profile's, with the mode's after it", async () => {
     const a = scripted([says('so')])
-    await using one = await startWith(a)
-    await one.chat.reply({ message: 'hi', provider: 'a', system: 'You are a pirate.' }, ctx)
-    await one.chat.reply({ message: 'hi', provider: 'a' }, ctx)
+    await using found = await startWith(a)
+    await found.chat.reply({ message: 'hi', provider: 'a', system: 'You are a pirate.' }, ctx)
+    await found.chat.reply({ message: 'hi', provider: 'a' }, ctx)
     const [pirate, kind] = a.requests.map(systemOf)
     expect(pirate).to.equal(kind!.replace('Be kind.', 'You are a pirate.')).and.include('pirate')
   })
 
   it('is a number of tool calls: those above it are refused, and then there are none', async () => {
     const a = scripted([calls(['t', { n: 1 }], ['t', { n: 2 }]), says('so')])
-    await using one = await startWith(a)
-    const { toolsUsed } = await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 1 }, ctx)
+    await using found = await startWith(a)
+    const { toolsUsed } = await found.chat.reply({ message: 'hi', provider: 'a', toolBudget: 1 }, ctx)
     expect(toolsUsed.map(({ success }) => success)).to.deep.equal([true, false])
     expect(a.requests.map(({ tools }) => tools !== undefined)).to.deep.equal([true, false])
-    await one.chat.reply({ message: 'hi', provider: 'a', toolBudget: 0 }, ctx)
+    await found.chat.reply({ message: 'hi', provider: 'a', toolBudget: 0 }, ctx)
     expect(a.requests[2]).to.not.have.property('tools')
   })
 
   it('is no more tool calls than its mode grants', async () => {
     const a = scripted([calls(['t'])])
-    await using one = await startWith(a)
+    await using found = await startWith(a)
     const [granted, many] = [
-      await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore' }, ctx),
-      await one.chat.reply({ message: 'hi', provider: 'a', mode: 'explore', toolBudget: 1_000 }, ctx),
+      await found.chat.reply({ message: 'hi', provider: 'a', mode: 'explore' }, ctx),
+      await found.chat.reply({ message: 'hi', provider: 'a', mode: 'explore', toolBudget: 1_000 }, ctx),
     ].map(({ toolsUsed }) => toolsUsed.length)
     expect(many).to.equal(granted)
   })
 
   it('is a number of tokens: the answer is cut to what is left, and a round that has none is not begun', async () => {
     const a = scripted([calls(['t']), says('so')], [{ id: 'm', output: 50 }])
-    await using one = await startWith(a, { call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(2_000) }] }) })
-    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 1_500 }, ctx))
+    await using found = await startWith(a, { call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(2_000) }] }) })
+    const { code, details } = await codeThrown(found.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 1_500 }, ctx))
     expect([code, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 1])
     expect(details.needed).to.be.above(2_000)
     const needed = JSON.stringify(a.requests[0]!.messages).length
-    await one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed + 7, tools: [] }, ctx)
+    await found.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed + 7, tools: [] }, ctx)
     expect(a.requests[1]?.maxTokens).to.equal(7)
-    await one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 100_000, tools: [] }, ctx)
+    await found.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 100_000, tools: [] }, ctx)
     expect(a.requests[2]?.maxTokens).to.equal(50)
-    const none = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed, tools: [] }, ctx))
+    const none = await codeThrown(found.chat.reply({ message: 'hi', provider: 'a', tokenBudget: needed, tools: [] }, ctx))
     expect(none.code).to.equal('BUDGET_EXHAUSTED')
   })
 
   it('is a number of tokens for all rounds together', async () => {
     const dear = [{ type: 'usage', usage: { input: 9_000, output: 500 } } as const, ...calls(['t'])]
     const a = scripted([dear, says('so')])
-    await using one = await startWith(a)
-    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600 }, ctx))
+    await using found = await startWith(a)
+    const { code, details } = await codeThrown(found.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600 }, ctx))
     expect([code, details.spent, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 9_500, 1])
   })
 
   it('holds with the tokens that the local provider counts', async () => {
-    await using one = await startChatHost()
+    await using chatHost = await startChatHost()
     const turn = { message: 'word '.repeat(50), tools: [] }
-    const { usage: free } = await one.chat.reply(turn, ctx)
-    const { usage, response } = await one.chat.reply({ ...turn, tokenBudget: free.total - 20 }, ctx)
+    const { usage: free } = await chatHost.chat.reply(turn, ctx)
+    const { usage, response } = await chatHost.chat.reply({ ...turn, tokenBudget: free.total - 20 }, ctx)
     expect([usage.total, response.endsWith('word')]).to.deep.equal([free.total - 20, true])
   })
 
   it('is that nothing is kept', async () => {
     const a = scripted([calls(['t']), says('so')])
-    await using one = await startWith(a)
-    const { response, conversationId } = await one.chat.reply({ message: 'hi', provider: 'a', keep: false }, ctx)
+    await using found = await startWith(a)
+    const { response, conversationId } = await found.chat.reply({ message: 'hi', provider: 'a', keep: false }, ctx)
     expect([response, conversationId]).to.deep.equal(['so', ''])
-    expect((await one.host.service(Conversations).list({ limit: 10 }, ctx)).conversations).to.deep.equal([])
-    const both = await codeThrown(one.chat.reply({ message: 'hi', keep: false, conversationId: 'x' }, ctx))
+    expect((await found.host.service(Conversations).list({ limit: 10 }, ctx)).conversations).to.deep.equal([])
+    const both = await codeThrown(found.chat.reply({ message: 'hi', keep: false, conversationId: 'x' }, ctx))
     expect([both.code, both.details.field]).to.deep.equal(['INVALID_VALUE', 'keep'])
   })
 
   it('is a time of its own, shorter or longer than that of the configuration', async () => {
-    await using one = await startChatHost({ config: { chat: { timeout_ms: 50 } } })
-    const { code, details } = await codeThrown(one.chat.reply({ message: '/pace 1000\nso it is' }, ctx))
+    await using chatHost = await startChatHost({ config: { chat: { timeout_ms: 50 } } })
+    const { code, details } = await codeThrown(chatHost.chat.reply({ message: '/pace 1000\nso it is' }, ctx))
     expect([code, details.kind]).to.deep.equal(['MODEL_FAILED', 'timeout'])
-    const { response } = await one.chat.reply({ message: '/delay 100\nso it is', timeoutMs: 20_000 }, ctx)
+    const { response } = await chatHost.chat.reply({ message: '/delay 100\nso it is', timeoutMs: 20_000 }, ctx)
     expect(response).to.equal('You said: so it is')
   })
 
@@ -115,8 +115,8 @@ describe('what a turn may wish', () => {
     ['timeout_ms', { timeoutMs: -1 }],
   ] as const)
     it(`is no ${field} that is no number of them`, async () => {
-      await using one = await startWith(scripted([says('so')]))
-      const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', ...wish }, ctx))
+      await using found = await startWith(scripted([says('so')]))
+      const { code, details } = await codeThrown(found.chat.reply({ message: 'hi', ...wish }, ctx))
       expect([code, details.field]).to.deep.equal(['INVALID_VALUE', field])
     })
 
@@ -125,9 +125,9 @@ describe('what a turn may wish', () => {
     const call: Tool['call'] = async (_args, { idempotencyKey }) => (keys.push(idempotencyKey), { content: [] })
     const round = () => calls(['t', { n: 1 }], ['t', { n: 1 }], ['t', { n: 2 }])
     const a = scripted([round(), says('so'), round(), says('so'), round(), says('so')])
-    await using one = await startWith(a, { call })
+    await using found = await startWith(a, { call })
     for (const given of [{ idempotencyKey: 'k' }, { idempotencyKey: 'k' }, {}])
-      await one.chat.reply({ message: 'hi', provider: 'a' }, { ...ctx, ...given })
+      await found.chat.reply({ message: 'hi', provider: 'a' }, { ...ctx, ...given })
     expect(keys.slice(0, 3)).to.deep.equal(keys.slice(3, 6))
     expect(new Set(keys.slice(0, 3)).size).to.equal(3)
     expect(keys.slice(6)).to.deep.equal([undefined, undefined, undefined])

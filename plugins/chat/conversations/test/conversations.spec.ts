@@ -34,7 +34,7 @@ describe('conversations', () => {
     const id = await write(service, 'one')
     await write(service, 'two', id)
     const kept: Conversation = await service.get(id, testContext())
-    expect(kept.messages.map(one => one.content)).to.deep.equal(['one', 're: one', 'two', 're: two'])
+    expect(kept.messages.map(message => message.content)).to.deep.equal(['one', 're: one', 'two', 're: two'])
     expect(kept).to.include({ messageCount: 4, owner: 'system' })
     expect(kept.updatedAt >= kept.createdAt).to.equal(true)
   })
@@ -76,7 +76,7 @@ describe('conversations', () => {
     expect((await service.get(id, testContext())).messageCount).to.equal(42)
   })
 
-  it('waits for the turn that is making a conversation whose id was told already', async () => {
+  it('waits for the turn that is making a conversation whose id was sent already', async () => {
     await using host = await startHost()
     const service = host.service(Conversations)
     const first = await service.begin({ waitMs: 0, history: 10 }, testContext())
@@ -125,7 +125,7 @@ describe('conversations', () => {
       expect(await codeOfThrown(work)).to.equal('CONVERSATION_UNKNOWN')
     }
     expect((await service.list({ limit: 10 }, bob)).conversations).to.deep.equal([])
-    expect((await service.list({ limit: 10 }, ann)).conversations.map(one => one.id)).to.deep.equal([id])
+    expect((await service.list({ limit: 10 }, ann)).conversations.map(conversation => conversation.id)).to.deep.equal([id])
     expect((await service.get(id, testContext({ principal: person('root', 'admin') }))).owner).to.equal('ann')
   })
 
@@ -155,7 +155,7 @@ describe('conversations', () => {
     let cursor: string | undefined
     do {
       const page = await service.list({ limit: 2, ...(cursor ? { cursor } : {}) }, testContext())
-      seen.push(...page.conversations.map(one => one.id))
+      seen.push(...page.conversations.map(conversation => conversation.id))
       cursor = page.next
     } while (cursor)
     expect(seen.toSorted()).to.deep.equal(ids.toSorted())
@@ -174,7 +174,7 @@ describe('conversations', () => {
     expect(await codeOfThrown(service.delete(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
   })
 
-  it('deletes a conversation in the making: its turn is not kept, and whoever waited for it finds none', async () => {
+  it('deletes a conversation in the making: its turn is not kept, and a caller that waited for it finds none', async () => {
     await using host = await startHost()
     const service = host.service(Conversations)
     const open = await service.begin({ waitMs: 0, history: 1 }, testContext())

@@ -27,7 +27,7 @@ describe('a conversation in the making, asked for through another worker', () =>
     await both.makes.end(ticket, ANN)
   })
 
-  it('is deleted by whoever may delete everybody’s', async () => {
+  it('is deleted by a principal that may delete everybody’s', async () => {
     await using both = await two()
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
     expect(await outcomeOf(both.other.delete(id, by(person('root', 'admin'))))).to.equal('done')

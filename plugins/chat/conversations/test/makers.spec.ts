@@ -66,7 +66,7 @@ describe('a turn on a conversation that another worker is making', () => {
     await both.makes.end(ticket, ANN)
   })
 
-  it('asks nobody for what can be none, and once for a thousand unknown ids', async () => {
+  it('asks no worker for what can be none, and once for a thousand unknown ids', async () => {
     await using both = await two()
     for (const id of ['', 'conv_none', `${madeUp()}0`, '__proto__'])
       expect(await outcomeOf(both.other.begin(wish(id), ANN))).to.equal(unknown(id))

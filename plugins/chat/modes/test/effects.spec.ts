@@ -39,7 +39,7 @@ describe('the modes', () => {
         tools?: readonly { name: string }[]
         messages: readonly { role: string; parts: readonly object[] }[]
       }) {
-        offered.push((request.tools ?? []).map(one => one.name))
+        offered.push((request.tools ?? []).map(tool => tool.name))
         prompts.push(request.messages[0]?.role === 'system' ? (request.messages[0].parts[0] as { text: string }).text : '')
         yield { type: 'finish' as const, reason: 'stop' as const }
       },

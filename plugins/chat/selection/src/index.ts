@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
-import { createSelection, CHANGED, openSession } from './selection.ts'
+import { CHANGED, changeOf, createSelection, openSession, type Session } from './selection.ts'
 
 export type SelectionConfig = { profile?: string; mode?: string; profiles_file?: string }
 
@@ -14,7 +14,7 @@ export default definePlugin({
     properties: {
       profile: { type: 'string', minLength: 1, description: 'Profile at start' },
       mode: { type: 'string', minLength: 1, description: 'Mode at start' },
-      profiles_file: { type: 'string', minLength: 1, description: 'File of the profiles; default <svc home>/profiles.yaml' },
+      profiles_file: { type: 'string', minLength: 1, description: 'Profiles file; default <svc home>/profiles.yaml' },
     },
   }),
   check: config => checkProfiles(profilesPlace(config), config.profile),
@@ -30,7 +30,10 @@ export default definePlugin({
     })
     const lasting = systemContext(scope.signal, 'selection')
     const { serverId: key } = await host.report(lasting)
-    const session = await openSession({ ...shared, key, log: scope.log }, lasting)
+    const changed = async (state: Pick<Session, 'now'>) => {
+      await scope.hooks.changed(changeOf({ profiles, session: state, begin }), lasting)
+    }
+    const session = await openSession({ ...shared, key, changed, log: scope.log }, lasting)
     scope.tap(Peers.hooks.message, ({ topic }, ctx) => (topic === CHANGED ? session.read(ctx) : undefined))
     scope.tap(Host.hooks.ready, () => {
       warnOfNames(profiles, providers, tools, scope.log)

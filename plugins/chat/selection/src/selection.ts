@@ -6,6 +6,7 @@ import type {
   Profile,
   Selected,
   Selection,
+  SelectionChange,
   SelectionWish,
   ChoiceSource,
   ModelAlias,
@@ -27,20 +28,33 @@ export interface SelectionOptions {
   readonly session: Session
   readonly sources: ModelSources
   readonly modes: SlotView<Mode>
-  /** Profile and mode that the server was started with. */
+  /** The profile and mode of the command line. */
   readonly begin: { readonly profile?: string; readonly mode?: string }
 }
 
 const FALLBACK_MODE = 'build'
 
-/** Decides who answers, from request, override, profile and default. */
+type SelectionState = Pick<SelectionOptions, 'profiles' | 'begin'> & { readonly session: Pick<Session, 'now'> }
+
+function currentProfile({ profiles, session, begin }: SelectionState): Profile {
+  const name = session.now.profile ?? begin.profile ?? profiles.default
+  return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
+}
+
+const currentMode = (state: SelectionState): string =>
+  state.session.now.mode ?? state.begin.mode ?? currentProfile(state).mode ?? FALLBACK_MODE
+
+/** Profile and mode for taps of `Selection.hooks.changed`. */
+export const changeOf = (state: SelectionState): SelectionChange => ({
+  profile: currentProfile(state).name,
+  mode: currentMode(state),
+})
+
+/** Selects the model of a turn from request, override, profile and default. */
 export function createSelection(parts: SelectionOptions): Selection {
-  const { profiles, session, sources, modes, begin } = parts
-  const profileNow = (): Profile => {
-    const name = session.now.profile ?? begin.profile ?? profiles.default
-    return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
-  }
-  const modeNow = () => session.now.mode ?? begin.mode ?? profileNow().mode ?? FALLBACK_MODE
+  const { profiles, session, sources, modes } = parts
+  const profileNow = () => currentProfile(parts)
+  const modeNow = () => currentMode(parts)
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   function profileOf(name: string): Profile {
@@ -66,6 +80,8 @@ export function createSelection(parts: SelectionOptions): Selection {
   }
 
   return {
+    mode: async () => modeNow(),
+
     effective,
 
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
@@ -100,34 +116,34 @@ export function createSelection(parts: SelectionOptions): Selection {
   }
 }
 
-/** What a profile or override says although its provider cannot be had now: shown, so that a person sees what to fix. */
+/** The values of a profile or override whose provider is unavailable. They are shown so that the user sees what to correct. */
 function named(override: { provider: string; model: string } | null, profile: Profile): ModelChoice {
   const source = override ? 'override' : 'profile'
   const { provider = '', model = '' } = override ?? profile
   return { provider, model, source: { provider: source, model: source } }
 }
 
-/** A wish for provider and model, and who wishes. */
+/** A requested provider and model, and the source of the request. */
 interface Wish {
   readonly provider?: string | undefined
   readonly model?: string | undefined
   readonly source: ChoiceSource
 }
 
-/** What there is to choose from. */
+/** The available providers, models and aliases. */
 interface ModelSources {
   readonly providers: SlotView<Provider>
   readonly aliases: SlotView<ModelAlias>
 }
 
-/** A choice, and what its provider tells of the model; absent where it is not listed. */
+/** A choice, with the information of its provider about the model; absent if the model is not listed. */
 interface Chosen extends ModelChoice {
   readonly info?: ModelInfo
 }
 
 /**
- * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the alias of this name, else the
- * only provider that lists it; a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
+ * Selects the model: the first wish with a provider or model decides. A model alone selects the current provider if it lists the model, else the alias of this name,
+ * else the only provider that lists it. A provider alone selects its first model. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
 async function choose(wishes: readonly Wish[], sources: ModelSources, ctx: CallContext): Promise<Chosen> {
   const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
@@ -146,19 +162,19 @@ const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 /** Fallback models, with aliases of their own provider replaced by real names. */
 function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources, ctx: CallContext): readonly T[] | Promise<T[]> {
   const { aliases } = sources
-  if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
+  if (aliases.size === 0 || !refs.some(ref => aliases.has(ref.model))) return refs
   return Promise.all(
-    refs.map(async one => {
-      const alias = aliases.get(one.model)
-      // one that is not configured may be by the time it is needed
-      if (alias?.provider !== one.provider || !sources.providers.has(one.provider)) return one
-      if (infoOf(await listOf(one.provider, sources, ctx), one.model)) return one
-      return { ...one, model: alias.model }
+    refs.map(async ref => {
+      const alias = aliases.get(ref.model)
+      // a provider that is missing now can exist when it is needed
+      if (alias?.provider !== ref.provider || !sources.providers.has(ref.provider)) return ref
+      if (infoOf(await listOf(ref.provider, sources, ctx), ref.model)) return ref
+      return { ...ref, model: alias.model }
     })
   )
 }
 
-/** The same; what cannot be had (its provider is not there, or cannot tell which model is its first) gives way to the first of these that can. */
+/** The same. If the model is unavailable (no such provider, or it cannot list its models), the first available fallback replaces it. */
 async function chooseAmong(
   wishes: readonly Wish[],
   fallback: readonly ModelRef[],
@@ -169,8 +185,8 @@ async function chooseAmong(
     return await choose(wishes, sources, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
-    for (const one of fallback) {
-      const next = await choose([choiceOf(one, 'profile')], sources, ctx).catch(() => undefined)
+    for (const modelRef of fallback) {
+      const next = await choose([choiceOf(modelRef, 'profile')], sources, ctx).catch(() => undefined)
       if (next) return next
     }
     throw error
@@ -190,7 +206,7 @@ async function modelsOf(name: string, { providers }: ModelSources, ctx: CallCont
   return tellModels(name, provider, ctx)
 }
 
-/** The same; `undefined` where the provider cannot tell them now. Throws PROVIDER_NOT_FOUND. */
+/** The same; `undefined` if the provider cannot list them now. Throws PROVIDER_NOT_FOUND. */
 async function listOf(name: string, sources: ModelSources, ctx: CallContext): Promise<ModelList | undefined> {
   try {
     return await modelsOf(name, sources, ctx)
@@ -201,9 +217,9 @@ async function listOf(name: string, sources: ModelSources, ctx: CallContext): Pr
   }
 }
 
-const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(one => one.id === model)
+const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(item => item.id === model)
 
-const idsOf = (list: ModelList | undefined) => list?.models.map(one => one.id) ?? []
+const idsOf = (list: ModelList | undefined) => list?.models.map(model => model.id) ?? []
 
 const chosen = (
   { provider, model }: ModelRef,
@@ -219,7 +235,7 @@ async function firstOf(provider: string, source: ChoiceSource, sources: ModelSou
   return chosen({ provider, model: first.id }, source, source === 'request' ? 'default' : source, first)
 }
 
-/** A real model of this provider wins over an alias of the same name. A provider that cannot tell its models now may have any: a call will show. */
+/** A model of this provider wins over an alias of the same name. A provider that cannot list its models accepts any name; the call shows whether it exists. */
 async function both(ref: ModelRef, source: ChoiceSource, sources: ModelSources, ctx: CallContext): Promise<Chosen> {
   const list = await listOf(ref.provider, sources, ctx)
   const info = infoOf(list, ref.model)
@@ -266,7 +282,7 @@ async function elsewhere(
   const lists = await Promise.all(
     names.map(async name => ({ name, list: await modelsOf(name, sources, ctx).catch(() => undefined) }))
   )
-  const has = lists.filter(one => infoOf(one.list, model))
+  const has = lists.filter(list => infoOf(list.list, model))
   const [only] = has
   if (only && has.length === 1) return chosen({ provider: only.name, model }, source, source, infoOf(only.list, model))
   if (own?.open && has.length === 0)
@@ -274,7 +290,7 @@ async function elsewhere(
   throw modelNotFound(
     null,
     model,
-    lists.flatMap(one => idsOf(one.list))
+    lists.flatMap(list => idsOf(list.list))
   )
 }
 
@@ -284,7 +300,7 @@ const LIST_MS = 5000
 const FRESH_MS = 1_000
 const fresh = new WeakMap<Provider, { readonly list: ModelList; readonly until: number }>()
 
-/** The models of a provider, from its last list if that is fresh. Throws MODEL_FAILED, and what the provider throws. */
+/** The models of a provider, from its last list if that is fresh. Throws MODEL_FAILED and errors of the provider. */
 export async function tellModels(name: string, provider: Provider, ctx: CallContext, ms: number = LIST_MS): Promise<ModelList> {
   const known = fresh.get(provider)
   if (known && performance.now() < known.until) return known.list
@@ -294,7 +310,7 @@ export async function tellModels(name: string, provider: Provider, ctx: CallCont
   return list
 }
 
-/** What was switched in this server; `null` where nothing was. */
+/** The override of this server; `null` without one. */
 interface SessionState {
   readonly profile: string | null
   readonly override: { readonly provider: string; readonly model: string } | null
@@ -315,25 +331,48 @@ export interface Session {
   readonly now: SessionState
   /** Reads the state from the store after a change by another worker. */
   read(ctx: CallContext): Promise<void>
-  /** Changes it for all workers; answers once it is kept and they have taken it. Throws UNAVAILABLE when one did not in time: it is kept nevertheless. */
+  /** Changes the state for all workers. Resolves when it is stored and all workers have applied it. Throws UNAVAILABLE if a worker is late; the change is still stored. */
   change(change: Partial<SessionState>, ctx: CallContext): Promise<void>
 }
 
-/** What a session stands on. */
+/** The dependencies of a session. */
 interface SessionDependencies {
   readonly store: Store
   /** A server's id. */
   readonly key: string
-  /** The other workers, which must have taken a change before it is answered. */
+  /** The other workers. All must apply a change before `change` resolves. */
   readonly peers: Peers | undefined
+  /** Called in this worker after each change of the state. */
+  readonly changed: (session: Pick<Session, 'now'>) => Promise<void>
   readonly log: Log
 }
 
-/** The topic of a change; what changed is read from the store. */
+/** Peer message topic of a change. The receivers read the change from the store. */
 export const CHANGED = 'selection'
 
-/** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
-export async function openSession({ store, key, peers, log }: SessionDependencies, lasting: CallContext): Promise<Session> {
+/** Reports each change of the state once, whichever way it arrived, and waits for the report. Reports nothing before `begin`. */
+function createReporter(changed: SessionDependencies['changed']) {
+  const textOf = ({ profile, override, mode }: SessionState) => JSON.stringify([profile, override, mode])
+  let reported: string | undefined
+  let reporting = Promise.resolve()
+  return {
+    begin(now: SessionState) {
+      reported = textOf(now)
+    },
+    report(now: SessionState): Promise<void> {
+      const text = textOf(now)
+      if (reported === undefined || reported === text) return reporting
+      reported = text
+      return (reporting = reporting.then(() => changed({ now })))
+    },
+  }
+}
+
+/** Loads the session of a server and follows changes of other workers until `lasting.signal` aborts. */
+export async function openSession(
+  { store, key, peers, changed, log }: SessionDependencies,
+  lasting: CallContext
+): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0
@@ -343,20 +382,26 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     version = of
     now = stateOf(value)
   }
+  const reporter = createReporter(changed)
   const watch = async (ctx: CallContext) => {
-    for await (const change of store.watch(COLLECTION, ctx)) if (change.key === key) take(change.value, change.version)
+    for await (const change of store.watch(COLLECTION, ctx)) {
+      if (change.key === key) take(change.value, change.version)
+      await reporter.report(now)
+    }
   }
-  // where another file has taken the store's place, what it has is true, even if it is older
+  // if another file replaced the store, its content is valid, even if it is older
   const read = async (ctx: CallContext) => {
     const before = version
     const stored = await store.get(COLLECTION, key, ctx)
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
+    await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
-    log.error({ err }, 'switches of other workers are no longer seen')
+    log.error({ err }, 'failed to follow the switches of other workers')
   )
   await read(lasting)
+  reporter.begin(now)
 
   const put = async (change: Partial<SessionState>, ctx: CallContext): Promise<void> => {
     const next = { ...now, ...change }
@@ -378,6 +423,7 @@ export async function openSession({ store, key, peers, log }: SessionDependencie
     read,
     async change(change, ctx) {
       await put(change, ctx)
+      await reporter.report(now)
       await peers?.broadcast(CHANGED, null, ctx)
     },
   }
@@ -390,7 +436,7 @@ async function forgetOld(store: Store, ctx: CallContext): Promise<void> {
   const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, ctx)
   if (records.length > 0)
     await store.batch(
-      records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })),
+      records.map(record => ({ op: 'delete', collection: COLLECTION, key: record.key })),
       {},
       ctx
     )

@@ -72,43 +72,43 @@ async function startHost(profile = 'plain') {
 
 describe('an alias of a model', () => {
   it('stands for its provider and model, asked alone or with its own provider', async () => {
-    await using one = await startHost()
-    expect(await one.select({ model: 'fast' })).to.equal('b/b-1')
-    expect(await one.select({ provider: 'b', model: 'fast' })).to.equal('b/b-1')
+    await using host = await startHost()
+    expect(await host.select({ model: 'fast' })).to.equal('b/b-1')
+    expect(await host.select({ provider: 'b', model: 'fast' })).to.equal('b/b-1')
   })
 
   it('is no model of another provider', async () => {
-    await using one = await startHost()
-    expect(await one.select({ provider: 'a', model: 'fast' })).to.equal('MODEL_NOT_FOUND')
+    await using host = await startHost()
+    expect(await host.select({ provider: 'a', model: 'fast' })).to.equal('MODEL_NOT_FOUND')
   })
 
   it('gives way to a real model of that name, of the provider that is asked or the current one', async () => {
-    await using one = await startHost()
-    expect(await one.select({ model: 'a-2' })).to.equal('a/a-2')
-    expect(await one.select({ provider: 'a', model: 'a-2' })).to.equal('a/a-2')
-    expect(await one.select({ provider: 'b', model: 'big' })).to.equal('b/big')
-    expect(await one.select({ model: 'big' })).to.equal('b/b-2')
+    await using host = await startHost()
+    expect(await host.select({ model: 'a-2' })).to.equal('a/a-2')
+    expect(await host.select({ provider: 'a', model: 'a-2' })).to.equal('a/a-2')
+    expect(await host.select({ provider: 'b', model: 'big' })).to.equal('b/big')
+    expect(await host.select({ model: 'big' })).to.equal('b/b-2')
   })
 
-  it('that leads nowhere is told as what it leads to', async () => {
-    await using one = await startHost()
-    expect(await one.select({ model: 'lost' })).to.equal('PROVIDER_NOT_FOUND')
-    expect(await one.select({ model: 'wrong' })).to.equal('MODEL_NOT_FOUND')
+  it('that leads nowhere is reported as what it leads to', async () => {
+    await using host = await startHost()
+    expect(await host.select({ model: 'lost' })).to.equal('PROVIDER_NOT_FOUND')
+    expect(await host.select({ model: 'wrong' })).to.equal('MODEL_NOT_FOUND')
   })
 
   it('may stand in a profile, and the effective configuration tells the real names', async () => {
-    await using one = await startHost('quick')
-    expect(await one.select()).to.equal('b/b-1')
-    expect(await one.selection.effective(testContext())).to.include({ provider: 'b', model: 'b-1' })
-    const { fallback } = await one.selection.select({}, testContext())
+    await using host = await startHost('quick')
+    expect(await host.select()).to.equal('b/b-1')
+    expect(await host.selection.effective(testContext())).to.include({ provider: 'b', model: 'b-1' })
+    const { fallback } = await host.selection.select({}, testContext())
     expect(fallback.map(each => `${each.provider}/${each.model}`)).to.deep.equal(['b/big', 'b/b-1', 'a/a-1'])
-    await one.selection.switchProfile('both', testContext())
-    expect(await one.select()).to.equal('b/b-1')
+    await host.selection.switchProfile('both', testContext())
+    expect(await host.select()).to.equal('b/b-1')
   })
 
-  it('may be switched to: what is kept and told is what it stands for', async () => {
-    await using one = await startHost()
-    expect(await one.selection.switchModel('b', 'fast', testContext())).to.deep.include({
+  it('may be switched to: what is kept and shown is what it stands for', async () => {
+    await using host = await startHost()
+    expect(await host.selection.switchModel('b', 'fast', testContext())).to.deep.include({
       model: 'b-1',
       override: { provider: 'b', model: 'b-1' },
     })
@@ -117,7 +117,7 @@ describe('an alias of a model', () => {
 
 describe('what a provider tells of a model', () => {
   it('comes with the selection, and stays out of the effective configuration', async () => {
-    await using one = await startHost()
+    await using host = await startHost()
     for (const [asked, info] of [
       [{}, { id: 'a-1', context: 7 }],
       [{ provider: 'b' }, { id: 'b-1', context: 9 }],
@@ -127,32 +127,32 @@ describe('what a provider tells of a model', () => {
         { id: 'b-1', context: 9 },
       ],
     ] as const)
-      expect((await one.selection.select(asked, testContext())).info).to.deep.equal(info)
-    expect(await one.selection.effective(testContext())).to.not.have.property('info')
+      expect((await host.selection.select(asked, testContext())).info).to.deep.equal(info)
+    expect(await host.selection.effective(testContext())).to.not.have.property('info')
   })
 
   it('is missing while it cannot tell: then any model of it may be asked for by name', async () => {
-    await using one = await startHost()
-    expect(await one.selection.select({ provider: 'd', model: 'd-1' }, testContext())).to.not.have.property('info')
-    expect(await one.select({ model: 'away' })).to.equal('d/d-9')
-    expect(await one.select({ provider: 'd' })).to.equal('MODEL_FAILED')
+    await using host = await startHost()
+    expect(await host.selection.select({ provider: 'd', model: 'd-1' }, testContext())).to.not.have.property('info')
+    expect(await host.select({ model: 'away' })).to.equal('d/d-9')
+    expect(await host.select({ provider: 'd' })).to.equal('MODEL_FAILED')
   })
 })
 
 describe('the fallback of a profile', () => {
   it('may name what is not configured or cannot be listed: the turn begins nevertheless', async () => {
-    await using one = await startHost('away')
-    const { fallback } = await one.selection.select({}, testContext())
+    await using host = await startHost('away')
+    const { fallback } = await host.selection.select({}, testContext())
     expect(fallback.map(({ provider: name, model }) => `${name}/${model}`)).to.deep.equal(['nobody/lost', 'broken/x', 'b/b-1'])
   })
 
   it('answers where the profile names a provider that cannot tell its first model', async () => {
-    await using one = await startHost('silent')
-    const { provider: name, model, source, fallback } = await one.selection.select({}, testContext())
+    await using host = await startHost('silent')
+    const { provider: name, model, source, fallback } = await host.selection.select({}, testContext())
     expect([name, model, source.model, fallback.length]).to.deep.equal(['b', 'big', 'profile', 4])
   })
 
-  it('does not stand in for a provider that the request names, nor for a profile that has nobody', async () => {
+  it('does not stand in for a provider that the request names, nor for a profile without one', async () => {
     await using silent = await startHost('silent')
     expect(await silent.select({ provider: 'd' })).to.equal('MODEL_FAILED')
     await using gone = await startHost('gone')

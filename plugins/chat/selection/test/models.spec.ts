@@ -17,7 +17,7 @@ const silent = (heard: AbortSignal[]): Provider => ({
 })
 
 describe('the models of a provider', () => {
-  it('that never tells them are its failure, and it is told to stop', async () => {
+  it('that never lists them is its failure, and its request is aborted', async () => {
     const heard: AbortSignal[] = []
     const failure: unknown = await tellModels('mute', silent(heard), testContext(), 20).catch((error: unknown) => error)
     expect(failure).to.include({ code: 'MODEL_FAILED' })
@@ -27,16 +27,16 @@ describe('the models of a provider', () => {
 
   it('are asked for once by all turns of a moment; a failure is not kept', async () => {
     let asked = 0
-    const one: Provider = {
+    const provider: Provider = {
       ...silent([]),
       models: async () => {
         if (++asked === 1) throw new Error('away')
         return { models: [], open: true }
       },
     }
-    const failure: unknown = await tellModels('one', one, testContext()).catch((error: unknown) => error)
+    const failure: unknown = await tellModels('one', provider, testContext()).catch((error: unknown) => error)
     expect(failure).to.include({ message: 'away' })
-    expect(await tellModels('one', one, testContext())).to.equal(await tellModels('one', one, testContext()))
+    expect(await tellModels('one', provider, testContext())).to.equal(await tellModels('one', provider, testContext()))
     expect(asked).to.equal(2)
   })
 })

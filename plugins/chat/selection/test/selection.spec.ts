@@ -11,7 +11,7 @@ import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 const BASE = ['store-memory', 'selection', 'modes'].map(pluginFolder)
 
 const provider = (models: string[], open = false): PluginRef => {
-  const one: Provider = {
+  const found: Provider = {
     features: { tool_calling: true, streaming: true, vision: false },
     models: async () => ({ models: models.map(id => ({ id })), open }),
     countTokens: async () => 1,
@@ -20,7 +20,7 @@ const provider = (models: string[], open = false): PluginRef => {
     },
     probe: async () => undefined,
   }
-  return item(Providers, models[0]!.split('-')[0]!, one)
+  return item(Providers, models[0]!.split('-')[0]!, found)
 }
 const ABC = [provider(['a-1', 'a-2', 'both-1']), provider(['b-1', 'both-1']), provider(['c-1'], true)]
 
@@ -83,65 +83,67 @@ describe('which model answers', () => {
   ]
   for (const [title, asked, wantProvider, wantModel] of cases) {
     it(title, async () => {
-      await using one = await startHost(PROFILES)
-      expect(await one.selection.select(asked, testContext())).to.include({ provider: wantProvider, model: wantModel })
+      await using host = await startHost(PROFILES)
+      expect(await host.selection.select(asked, testContext())).to.include({ provider: wantProvider, model: wantModel })
     })
   }
 
-  it('refuses an unknown provider, and a model that nobody or more than one other has', async () => {
-    await using one = await startHost(PROFILES, {
+  it('refuses an unknown provider, and a model that no provider or more than one other has', async () => {
+    await using host = await startHost(PROFILES, {
       give: [...ABC.slice(2), provider(['x-1', 'both-1']), provider(['y-1', 'both-1'])],
     })
-    const missing = await thrown(one.selection.select({ provider: 'nope' }, testContext()))
+    const missing = await thrown(host.selection.select({ provider: 'nope' }, testContext()))
     expect([missing.code, missing.details.available]).to.deep.equal(['PROVIDER_NOT_FOUND', ['c', 'x', 'y']])
-    expect((await thrown(one.selection.select({ provider: 'x', model: 'nope' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
-    expect((await thrown(one.selection.select({ model: 'both-1' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
+    expect((await thrown(host.selection.select({ provider: 'x', model: 'nope' }, testContext()))).code).to.equal(
+      'MODEL_NOT_FOUND'
+    )
+    expect((await thrown(host.selection.select({ model: 'both-1' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
   })
 
   it('goes by request, then override, then profile', async () => {
-    await using one = await startHost(PROFILES, { config: { profile: 'beta' } })
+    await using host = await startHost(PROFILES, { config: { profile: 'beta' } })
     const who = async (asked = {}) => {
-      const { provider: name, model, source } = await one.selection.select(asked, testContext())
+      const { provider: name, model, source } = await host.selection.select(asked, testContext())
       return [name, model, source.model]
     }
     expect(await who()).to.deep.equal(['b', 'b-1', 'profile'])
-    await one.selection.switchModel('c', 'c-1', testContext())
+    await host.selection.switchModel('c', 'c-1', testContext())
     expect(await who()).to.deep.equal(['c', 'c-1', 'override'])
     expect(await who({ provider: 'a', model: 'a-2' })).to.deep.equal(['a', 'a-2', 'request'])
   })
 
   it('takes a profile and a mode for one turn: the profile wins over the override, and nothing is switched', async () => {
-    await using one = await startHost(PROFILES)
-    await one.selection.switchModel('c', 'c-1', testContext())
-    const before = await one.selection.effective(testContext())
+    await using host = await startHost(PROFILES)
+    await host.selection.switchModel('c', 'c-1', testContext())
+    const before = await host.selection.effective(testContext())
     const who = async (asked: object) => {
-      const { provider: name, profile, mode } = await one.selection.select(asked, testContext())
+      const { provider: name, profile, mode } = await host.selection.select(asked, testContext())
       return [name, profile.name, mode]
     }
     expect(await who({ profile: 'beta' })).to.deep.equal(['b', 'beta', 'plan'])
     expect(await who({ profile: 'beta', mode: 'review', provider: 'a' })).to.deep.equal(['a', 'beta', 'review'])
     expect(await who({ mode: 'explore' })).to.deep.equal(['c', 'plain', 'explore'])
-    expect(await one.selection.effective(testContext())).to.deep.equal(before)
+    expect(await host.selection.effective(testContext())).to.deep.equal(before)
   })
 
   it('refuses a profile and a mode that are not there, with those that are', async () => {
-    await using one = await startHost(PROFILES)
-    const profile = await thrown(one.selection.select({ profile: 'nope' }, testContext()))
+    await using host = await startHost(PROFILES)
+    const profile = await thrown(host.selection.select({ profile: 'nope' }, testContext()))
     expect(profile).to.deep.include({ code: 'INVALID_VALUE' }).and.have.nested.property('details.field', 'profile')
     expect(profile.details.allowed).to.deep.equal(['plain', 'beta', 'half'])
-    const mode = await thrown(one.selection.select({ mode: 'nope' }, testContext()))
+    const mode = await thrown(host.selection.select({ mode: 'nope' }, testContext()))
     expect([mode.code, mode.details.field]).to.deep.equal(['INVALID_VALUE', 'mode'])
   })
 })
 
 describe('switches', () => {
   it('clear the override with the profile, and leave the profile with the override', async () => {
-    await using one = await startHost(PROFILES)
-    expect(await one.selection.switchModel('b', 'b-1', testContext())).to.deep.include({
+    await using host = await startHost(PROFILES)
+    expect(await host.selection.switchModel('b', 'b-1', testContext())).to.deep.include({
       profile: 'plain',
       override: { provider: 'b', model: 'b-1' },
     })
-    expect(await one.selection.switchProfile('half', testContext())).to.deep.include({
+    expect(await host.selection.switchProfile('half', testContext())).to.deep.include({
       profile: 'half',
       override: null,
       provider: 'b',
@@ -149,35 +151,35 @@ describe('switches', () => {
   })
 
   it('keep a switched mode over a switch of the profile', async () => {
-    await using one = await startHost(PROFILES)
-    expect((await one.selection.effective(testContext())).mode).to.equal('build')
-    expect((await one.selection.switchProfile('beta', testContext())).mode).to.equal('plan')
-    expect((await one.selection.switchMode('review', testContext())).mode).to.equal('review')
-    expect((await one.selection.switchProfile('plain', testContext())).mode).to.equal('review')
+    await using host = await startHost(PROFILES)
+    expect((await host.selection.effective(testContext())).mode).to.equal('build')
+    expect((await host.selection.switchProfile('beta', testContext())).mode).to.equal('plan')
+    expect((await host.selection.switchMode('review', testContext())).mode).to.equal('review')
+    expect((await host.selection.switchProfile('plain', testContext())).mode).to.equal('review')
   })
 
   it('change nothing when they are refused', async () => {
-    await using one = await startHost(PROFILES)
-    const before = await one.selection.effective(testContext())
+    await using host = await startHost(PROFILES)
+    const before = await host.selection.effective(testContext())
     const refused = [
-      one.selection.switchProfile('nope', testContext()),
-      one.selection.switchMode('nope', testContext()),
-      one.selection.switchModel('nope', 'x', testContext()),
-      one.selection.switchModel('a', 'nope', testContext()),
+      host.selection.switchProfile('nope', testContext()),
+      host.selection.switchMode('nope', testContext()),
+      host.selection.switchModel('nope', 'x', testContext()),
+      host.selection.switchModel('a', 'nope', testContext()),
     ]
     const codes = await Promise.all(refused.map(async work => (await thrown(work)).code))
     expect(codes).to.deep.equal(['INVALID_VALUE', 'INVALID_VALUE', 'PROVIDER_NOT_FOUND', 'MODEL_NOT_FOUND'])
-    expect(await one.selection.effective(testContext())).to.deep.equal(before)
+    expect(await host.selection.effective(testContext())).to.deep.equal(before)
   })
 
   it('are made at once by many without losing any', async () => {
-    await using one = await startHost(PROFILES)
+    await using host = await startHost(PROFILES)
     await Promise.all([
-      one.selection.switchMode('explore', testContext()),
-      one.selection.switchModel('b', 'b-1', testContext()),
-      one.selection.switchMode('explore', testContext()),
+      host.selection.switchMode('explore', testContext()),
+      host.selection.switchModel('b', 'b-1', testContext()),
+      host.selection.switchMode('explore', testContext()),
     ])
-    expect(await one.selection.effective(testContext())).to.deep.include({
+    expect(await host.selection.effective(testContext())).to.deep.include({
       mode: 'explore',
       override: { provider: 'b', model: 'b-1' },
     })
@@ -186,15 +188,15 @@ describe('switches', () => {
 
 describe('profiles.yaml', () => {
   it('is written with a commented default at the first run', async () => {
-    await using one = await startHost()
-    expect(await readFile(one.file, 'utf8')).to.match(/^# Profiles of svc/)
-    expect(await one.selection.profiles(testContext())).to.deep.include({ active: 'default', default: 'default' })
+    await using host = await startHost()
+    expect(await readFile(host.file, 'utf8')).to.match(/^# Profiles of svc/)
+    expect(await host.selection.profiles(testContext())).to.deep.include({ active: 'default', default: 'default' })
   })
 
   it('is not written where selection.profiles_file names another that is not there: the start stops with the hint', async () => {
     const file = join(tmpdir(), 'svc-no-such-folder', 'mine.yaml')
     const error = await thrown(startHost(undefined, { config: { profiles_file: file } }))
-    expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*leave selection\.profiles_file out/)
+    expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*remove selection\.profiles_file/)
     expect(existsSync(file)).to.equal(false)
   })
 
@@ -205,14 +207,14 @@ describe('profiles.yaml', () => {
   })
 
   it('translates its keys', async () => {
-    await using one = await startHost(PROFILES)
-    const { profiles } = await one.selection.profiles(testContext())
+    await using host = await startHost(PROFILES)
+    const { profiles } = await host.selection.profiles(testContext())
     expect(profiles[1]).to.deep.equal({ name: 'beta', provider: 'b', model: 'b-1', temperature: 0.2, maxTokens: 7, mode: 'plan' })
   })
 
   const broken: [string, string, RegExp, RegExp][] = [
     ['an unknown key', 'profiles:\n  default:\n    temprature: 1\n', /profiles\.yaml:3/, /did you mean "temperature"/],
-    ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /fix/],
+    ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /Fix/],
     ['a default that is not there', 'default: nope\nprofiles:\n  default: {}\n', /profiles\.yaml:1/, /one of: default/],
     ['broken YAML', 'profiles:\n  default: {a\n', /profiles\.yaml:\d/, /Fix the file/],
   ]

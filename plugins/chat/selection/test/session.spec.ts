@@ -1,7 +1,8 @@
 import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Selection, Store } from '@svc/core/contracts'
+import { definePlugin } from '@svc/core'
+import { Selection, type SelectionChange, Store } from '@svc/core/contracts'
 import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -11,7 +12,12 @@ const serverId = '1-test'
 
 /** A server whose store's file lies in this folder. */
 async function server(folder: string) {
-  const host = await testHost(['store-sqlite', 'selection', 'modes'].map(pluginFolder), {
+  const changes: SelectionChange[] = []
+  const listener = definePlugin({
+    setup: scope => void scope.tap(Selection.hooks.changed, change => void changes.push(change)),
+  })
+  const plugins = ['store-sqlite', 'selection', 'modes'].map(pluginFolder)
+  const host = await testHost([...plugins, { name: 'listener', use: listener }], {
     serverId,
     config: { store: { path: join(folder, 'svc.db') }, selection: { profiles_file: join(folder, 'profiles.yaml') } },
   })
@@ -20,6 +26,7 @@ async function server(folder: string) {
   const mode = async () => (await selection.effective(testContext())).mode
   return {
     selection,
+    changes,
     mode,
     async untilMode(wanted: string) {
       while ((await mode()) !== wanted) await wait(5)
@@ -49,20 +56,51 @@ describe('the session of a server whose store is put back to an older one', () =
   afterEach(() => rm(folder, { recursive: true }))
 
   it('takes what that has, and watches it for what others switch', async () => {
-    await using one = await server(folder)
-    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testContext())
+    await using found = await server(folder)
+    for (const mode of ['review', 'explore', 'build']) await found.selection.switchMode(mode, testContext())
     await putBack()
-    await one.untilMode('plan')
-    await one.put({ mode: 'review' })
-    await one.untilMode('review')
-    expect(await one.version()).to.equal(2)
+    await found.untilMode('plan')
+    await found.put({ mode: 'review' })
+    await found.untilMode('review')
+    expect(await found.version()).to.equal(2)
   })
 
   it('is switched as ever', async () => {
-    await using one = await server(folder)
-    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testContext())
+    await using found = await server(folder)
+    for (const mode of ['review', 'explore', 'build']) await found.selection.switchMode(mode, testContext())
     await putBack()
-    await one.selection.switchMode('delegate', testContext())
-    expect([await one.mode(), await one.version()]).to.deep.equal(['delegate', 2])
+    await found.selection.switchMode('delegate', testContext())
+    expect([await found.mode(), await found.version()]).to.deep.equal(['delegate', 2])
+  })
+})
+
+describe('a change of the session', () => {
+  let folder = ''
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-session-'))
+    await writeFile(join(folder, 'profiles.yaml'), 'profiles: { default: {}, careful: { mode: review } }\n')
+  })
+  afterEach(() => rm(folder, { recursive: true }))
+
+  it('is reported once, before the switch is answered, with the mode in force', async () => {
+    await using found = await server(folder)
+    await found.selection.switchProfile('careful', testContext())
+    expect(found.changes).to.deep.equal([{ profile: 'careful', mode: 'review' }])
+    expect(await found.selection.mode(testContext())).to.equal('review')
+    await found.selection.switchMode('plan', testContext())
+    await wait(20)
+    expect(found.changes.slice(1)).to.deep.equal([{ profile: 'careful', mode: 'plan' }])
+  })
+
+  it('is reported when another worker made it; the state at the start is not', async () => {
+    {
+      await using before = await server(folder)
+      await before.selection.switchMode('plan', testContext())
+    }
+    await using found = await server(folder)
+    expect([found.changes, await found.selection.mode(testContext())]).to.deep.equal([[], 'plan'])
+    await found.put({ mode: 'explore' })
+    while (found.changes.length === 0) await wait(5)
+    expect(found.changes).to.deep.equal([{ profile: 'default', mode: 'explore' }])
   })
 })

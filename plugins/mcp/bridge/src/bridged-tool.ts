@@ -81,7 +81,7 @@ type Params = NonNullable<InputRequest['params']>
  * for a form that asks for a credential, which the protocol forbids, and for a page that is not https.
  */
 function questionOf(server: string, step: Input): Input {
-  const requests = Object.entries(step.requests).map(([key, one]) => [key, labelled(server, one)] as const)
+  const requests = Object.entries(step.requests).map(([key, request]) => [key, labelled(server, request)] as const)
   return { ...step, requests: Object.fromEntries(requests) }
 }
 
@@ -114,7 +114,7 @@ function checkForm(server: string, params: Params): void {
     const { title, format, type } = (isTree(field) ? field : {}) as { title?: unknown; format?: unknown; type?: unknown }
     const words = [name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replaceAll('_', ' '), typeof title === 'string' ? title : '']
     const isText = type === undefined || type === 'string' || type === 'number' || type === 'integer'
-    if (isText && (format === 'password' || words.some(one => CREDENTIAL.test(one))))
+    if (isText && (format === 'password' || words.some(word => CREDENTIAL.test(word))))
       throw refused(server, `it asks the user for a credential ("${name.slice(0, 100)}") in a form, which the protocol forbids`)
   }
 }

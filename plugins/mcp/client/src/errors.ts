@@ -11,8 +11,14 @@ export const serverUnknown = (name: string, known: readonly string[]) =>
 function knownHint(name: string, known: readonly string[]): string {
   const near = nearest(name, [...known])
   if (near !== undefined) return `did you mean "${near}"?`
-  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${known.join(', ')}`
+  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${someOf(known)}`
 }
+
+const MAX_NAMES = 10
+
+/** The names for a hint: a server can have a thousand tools. */
+const someOf = (names: readonly string[]) =>
+  names.length <= MAX_NAMES ? names.join(', ') : `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`
 
 /** A problem in an entry of `mcp.clients` or mcp.yaml. */
 export const clientInvalid = (message: string, where: string, hint: string) =>
@@ -27,7 +33,7 @@ export const nameTwice = (name: string, where: string, other: string) =>
 export const toolUnknown = (server: string, tool: string, known: readonly string[]) =>
   svcError('MCP_TOOL_UNKNOWN', `the MCP server "${server}" has no tool "${tool.slice(0, SHOWN)}"`, {
     details: { server, tool: tool.slice(0, SHOWN), available: [...known] },
-    hint: known.length === 0 ? `Run "svc mcp tools ${server}" to list its tools` : `Use one of: ${known.join(', ')}`,
+    hint: known.length === 0 ? `Run "svc mcp tools ${server}" to list its tools` : knownHint(tool, known),
   })
 
 /** Internal: the asking worker looks for the new owner. */
@@ -60,7 +66,7 @@ export const importInvalid = (message: string) =>
 
 const OPTION_HINTS: Readonly<Record<string, string>> = {
   url: 'Set the complete URL, for example https://example.com/mcp',
-  maxAttempts: 'Set a whole number, 0 or more',
+  retryAttempts: 'Set a whole number, 0 or more',
   backoff: 'Set exponential, linear or constant',
   memory_limit: 'Set a size, for example 512M',
 }
@@ -83,7 +89,7 @@ export const registeredTwice = (name: string) =>
 export const notRegistered = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `the server "${name}" is not registered`, {
     details: { server: name, available: [...known] },
-    hint: known.length === 0 ? 'Register a server first' : `Use one of: ${known.join(', ')}`,
+    hint: known.length === 0 ? 'Register a server first' : knownHint(name, known),
   })
 
 export const notForRemote = (option: string) =>

@@ -12,21 +12,22 @@ import {
 } from '@svc/core/contracts'
 import { NO_SERVERS, programFiles, readServers } from './registry/configured-servers.ts'
 import { homeFile } from './registry/home-file.ts'
-import { MCP_CLIENTS } from './registry/settings.ts'
+import { MCP_CONFIG } from './registry/settings.ts'
 
 /** Stages: after this worker has joined its peers and before it serves; before the server drains; after the last call. */
 const [JOINED, FIRST, LAST] = [950, -100, 500]
 
 export default definePlugin({
-  section: 'mcp.clients',
-  config: MCP_CLIENTS,
-  check: async config => (await readServers(config, homeFile())).problems,
+  section: 'mcp',
+  config: MCP_CONFIG,
+  check: async ({ clients }) => (await readServers(clients, homeFile())).problems,
   requires: { store: Store, host: Host, events: Events },
   optional: { peers: Peers, http: Http, sandbox: ProcessSandbox },
   provides: McpClients,
   async setup(scope, { host, http, ...given }) {
     const { log, hooks } = scope
-    const { servers } = await readServers(scope.config, homeFile())
+    const { clients, recheck_s } = scope.config
+    const { servers } = await readServers(clients, homeFile())
     if (servers.length === 0) return NO_SERVERS
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
@@ -34,7 +35,17 @@ export default definePlugin({
     const { serverId } = await host.report(lasting)
     const isEager = given.peers !== undefined || http !== undefined
     const changed = (server: string) => void hooks.changed({ server }, lasting)
-    const mcp = await createMcpService({ ...given, servers, serverId, isEager, env: process.env, log, lasting, changed })
+    const mcp = await createMcpService({
+      ...given,
+      servers,
+      serverId,
+      isEager,
+      recheckMs: recheck_s * 1000,
+      env: process.env,
+      log,
+      lasting,
+      changed,
+    })
     scope.defer(() => mcp.close())
     scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the MCP servers of svc' })
     scope.add(PeerAnswers, TOPIC, mcp.answer)

@@ -12,8 +12,9 @@ import {
   type ProcessSandbox,
   type Store,
 } from '@svc/core/contracts'
-import { createAnswer, createClients, currentInfo } from './ownership/mcp-clients.ts'
+import { createClients, currentInfo } from './ownership/mcp-clients.ts'
 import { PeerWorkers, ServerLease } from './ownership/peer-workers.ts'
+import { createAnswer } from './ownership/questions.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { type ConnectionListener, ServerSession } from './ownership/server-session.ts'
 import { clientOptions } from './registry/client-options.ts'
@@ -33,6 +34,8 @@ export interface McpServiceOptions {
   readonly serverId: string
   /** Whether this host serves: then servers are connected before the first call. */
   readonly isEager: boolean
+  /** Milliseconds after which the tools of a remote server are listed again; 0 for never. */
+  readonly recheckMs: number
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
   readonly lasting: CallContext
@@ -88,11 +91,11 @@ export async function createMcpService(options: McpServiceOptions): Promise<McpS
   const maintain = () => void Promise.all(owners.map(owner => owner.maintain().catch(failed(owner))))
   const timer = setInterval(maintain, MAINTAIN_MS).unref()
   const over = Promise.withResolvers<void>()
-  const clients = createClients({ owners, registry, store, workers })
+  const clients = createClients({ owners, registry, workers })
   return {
     clients,
     health: createHealth(clients),
-    answer: createAnswer(owners, lasting),
+    answer: createAnswer({ owners, registry, clients, lasting, openClient: server => openTestClient(options, server) }),
     metrics() {
       const owned = owners.filter(owner => owner.session).map(owner => owner.server)
       return metrics.read(owned.map(server => ({ server: server.entry.name, state: currentInfo(server, registry).state })))
@@ -128,7 +131,7 @@ interface OwnerContext extends McpServiceOptions {
 }
 
 function createOwner(context: OwnerContext, server: Server): ServerOwner {
-  const { store, registry, workers, self, serverId, isEager, env, sandbox, metrics, log, lasting } = context
+  const { store, registry, workers, self, serverId, isEager, recheckMs, env, sandbox, metrics, log, lasting } = context
   const holder = `${serverId}/${process.pid}/`
   const storage = loginStorage(store, server, lasting, record => void registry.take(loginKey(server), record, lasting))
   const deadHolder = () => {
@@ -140,6 +143,7 @@ function createOwner(context: OwnerContext, server: Server): ServerOwner {
   const session = {
     ...common,
     holder,
+    recheckMs: server.entry.url === undefined ? 0 : recheckMs,
     metrics,
     listener: eventPublisher(context),
     clientOptions: () => clientOptions(server, { env, sandbox, storage, lasting, known: registry.state(server)?.known }),
@@ -147,6 +151,17 @@ function createOwner(context: OwnerContext, server: Server): ServerOwner {
   const createSession = (fence: Fence | undefined, lost: () => void) => new ServerSession({ ...session, fence, lost })
   return new ServerOwner({ ...common, workers, lease, isEager, createSession })
 }
+
+/** Makes a client for a test, which fails with the first error: a user waits. */
+const openTestClient =
+  ({ store, env, sandbox, lasting }: McpServiceOptions, server: Server) =>
+  async () => {
+    const storage = loginStorage(store, server, lasting)
+    const { createMcpClient } = await import('./connection/mcp-client.ts')
+    const client = createMcpClient(clientOptions(server, { env, sandbox, storage, lasting }))
+    client.setReconnectPolicy(0, 'constant')
+    return client
+  }
 
 /** Publishes the events of connections in this worker. */
 function eventPublisher({ events, lasting }: McpServiceOptions): ConnectionListener {

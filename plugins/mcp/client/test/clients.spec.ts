@@ -17,7 +17,7 @@ const toolOf = async (clientHost: ClientHost, server: string, name: string): Pro
 /** The values of a metric, by its labels. */
 async function metrics(clientHost: ClientHost, name: string): Promise<Record<string, number>> {
   const families = await clientHost.host.slot(MetricSources).get('mcp-client')!.read(testContext())
-  const values = families.find(one => one.name === name)!.values
+  const values = families.find(family => family.name === name)!.values
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
 }
 
@@ -226,7 +226,7 @@ describe('the tool servers of a host', () => {
   it('cost nothing where there are none', async () => {
     await using clientHost = await openClientHost([])
     expect(await clientHost.clients.list(testContext())).to.deep.equal([])
-    const report = clientHost.host.report().plugins.find(one => one.name === '@svc/plugin-mcp-client')
+    const report = clientHost.host.report().plugins.find(plugin => plugin.name === '@svc/plugin-mcp-client')
     expect(report?.added).to.deep.equal({})
     expect(await refusal(clientHost.clients.tools('one', testContext()))).to.include('svc mcp add')
   })

@@ -29,7 +29,7 @@ describe('svc mcp without a server that runs', () => {
       .and.not.include('abc123')
     expect(err).to.include('no server is running')
     const { servers } = JSON.parse((await host.run('list', '--json')).out) as { servers: McpServerInfo[] }
-    expect(servers.map(one => [one.name, one.state])).to.deep.equal([
+    expect(servers.map(server => [server.name, server.state])).to.deep.equal([
       ['configured', 'disabled'],
       ['one', 'disconnected'],
       ['docs', 'disconnected'],
@@ -103,7 +103,7 @@ describe('svc mcp without a server that runs', () => {
       .and.match(/network .* sandbox /)
       .and.match(/far .* remote /)
     const { servers } = JSON.parse((await host.run('list', '--json')).out) as { servers: { name: string; runs: string }[] }
-    expect(servers.map(one => one.runs).join()).to.equal('all rights,sandbox,sandbox,sandbox,remote,all rights,remote')
+    expect(servers.map(server => server.runs).join()).to.equal('all rights,sandbox,sandbox,sandbox,remote,all rights,remote')
   })
 
   it('says at which step a remote server cannot be reached, and why', async () => {

@@ -129,7 +129,7 @@ for (const mode of ['auto', 'legacy'] as const)
 
     it("give the SDK's error, and a class of their own where there is no such tool", async () => {
       const errorOf = (name: string) =>
-        sdk.callTool({ name, arguments: {} }).catch((one: unknown) => one as { code: number; message: string })
+        sdk.callTool({ name, arguments: {} }).catch((error: unknown) => error as { code: number; message: string })
       expect(await errorOf('broken')).to.include({ code: -32603, message: 'it broke' })
       expect((await ours.callTool('broken', {})).error?.message).to.contain('it broke')
       expect(await errorOf('unknown')).to.include({ code: -32602 })
@@ -140,7 +140,7 @@ for (const mode of ['auto', 'legacy'] as const)
       const theirs: object[] = []
       await sdk.callTool({ name: 'steps', arguments: {} }, { onprogress: progress => void theirs.push(progress) })
       const received = await steps(ours.call('steps', {}, {}, forever()))
-      expect(received.slice(0, -1)).to.deep.equal(theirs.map(one => ({ type: 'progress', ...one })))
+      expect(received.slice(0, -1)).to.deep.equal(theirs.map(their => ({ type: 'progress', ...their })))
       expect(theirs).to.have.length(2)
     })
 

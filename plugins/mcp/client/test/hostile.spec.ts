@@ -1,6 +1,8 @@
+import { mock } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Faults, type HostileServer, openHostile } from '../../../../test/support/hostile.ts'
-import { changeOf, CLOCK, hostile, remote } from './support/client.ts'
+import { changeOf, hostile, remote } from './support/client.ts'
 
 const MIB = 1_048_576
 /** A message of 50 MB that is held, decoded and parsed costs more than 200. */
@@ -13,7 +15,7 @@ async function grown(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe('a list of tools', () => {
-  for (const [what, faults, count, fault] of [
+  for (const [what, problems, count, fault] of [
     ['with 100,000 tools is cut', { tools: 100_000 }, 1_000, 'it has more than 1000 tools: the rest is left out'],
     ['without end is cut', { cursors: 'endless' }, 100, 'its list has more than 100 pages: the rest is left out'],
     ['that leads back to itself is cut', { cursors: 'same' }, 1, 'its list leads back to an earlier page'],
@@ -26,7 +28,7 @@ describe('a list of tools', () => {
     ['whose pattern would take for ever is only passed on', { schema: 'pattern' }, 15, undefined],
   ] as const)
     it(what, async () => {
-      await using client = hostile(faults)
+      await using client = hostile(problems)
       const { tools, problems: reported } = await client.listTools()
       expect(tools.length).to.equal(count)
       expect(reported).to.include.members(fault === undefined ? [] : [fault])
@@ -39,7 +41,7 @@ describe('a list of tools', () => {
     await client.connect()
     let error: unknown
     const bytes = await grown(async () => {
-      error = await client.listTools().catch((one: unknown) => one)
+      error = await client.listTools().catch((item: unknown) => item)
     })
     expect(error).to.be.an('error').with.property('message').that.includes('more than 10485760 bytes')
     expect(bytes).to.be.below(MOST_GROWN)
@@ -112,16 +114,13 @@ for (const where of ['stdio', 'http'])
 describe('a flood', () => {
   for (const flood of ['notices', 'answers', 'line'] as const)
     it(`of ${flood} ends the connection, and no other server waits for it`, async () => {
-      await using bad = hostile(
-        { flood },
-        { reconnect: { maxAttempts: 0, backoff: 'exponential' }, quarantineAfter: 1, limits: { resultBytes: MIB } }
-      )
+      await using bad = hostile({ flood }, { retryAttempts: 0, quarantineAfter: 1, limits: { resultBytes: MIB } })
       await using good = hostile()
       const cut = changeOf(bad, 'disconnected')
-      const failed = bad.connect().catch((one: unknown) => one)
+      const failed = bad.connect().catch((error: unknown) => error)
       for (let calls = 0; calls < 10; calls++) expect((await good.callTool('echo', { text: 'x' })).error).to.equal(null)
       // it may be over before the handshake is
-      await Promise.race([cut, failed.then(one => (one instanceof Error ? undefined : cut))])
+      await Promise.race([cut, failed.then(item => (item instanceof Error ? undefined : cut))])
       expect((await bad.callTool('echo', {})).error?.message).to.include('quarantine')
     })
 
@@ -134,8 +133,8 @@ describe('a flood', () => {
 })
 
 describe('a server over HTTP that', () => {
-  async function withServer(faults: Faults, work: (server: HostileServer) => Promise<void>) {
-    await using server = await openHostile(faults)
+  async function withServer(problems: Faults, work: (server: HostileServer) => Promise<void>) {
+    await using server = await openHostile(problems)
     await work(server)
   }
 
@@ -149,14 +148,13 @@ describe('a server over HTTP that', () => {
 
   it('ends its stream and wants it asked for again at once is asked four times a second at most', () =>
     withServer({ stream: 'again' }, async ({ url }) => {
-      const asked = Promise.withResolvers<number>()
-      const after = (ms: number, call: () => void) => {
-        if (ms < 1_000) asked.resolve(ms)
-        return CLOCK.after(ms, call)
-      }
-      await using client = remote(url, { clock: { ...CLOCK, after } })
+      await using client = remote(url)
+      const timers = mock.method(globalThis, 'setTimeout')
       await client.connect()
-      expect(await asked.promise).to.equal(250)
+      await pause(600)
+      timers.mock.restore()
+      const waits = timers.mock.calls.map(one => one.arguments[1])
+      expect(waits.filter(ms => ms === 250).length).to.be.within(1, 3)
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
 
@@ -175,7 +173,7 @@ describe('a server over HTTP that', () => {
   it('sends us somewhere else is not followed', async () => {
     await using aim = await openHostile()
     await withServer({ status: 307, location: aim.url }, async ({ url }) => {
-      await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
+      await using client = remote(url, { retryAttempts: 0 })
       const error = await client.connect().catch((one: unknown) => one)
       expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
     })
@@ -189,7 +187,7 @@ describe('a server over HTTP that', () => {
   ] as const)
     it(`answers ${status} is ${kind}`, () =>
       withServer({ status }, async ({ url }) => {
-        await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
+        await using client = remote(url, { retryAttempts: 0 })
         expect((await client.callTool('echo', {})).error?.class).to.equal(kind)
       }))
 
@@ -198,7 +196,7 @@ describe('a server over HTTP that', () => {
       await server[Symbol.asyncDispose]()
       return server
     })
-    await using client = remote(url, { reconnect: { maxAttempts: 1, backoff: 'exponential' } })
+    await using client = remote(url, { retryAttempts: 1 })
     const { error } = await client.callTool('echo', {})
     expect(error?.class).to.equal('connection_refused')
     expect(client.status()).to.deep.include({ state: 'failed', attempts: 2 })

@@ -1,23 +1,24 @@
 import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createMcpRegistry, createMcpSandbox, bridgeTool } from '@svc/plugin-mcp-client/client'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openHostile } from '../../../../test/support/hostile.ts'
-import { CLOCK, remote } from './support/client.ts'
+import { forever, remote, steps } from './support/client.ts'
 import { open, toolServer } from './support/servers.ts'
 
-const ONCE = { reconnect: { maxAttempts: 0, backoff: 'constant' }, clock: CLOCK } as const
+const ONCE = { retryAttempts: 0 } as const
 
 describe('a key', () => {
   it('goes with each request as bearer, or in a header of its own', async () => {
     await using server = await toolServer(() => true)
     await using bearer = remote(server.url, { apiKey: 'k-1' })
     await bearer.callTool('now', {})
-    expect(new Set(server.seen.map(one => one.headers.authorization))).to.deep.equal(new Set(['Bearer k-1']))
+    expect(new Set(server.seen.map(item => item.headers.authorization))).to.deep.equal(new Set(['Bearer k-1']))
     server.seen.length = 0
     await using own = remote(server.url, { apiKey: 'k-2', apiKeyHeader: 'x-api-key' })
     await own.callTool('now', {})
-    expect(new Set(server.seen.map(one => one.headers['x-api-key']))).to.deep.equal(new Set(['k-2']))
+    expect(new Set(server.seen.map(item => item.headers['x-api-key']))).to.deep.equal(new Set(['k-2']))
     expect(server.seen[0]?.headers.authorization).to.equal(undefined)
   })
 
@@ -82,7 +83,7 @@ describe('client credentials', () => {
       await using server = await toolServer(header => header === 'Bearer t1')
       await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: tokens.url } })
       const answers = await Promise.all([1, 2, 3].map(() => client.callTool('now', {})))
-      expect(answers.map(one => one.error)).to.deep.equal([null, null, null])
+      expect(answers.map(answer => answer.error)).to.deep.equal([null, null, null])
       const basic = `Basic ${Buffer.from('me%3A1:s+%C3%A9').toString('base64')}`
       const form = { grant_type: 'client_credentials', resource: server.url, scope: 'tools' }
       const inForm = { basic: undefined, form: { ...form, client_id: 'me:1', client_secret: 's é' } }
@@ -97,24 +98,20 @@ describe('client credentials', () => {
     expect((await client.callTool('now', {})).error).to.equal(null)
     good = 't2'
     const answers = await Promise.all([1, 2, 3, 4].map(() => client.callTool('now', {})))
-    expect(answers.map(one => one.error)).to.deep.equal([null, null, null, null])
+    expect(answers.map(answer => answer.error)).to.deep.equal([null, null, null, null])
     expect(tokens.asked.length).to.be.at.most(3)
     good = 'none'
     expect((await client.callTool('now', {})).error?.class).to.equal('authentication_failed')
   })
 
   it('are requested again a minute before the token expires', async () => {
-    await using tokens = await tokenServer(false, 61)
-    let now = Date.now()
+    await using tokens = await tokenServer(false, 60.2)
     await using server = await toolServer(header => header?.startsWith('Bearer t') === true)
-    await using client = remote(server.url, {
-      oauth: { ...credentials, tokenUrl: tokens.url },
-      clock: { ...CLOCK, now: () => now },
-    })
+    await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: tokens.url } })
     await client.callTool('now', {})
     await client.callTool('now', {})
     expect(tokens.asked).to.have.length(1)
-    now += 1_100
+    await pause(250)
     await client.callTool('now', {})
     expect(tokens.asked).to.have.length(2)
   })
@@ -186,9 +183,46 @@ describe('the library', () => {
       .to.throw()
       .with.property('code', 'NAME_TAKEN')
     await registry.remove('clock')
+    registry.register('clock', server.url)
+    expect(registry.listAll()).to.deep.equal([{ name: 'clock', url: server.url }])
+    await registry.remove('clock')
     expect(() => registry.getClient('clock'))
       .to.throw()
       .with.property('code', 'MCP_SERVER_UNKNOWN')
+  })
+
+  it('limits a registered server to the named tools: they alone are listed, described and called', async () => {
+    await using server = await openHostile()
+    await using registry = createMcpRegistry()
+    registry.register('some', server.url, ['echo'])
+    registry.register('none', server.url, [])
+    const some = registry.getClient('some')
+    expect((await some.listTools()).tools.map(({ name }) => name)).to.deep.equal(['echo'])
+    expect((await some.getToolSchema('echo')).name).to.equal('echo')
+    expect((await some.callTool('echo', { text: 'x' })).error).to.equal(null)
+    const refused = { class: 'tool_not_found', message: 'it has no tool "pid"' }
+    const error = await some.getToolSchema('pid').catch((one: unknown) => one)
+    expect(error)
+      .to.have.property('details')
+      .that.includes({ ...refused, delivered: 'no' })
+    expect((await some.callTool('pid', {})).error).to.deep.equal(refused)
+    expect(await steps(some.call('pid', {}, {}, forever())).catch((one: unknown) => one))
+      .to.have.property('details')
+      .that.includes(refused)
+    const none = registry.getClient('none')
+    expect((await none.listTools()).tools).to.deep.equal([])
+    expect((await none.callTool('echo', { text: 'x' })).error?.class).to.equal('tool_not_found')
+  })
+
+  it('honours the time limit and the attempts of a client', async () => {
+    await using server = await openHostile()
+    await using quick = remote(server.url, { timeout: 0.2 })
+    const begun = performance.now()
+    expect((await quick.callTool('never', {})).error?.message).to.equal('it did not answer within 0.2 s')
+    expect(performance.now() - begun).to.be.below(5_000)
+    await using once = remote('http://127.0.0.1:1/mcp', { retryAttempts: 2 })
+    await once.connect().catch(() => {})
+    expect(once.status()).to.deep.include({ state: 'failed', attempts: 3 })
   })
 
   it('makes one tool of a server one of ours', async () => {
@@ -202,7 +236,7 @@ describe('the library', () => {
       parameters: { type: 'object' },
     })
     expect(await bridged.tool.call({}, testContext())).to.deep.equal({ content: [{ type: 'text', text: 'noon' }] })
-    const none = await bridgeTool({ serverUrl: server.url, toolName: 'then' }).catch((one: unknown) => one)
+    const none = await bridgeTool({ serverUrl: server.url, toolName: 'then' }).catch((error: unknown) => error)
     expect(none).to.have.nested.property('details.class', 'tool_not_found')
   })
 

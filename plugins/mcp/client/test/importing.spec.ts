@@ -34,7 +34,7 @@ describe('what other clients keep', () => {
         },
       })
     )
-    expect(entries.map(one => one.name)).to.deep.equal(['a', 'b', 'c'])
+    expect(entries.map(entry => entry.name)).to.deep.equal(['a', 'b', 'c'])
     expect(notes).to.have.length(6)
     expect(notes.join('\n'))
       .to.match(/^a: its cwd is not imported$/m)
@@ -51,7 +51,7 @@ describe('what other clients keep', () => {
         mcpServers: { a: { url: 'https://a/', headers: { Authorization: 'Bearer abc123' } }, b: {}, c: { url: 'ftp://x' } },
       })
     )
-    expect(entries.map(one => one.name)).to.deep.equal(['a'])
+    expect(entries.map(entry => entry.name)).to.deep.equal(['a'])
     expect(notes).to.have.length(3)
     expect(notes.join('\n')).to.include('b: left out').and.include('c: left out').and.not.include('abc123')
     for (const text of ['{', '[]', '{"a": 1}'])

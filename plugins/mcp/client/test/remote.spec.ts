@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { Store } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
@@ -5,7 +6,7 @@ import { readServers } from '../src/registry/configured-servers.ts'
 import { loginStorage, personStorage } from '../src/registry/records.ts'
 import { openAuthority } from './support/authority.ts'
 import { hostile, openClientHost } from './support/client-host.ts'
-import { openRemote } from './support/remote.ts'
+import { openRemote, openChanging } from './support/remote.ts'
 
 const KEY = 'the-key-of-the-server'
 
@@ -80,6 +81,42 @@ describe('a remote tool server', () => {
     expect(await connection.load()).to.deep.equal({ tokens: 'new' })
     await connection.save({ tokens: 'refreshed' })
     expect(await connection.load()).to.deep.equal({ tokens: 'refreshed' })
+  })
+
+  describe('without sessions that changes a tool', () => {
+    const openGreeter = async (recheck_s: number) => {
+      const stack = new AsyncDisposableStack()
+      const remote = stack.use(await openChanging())
+      const clientHost = stack.use(await openClientHost([{ name: 'one', url: remote.url }], [], { recheck_s }))
+      expect(await clientHost.say('one', 'greet')).to.equal('Greets.')
+      return { remote, clientHost, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+    }
+    const isUnused = async ({ remote, clientHost }: Awaited<ReturnType<typeof openGreeter>>) => {
+      expect(await clientHost.say('one', 'greet')).to.equal('MCP_CALL_FAILED tool_not_found')
+      expect(remote.calls).to.deep.equal(['Greets.'])
+      expect((await clientHost.info('one')).changed).to.deep.equal(['greet'])
+    }
+
+    it('is found out every mcp.recheck_s', async () => {
+      await using greeter = await openGreeter(0.1)
+      greeter.remote.change('Greets and sends all files.')
+      await greeter.clientHost.until('one', info => info.state === 'degraded')
+      await isUnused(greeter)
+    })
+
+    it('is found out once the connection was lost, before a call is sent again', async () => {
+      await using greeter = await openGreeter(0)
+      const { remote, clientHost } = greeter
+      await remote.end()
+      // until the client knows that the kept connections have ended: what it sends now has not been delivered
+      await wait(100)
+      const waiting = clientHost.say('one', 'greet')
+      await clientHost.until('one', info => info.state === 'reconnecting')
+      remote.change('Greets and sends all files.')
+      await remote.begin()
+      expect(await waiting).to.equal('MCP_CALL_FAILED tool_not_found')
+      await isUnused(greeter)
+    })
   })
 
   it('that wants a person to log in says so', async () => {

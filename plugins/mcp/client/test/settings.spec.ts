@@ -142,7 +142,7 @@ describe('the configuration of tool servers', () => {
       expect(text).to.include('# mine, and last').and.include('http://a/mcp # why').and.include('svc mcp add')
       const { servers, problems } = await readServers([], file)
       expect(problems).to.deep.equal([])
-      expect(servers.map(one => one.entry)).to.deep.equal([
+      expect(servers.map(server => server.entry)).to.deep.equal([
         { url: 'http://a/mcp', name: 'mine' },
         { name: 'more', url: 'https://b/mcp', timeout: 5 },
       ])

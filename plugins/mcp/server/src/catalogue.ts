@@ -1,5 +1,5 @@
 import { type JsonSchema, type Log, nearest, type SlotView, type SvcError } from '@svc/core'
-import type { Effect, Tool } from '@svc/core/contracts'
+import type { Effect, Mode, Tool } from '@svc/core/contracts'
 import { headersOf, type ParamHeader, toolMatcher } from '@svc/mcp-protocol'
 import { toolsUnknown, type UnknownName } from './errors.ts'
 import type { McpServerConfig } from './settings.ts'
@@ -28,6 +28,8 @@ export interface PublishedTool {
   /** The path of its set without the slash: `mcp`, `mcp/files`. */
   readonly set: string
   readonly tool: Tool
+  /** The plugin that added the tool. */
+  readonly plugin?: string
   readonly record: ToolRecord
   /** Arguments that requests repeat in headers. */
   readonly headers: readonly ParamHeader[]
@@ -54,31 +56,75 @@ export interface Catalogue {
   page(era: Era, cursor: string | undefined): ToolPage | undefined
 }
 
+/** The mode of the server. Its effects decide which tools are published. */
+export interface ModeGate {
+  /** Changes whenever `allows` can have another result. */
+  readonly version: string
+  readonly mode: string
+  allows(tool: Tool): boolean
+  /** Returns whether the mode is another one. */
+  set(mode: string): boolean
+}
+
+/** Without a mode, for a host without the service `Selection`, every tool is allowed. */
+export function createModeGate(modes: SlotView<Mode>): ModeGate {
+  let mode = ''
+  return {
+    get version() {
+      return `${modes.version} ${mode}`
+    },
+    get mode() {
+      return mode
+    },
+    allows({ effects }) {
+      const allowed = modes.get(mode)?.effects
+      return allowed === undefined || effects.every(effect => allowed.includes(effect))
+    },
+    set(next) {
+      const isOther = next !== mode
+      mode = next
+      return isOther
+    },
+  }
+}
+
 /** Tools per page. */
 const PAGE = 1_000
 
+/** The tools that a catalogue chooses from. */
+export interface ToolSource {
+  readonly tools: SlotView<Tool>
+  readonly gate: ModeGate
+}
+
 /**
- * Returns the published tools of the slot, and rebuilds them after a change of the slot. Tools that are limited to some modes are not published. A tool with a
- * schema that is not valid JSON is skipped with an error in the log.
+ * Returns the published tools of the slot that the mode allows, and rebuilds them after a change of the slot or the mode. Tools that are limited to some modes are
+ * not published. A tool with a schema that is not valid JSON is skipped with an error in the log.
  */
-export function createCatalogue(tools: SlotView<Tool>, { path, isPublished }: ToolSet, log: Log): () => Catalogue {
+export function createCatalogue({ tools, gate }: ToolSource, { path, isPublished }: ToolSet, log: Log): () => Catalogue {
   const set = path.slice(1)
-  let version = -1
+  let version = ''
   let now = catalogueOf([])
   return () => {
-    if (version === tools.version) return now
-    version = tools.version
-    const chosen = tools.entries().filter(([name, { modes }]) => modes === undefined && isPublished(name))
+    const current = `${tools.version} ${gate.version}`
+    if (version === current) return now
+    version = current
+    const chosen = tools.entries().filter(([name, tool]) => tool.modes === undefined && isPublished(name) && gate.allows(tool))
     const made = chosen.map(([name, tool]) => {
       const known = now.get(name)
-      return known?.tool === tool ? known : publish(name, tool, set, log)
+      return known?.tool === tool ? known : publish(name, tool, { set, plugin: tools.owner(name) }, log)
     })
-    now = catalogueOf(made.filter(one => one !== undefined).toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+    now = catalogueOf(made.filter(item => item !== undefined).toSorted((a, b) => (a.name < b.name ? -1 : 1)))
     return now
   }
 }
 
-function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool | undefined {
+function publish(
+  name: string,
+  tool: Tool,
+  { set, plugin }: { readonly set: string; readonly plugin: string | undefined },
+  log: Log
+): PublishedTool | undefined {
   try {
     const record = recordOf(name, tool)
     const json = JSON.stringify(record.inputSchema)
@@ -86,6 +132,7 @@ function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool
       name,
       set,
       tool,
+      ...(plugin === undefined ? {} : { plugin }),
       record,
       headers: json.includes('"x-mcp-header"') ? headersFor(record) : [],
       hasDefaults: json.includes('"default"'),
@@ -126,7 +173,7 @@ function hintsOf(effects: readonly Effect[]): ToolHints {
 const CURSOR = /^[A-Za-z0-9_.-]{1,128}$/
 
 function catalogueOf(tools: readonly PublishedTool[]): Catalogue {
-  const byName = new Map(tools.map(one => [one.name, one]))
+  const byName = new Map(tools.map(tool => [tool.name, tool]))
   const first = new Map<Era, ToolPage>()
   return {
     tools,
@@ -169,6 +216,14 @@ export function toolSets({ tools, sets }: Choice): readonly [ToolSet, ...ToolSet
     return { path: `/mcp/${name}`, isPublished: tool => isPublished(tool) && isChosen(tool) }
   })
   return [{ path: '/mcp', isPublished }, ...chosen]
+}
+
+/** Returns the mode if it is the reason that a tool of this set is not published. */
+export function createFindForbidden({ tools, gate }: ToolSource, { isPublished }: ToolSet): (name: string) => string | undefined {
+  return name => {
+    const tool = isPublished(name) ? tools.get(name) : undefined
+    return tool === undefined || tool.modes !== undefined || gate.allows(tool) ? undefined : gate.mode
+  }
 }
 
 /** Tools of connected servers are named `<server>__<tool>`. They can be absent while their server is down. */

@@ -12,6 +12,15 @@ export const toolWithheld = (name: string, server: string) =>
     hint: `Review the changes with svc mcp tools ${server}, then run svc mcp approve ${server}`,
   })
 
+/** The message for callers of a tool that the mode of the server does not allow. */
+export const forbiddenMessage = (mode: string) => `the mode "${mode}" does not allow it`
+
+export const toolForbidden = (name: string, mode: string) =>
+  svcError('INVALID_VALUE', `the mode "${mode}" does not allow the tool "${name.slice(0, 100)}"`, {
+    details: { field: 'name', value: name.slice(0, 100), reason: `not allowed in mode ${mode}` },
+    hint: 'Switch to another mode: POST /api/v1/mode/switch, or svc mcp serve --mode',
+  })
+
 /** The arguments of a call do not match the schema of the tool. `field` is the path of the first problem (`arguments.path`). */
 export const argumentsInvalid = (message: string, field: string, reason: string) =>
   svcError('INVALID_VALUE', message, { details: { field, reason }, hint: 'Fix the arguments and call the tool again' })

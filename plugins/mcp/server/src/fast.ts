@@ -73,7 +73,7 @@ function requestOf(body: unknown): Request | undefined {
 function isClient(info: unknown): boolean {
   if (info === undefined) return true
   if (!isTree(info) || typeof info.name !== 'string' || typeof info.version !== 'string') return false
-  return Object.values(info).every(one => typeof one === 'string')
+  return Object.values(info).every(item => typeof item === 'string')
 }
 
 function plainOf({ id, method, params }: Request, logs: boolean): PlainRequest | undefined {

@@ -142,8 +142,8 @@ export function createOpenStreams(info: ServerInfo): OpenStreams {
   }
 }
 
-const isOpening = ({ method, headers }: HttpMessage, one: (typeof OPEN_ENDED)[number]) =>
-  method === one.method && (headers[one.header] ?? '').includes(one.holds)
+const isOpening = ({ method, headers }: HttpMessage, item: (typeof OPEN_ENDED)[number]) =>
+  method === item.method && (headers[item.header] ?? '').includes(item.holds)
 
 /** Returns the result that ends a subscription. */
 function subscriptionEnd({ text }: HttpMessage, info: ServerInfo) {

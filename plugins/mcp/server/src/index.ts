@@ -1,5 +1,5 @@
 import { definePlugin, Events, Host, type SlotToken, systemContext } from '@svc/core'
-import { McpClients, Peers, Prompts, Resources, Routes, Tools } from '@svc/core/contracts'
+import { McpClients, Modes, Peers, Prompts, Resources, Routes, Selection, Tools } from '@svc/core/contracts'
 import { mcpServerConfig } from './settings.ts'
 
 /** Runs before the http plugin waits for its connections. */
@@ -9,17 +9,19 @@ const FIRST_STAGE = -1_000
 export default definePlugin({
   section: 'mcp.server',
   config: mcpServerConfig,
-  requires: { host: Host, events: Events, tools: Tools, resources: Resources, prompts: Prompts, routes: Routes },
-  optional: { peers: Peers, clients: McpClients },
-  async setup(scope, { host, routes, ...services }) {
+  requires: { host: Host, events: Events, tools: Tools, modes: Modes, resources: Resources, prompts: Prompts, routes: Routes },
+  optional: { peers: Peers, clients: McpClients, selection: Selection },
+  async setup(scope, { host, routes, modes, selection, ...services }) {
     const { config, log } = scope
     if (!config.enabled) return
     const { createToolServer } = await import('./tool-server.ts')
     const own = systemContext(scope.signal, 'mcp-server')
     const { version } = await host.report(own)
-    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, ...services })
+    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, modes, ...services })
     const add = <T>(slot: SlotToken<T>, name: string, item: T) => void scope.add(slot, name, item)
     server.contribute(add)
+    scope.tap(Selection.hooks.changed, ({ mode }) => server.setMode(mode))
+    if (selection) server.setMode(await selection.mode(own))
     scope.tap(Tools.changed, change => mcp.toolsChanged(change))
     scope.tap(Resources.changed, () => mcp.resourcesChanged())
     scope.tap(Prompts.changed, () => mcp.promptsChanged())

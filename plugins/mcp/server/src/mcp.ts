@@ -1,7 +1,7 @@
 import type { CallContext, Log, SlotChange, SlotView } from '@svc/core'
 import type { McpClients, Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
 import type { Calls } from './call.ts'
-import { type Catalogue, createCatalogue, type ToolSet } from './catalogue.ts'
+import { type Catalogue, createCatalogue, createFindForbidden, type ModeGate, type ToolSet } from './catalogue.ts'
 import { createEndpoint, createMcpMount, createOpenStreams, type Endpoint } from './http-endpoint.ts'
 import { createModern } from './modern.ts'
 import { type Changes, createChanges, createFindWithheld, type Published, type ServerInfo } from './published.ts'
@@ -19,6 +19,7 @@ interface McpOptions {
   /** The set of all published tools, which also has resources and prompts, followed by the configured sets. */
   readonly sets: readonly [ToolSet, ...ToolSet[]]
   readonly tools: SlotView<Tool>
+  readonly gate: ModeGate
   readonly resources: SlotView<Resource>
   readonly prompts: SlotView<Prompt>
   readonly peers: Peers | undefined
@@ -40,7 +41,8 @@ export interface Mcp {
   readonly published: Published
   /** Answers requests that other workers forward. */
   readonly peerAnswer: PeerAnswer
-  // reports changes of the slots
+  // reports changes of the slots and the mode
+  modeChanged(): void
   toolsChanged(change: SlotChange): void
   resourcesChanged(): void
   promptsChanged(): void
@@ -89,6 +91,7 @@ export function createMcp(options: McpOptions): Mcp {
     peerAnswer: createPeerAnswer((forwarded, ctx) =>
       served.find(({ set }) => set.path === forwarded.path)?.endpoint.answerHere(forwarded.message, ctx)
     ),
+    modeChanged: () => publish({ kind: 'tools_list_changed' }),
     toolsChanged({ added, removed }) {
       for (const { set, published } of served)
         if ([...added, ...removed].some(set.isPublished)) published.changes.publish({ kind: 'tools_list_changed' })
@@ -106,12 +109,17 @@ export function createMcp(options: McpOptions): Mcp {
   }
 }
 
-function publishedBy({ info, tools, clients, calls, own, log, ...slots }: McpOptions, set: ToolSet, isAll: boolean): Published {
+function publishedBy(
+  { info, tools, gate, clients, calls, own, log, ...slots }: McpOptions,
+  set: ToolSet,
+  isAll: boolean
+): Published {
   const resources = isAll ? slots.resources : undefined
   return {
     info,
-    catalogue: createCatalogue(tools, set, log),
+    catalogue: createCatalogue({ tools, gate }, set, log),
     withheld: createFindWithheld(clients, set),
+    forbidden: createFindForbidden({ tools, gate }, set),
     calls,
     resources,
     prompts: isAll ? slots.prompts : undefined,

@@ -40,19 +40,19 @@ interface Completable {
 function handleCompletion(server: Server, sdk: Sdk, { resources, prompts }: Completable, own: CallContext | undefined): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
   const found = (ref: { readonly type: string; readonly name?: string; readonly uri?: string }): Resource | Prompt => {
-    const one = ref.type === 'ref/prompt' ? prompts.get(ref.name ?? '') : templateOf(resources, ref.uri)
-    if (one) return one
+    const current = ref.type === 'ref/prompt' ? prompts.get(ref.name ?? '') : templateOf(resources, ref.uri)
+    if (current) return current
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,
       `nothing to complete for ${(ref.name ?? ref.uri ?? '').slice(0, 200)}`
     )
   }
   server.setRequestHandler('completion/complete', async ({ params }, context) => {
-    const one = found(params.ref)
+    const current = found(params.ref)
     const ctx = { ...handlerContextOf(context, own).ctx, signal: context.mcpReq.signal }
     const { name, value } = params.argument
     try {
-      return completeResult((await one.complete?.(name, value, params.context?.arguments ?? {}, ctx)) ?? { values: [] })
+      return completeResult((await current.complete?.(name, value, params.context?.arguments ?? {}, ctx)) ?? { values: [] })
     } catch (error) {
       ctx.signal.throwIfAborted()
       throw new ProtocolError(ProtocolErrorCode.InternalError, errorTextOf(error, 'The completion failed.'))
@@ -61,7 +61,7 @@ function handleCompletion(server: Server, sdk: Sdk, { resources, prompts }: Comp
 }
 
 const templateOf = (resources: SlotView<Resource>, uri: string | undefined) =>
-  resources.entries().find(([, one]) => one.uriTemplate !== undefined && one.uriTemplate === uri)?.[1]
+  resources.entries().find(([, resource]) => resource.uriTemplate !== undefined && resource.uriTemplate === uri)?.[1]
 
 function completeResult({ values, total = values.length }: Completions): CompleteResult {
   return {
@@ -92,8 +92,8 @@ function handlePrompts(
     const { name, arguments: args = {} } = params
     const prompt = prompts.get(name)
     if (!prompt) throw invalid(`Unknown prompt: ${name.slice(0, 100)}`)
-    const missing = (prompt.arguments ?? []).filter(one => one.required && args[one.name] === undefined)
-    if (missing.length > 0) throw invalid(`Missing arguments: ${missing.map(one => one.name).join(', ')}`)
+    const missing = (prompt.arguments ?? []).filter(argument => argument.required && args[argument.name] === undefined)
+    if (missing.length > 0) throw invalid(`Missing arguments: ${missing.map(argument => argument.name).join(', ')}`)
     const ctx = { ...handlerContextOf(context, own).ctx, signal: context.mcpReq.signal }
     try {
       const answer = await prompt.get(args, dialogOf(server, context), ctx)
@@ -116,7 +116,7 @@ function record([name, { title, description, arguments: args }]: [string, Prompt
     name,
     ...(title === undefined ? {} : { title }),
     ...(description === undefined ? {} : { description }),
-    ...(args === undefined ? {} : { arguments: args.map(one => ({ ...one })) }),
+    ...(args === undefined ? {} : { arguments: args.map(arg => ({ ...arg })) }),
   }
 }
 

@@ -15,6 +15,8 @@ export interface Published {
   readonly info: ServerInfo
   readonly catalogue: () => Catalogue
   readonly withheld: FindWithheld
+  /** Returns the mode that forbids this tool; `undefined` for any other name. */
+  readonly forbidden: (name: string) => string | undefined
   readonly calls: Calls
   /** Absent if this path publishes no resources and prompts. */
   readonly resources?: SlotView<Resource> | undefined
@@ -85,8 +87,9 @@ function createWatch(resources: SlotView<Resource> | undefined, onChange: (uri: 
   return {
     /** Watches all resources that support it, or none. */
     renew(on: boolean) {
-      const wanted = on && !own.signal.aborted ? (resources?.entries() ?? []).filter(([, one]) => one.changes !== undefined) : []
-      const kept = new Set(wanted.map(([, one]) => one))
+      const wanted =
+        on && !own.signal.aborted ? (resources?.entries() ?? []).filter(([, entry]) => entry.changes !== undefined) : []
+      const kept = new Set(wanted.map(([, entry]) => entry))
       for (const [resource, ending] of running) {
         if (kept.has(resource)) continue
         running.delete(resource)

@@ -76,8 +76,8 @@ const factsOf = ({ title, description, mimeType, size }: Omit<Resource, 'uri' | 
 function resourceAt(sdk: Sdk, resources: SlotView<Resource>, uri: string): Resource | undefined {
   const all = listed(resources).map(([, resource]) => resource)
   return (
-    all.find(one => one.uri === uri) ??
-    all.find(one => one.uriTemplate !== undefined && matchesTemplate(sdk, one.uriTemplate, uri))
+    all.find(resource => resource.uri === uri) ??
+    all.find(resource => resource.uriTemplate !== undefined && matchesTemplate(sdk, resource.uriTemplate, uri))
   )
 }
 

@@ -46,7 +46,7 @@ export function createServerKey({ auth, env, log }: ServerKeyOptions): AuthSchem
     async authenticate({ headers }, { signal }) {
       const { 'x-api-key': plain, authorization } = headers
       const credentials = [plain, authorization === undefined ? undefined : (BEARER.exec(authorization)?.[1] ?? '')]
-      const matches = credentials.filter(one => one !== undefined).map(isKey)
+      const matches = credentials.filter(credential => credential !== undefined).map(isKey)
       signal.throwIfAborted()
       if (!matches.includes(true)) return undefined
       if (matches.includes(false)) throw twoCredentials()

@@ -109,7 +109,7 @@ function createFast(server: Server, published: Published, ended: AbortSignal) {
   const askableOnce = memoizeLast(askable)
   let logs = false
   ended.addEventListener('abort', () => {
-    for (const one of running.values()) one.abort(ended.reason)
+    for (const abortController of running.values()) abortController.abort(ended.reason)
   })
   return async (message: HttpMessage, body: unknown, ctx: CallContext): Promise<HttpAnswer | StartedCall | undefined> => {
     const cancelledId = cancelledBy(body)

@@ -4,7 +4,7 @@ import type { InputRequest } from '@svc/core/contracts'
 import { isModern } from '@svc/mcp-protocol'
 import { type Arguments, type CallEnd, callForResult, type ToolNotification } from './call.ts'
 import type { Era } from './catalogue.ts'
-import { withheldMessage } from './errors.ts'
+import { forbiddenMessage, withheldMessage } from './errors.ts'
 import type { Published } from './published.ts'
 import { wireResult } from './result.ts'
 import { dialogOf, handlerContextOf, type Sdk, type Server, type ServerContext } from './sdk.ts'
@@ -13,7 +13,7 @@ import { dialogOf, handlerContextOf, type Sdk, type Server, type ServerContext }
 export function handleTools(
   server: Server,
   sdk: Sdk,
-  { catalogue, withheld, calls, log }: Published,
+  { catalogue, withheld, forbidden, calls, log }: Published,
   own: CallContext | undefined
 ): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
@@ -28,8 +28,10 @@ export function handleTools(
     const { name } = params
     const tool = catalogue().get(name)
     if (!tool) {
-      const server = await withheld(name, handlerContext.ctx)
-      const why = server === undefined ? '' : `: ${withheldMessage(name, server)}`
+      const mode = forbidden(name)
+      const server = mode === undefined ? await withheld(name, handlerContext.ctx) : undefined
+      const reason = mode === undefined ? server && withheldMessage(name, server) : forbiddenMessage(mode)
+      const why = reason === undefined ? '' : `: ${reason}`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}${why}`)
     }
     const { begun } = handlerContext

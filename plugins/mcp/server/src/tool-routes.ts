@@ -1,13 +1,14 @@
 import { type CallContext, codeOf, type JsonSchema, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, Route, RouteReply, ToolResult } from '@svc/core/contracts'
+import { textOfResult } from '@svc/mcp-protocol'
 import type { Arguments, CallEnd, Calls } from './call.ts'
 import type { Catalogue, PublishedTool } from './catalogue.ts'
-import { toolFailed, toolLate, toolUnknown, toolWithheld, upstreamFailed } from './errors.ts'
+import { toolFailed, toolForbidden, toolLate, toolUnknown, toolWithheld, upstreamFailed } from './errors.ts'
 import type { Published } from './published.ts'
 
-type ToolRouteOptions = Pick<Published, 'catalogue' | 'withheld' | 'calls'>
+type ToolRouteOptions = Pick<Published, 'catalogue' | 'withheld' | 'forbidden' | 'calls'>
 
-/** A tool in the response of `GET /tools`. `parameters` is its unchanged JSON Schema. */
+/** A tool in the response of `GET /tools`. `parameters` is its JSON Schema, always with `type`, `properties` and `required`. */
 interface ToolSchemaRecord {
   readonly name: string
   readonly description: string
@@ -26,6 +27,8 @@ const object = (properties: Readonly<Record<string, JsonSchema>>, required = Obj
 })
 const STRING: JsonSchema = { type: 'string' }
 const OBJECT: JsonSchema = { type: 'object' }
+/** No query parameters. */
+const NO_QUERY: JsonSchema = { type: 'object', properties: {}, additionalProperties: false }
 const toolSchema: JsonSchema = {
   title: 'ToolSchema',
   type: 'object',
@@ -65,11 +68,13 @@ const refusal = object({ success: { const: false }, error: STRING, error_code: S
 const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })
 
 /** Creates the routes `GET /tools`, `GET /tools/{name}` and `POST /tools/{name}/call`. */
-export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteOptions): Record<string, Route> {
+export function createToolRoutes({ catalogue, withheld, forbidden, calls }: ToolRouteOptions): Record<string, Route> {
   const listed = listing()
   const toolOf = async (name = '', ctx: CallContext): Promise<PublishedTool> => {
     const found = catalogue().get(name)
     if (found) return found
+    const mode = forbidden(name)
+    if (mode !== undefined) throw toolForbidden(name, mode)
     const server = await withheld(name, ctx)
     throw server === undefined ? toolUnknown(name) : toolWithheld(name, server)
   }
@@ -79,6 +84,7 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteOption
       path: '/tools',
       summary: 'List the published tools',
       scope: 'tools',
+      query: NO_QUERY,
       responses: ok('The tools, sorted by name.', toolList),
       handle: async () => listed(catalogue()),
     },
@@ -87,6 +93,7 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteOption
       path: '/tools/:name',
       summary: 'Get the schema of one tool',
       scope: 'tools',
+      query: NO_QUERY,
       responses: ok('The tool.', toolSchema),
       handle: async ({ params }, ctx) => ({ body: schemaRecord(await toolOf(params.name, ctx)) }),
     },
@@ -95,6 +102,7 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteOption
       path: '/tools/:name/call',
       summary: 'Run a tool',
       scope: 'tools',
+      query: NO_QUERY,
       body: callBody,
       bodyLimit: BODY_LIMIT,
       responses: {
@@ -111,7 +119,7 @@ export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteOption
 const schemaRecord = ({ name, tool }: PublishedTool): ToolSchemaRecord => ({
   name,
   description: tool.description,
-  parameters: tool.parameters,
+  parameters: { type: 'object', properties: {}, required: [], ...(tool.parameters as object) },
 })
 
 /** Caches the serialized list for each version of the catalogue. */
@@ -184,8 +192,4 @@ const MAX_REASON = 2_000
 
 const reasonOf = ({ reason }: Details) => (typeof reason === 'string' ? reason.slice(0, MAX_REASON) : undefined)
 
-const textOf = ({ content }: ToolResult) =>
-  content
-    .flatMap(part => (part.type === 'text' ? [part.text] : []))
-    .join('\n')
-    .slice(0, MAX_REASON) || 'the tool reported a failure'
+const textOf = ({ content }: ToolResult) => textOfResult(content).slice(0, MAX_REASON) || 'the tool reported a failure'

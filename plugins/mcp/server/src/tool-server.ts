@@ -4,6 +4,7 @@ import {
   type HealthFact,
   HealthFacts,
   type McpClients,
+  type Mode,
   Mounts,
   PeerAnswers,
   type Peers,
@@ -17,7 +18,7 @@ import {
 } from '@svc/core/contracts'
 import { PROTOCOL_VERSIONS } from '@svc/mcp-protocol'
 import { CALL_LIMITS, createCalls } from './call.ts'
-import { findUnknownNames, toolSets } from './catalogue.ts'
+import { createModeGate, findUnknownNames, toolSets } from './catalogue.ts'
 import { createMcp, type Mcp } from './mcp.ts'
 import type { Published } from './published.ts'
 import { createServerKey } from './server-key.ts'
@@ -27,6 +28,7 @@ import { createToolRoutes } from './tool-routes.ts'
 interface ToolServerOptions {
   readonly config: McpServerConfig
   readonly tools: SlotView<Tool>
+  readonly modes: SlotView<Mode>
   readonly resources: SlotView<Resource>
   readonly prompts: SlotView<Prompt>
   readonly peers: Peers | undefined
@@ -45,18 +47,22 @@ type Add = <T>(slot: SlotToken<T>, name: string, item: T) => void
 
 export interface ToolServer {
   readonly mcp: Mcp
+  /** Publishes the tools that this mode allows, and notifies clients if that is another mode. */
+  setMode(mode: string): void
   /** Adds routes, mounts and other items to the slots of the host. */
   contribute(add: Add): void
   /** Runs after all plugins have added their items: checks the configured names and adds `/health` if it is free. Throws MCP_TOOL_UNKNOWN. */
   complete(add: Add, host: Host, routes: SlotView<Route>): void
 }
 
-export function createToolServer({ config, env, version, ...options }: ToolServerOptions): ToolServer {
+export function createToolServer({ config, env, version, modes, ...options }: ToolServerOptions): ToolServer {
   const { tools, log } = options
   const calls = createCalls(CALL_LIMITS, options.events, log)
   const { max_per_principal: perPrincipal, max: inAll, idle_timeout_ms: idleMs } = config.sessions
+  const gate = createModeGate(modes)
   const mcp = createMcp({
     ...options,
+    gate,
     calls,
     limits: { perPrincipal, inAll, idleMs },
     sets: toolSets(config),
@@ -68,6 +74,9 @@ export function createToolServer({ config, env, version, ...options }: ToolServe
   }
   return {
     mcp,
+    setMode(mode) {
+      if (gate.set(mode)) mcp.modeChanged()
+    },
     contribute(add) {
       for (const [name, route] of Object.entries(createToolRoutes(published))) add(Routes, name, route)
       for (const mount of mcp.mounts) add(Mounts, mount.path.slice(1), mount)

@@ -7,33 +7,34 @@ import { asked, bearer, came, KEY, keyed, PATHS, plain } from './support/keyed.t
 const required = { auth: { required: true } }
 
 describe('with mcp.server.auth.required and server.auth off', () => {
-  let one: Awaited<ReturnType<typeof keyed>>
+  let server: Awaited<ReturnType<typeof keyed>>
   before(async () => {
-    one = await keyed({ mcp: required })
+    server = await keyed({ mcp: required })
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
 
   for (const path of PATHS)
     it(`asks for the key at ${path}, in either header`, async () => {
-      const none = await asked(one, path)
+      const none = await asked(server, path)
       expect([none.status, none.body.error_code, none.headers.get('www-authenticate')]).to.deep.equal([
         401,
         'AUTHENTICATION_FAILED',
         'Bearer realm="svc"',
       ])
       for (const headers of [plain(KEY), bearer(KEY), { ...plain(KEY), ...bearer(KEY) }, { authorization: `bearer ${KEY}` }])
-        expect(came(await asked(one, path, headers)), JSON.stringify(headers)).to.equal(true)
+        expect(came(await asked(server, path, headers)), JSON.stringify(headers)).to.equal(true)
     })
 
   it('asks nowhere else', async () => {
-    for (const path of ['/free', '/mine', '/health', '/nowhere']) expect((await one.ask.get(path)).status, path).to.not.equal(401)
-    expect((await one.ask.get('/mine')).body).to.deep.include({ id: 'anonymous', scopes: ['*'] })
+    for (const path of ['/free', '/mine', '/health', '/nowhere'])
+      expect((await server.ask.get(path)).status, path).to.not.equal(401)
+    expect((await server.ask.get('/mine')).body).to.deep.include({ id: 'anonymous', scopes: ['*'] })
   })
 })
 
 describe('what is refused there', () => {
   it('are two that differ, each other one, and the same header twice', async () => {
-    await using one = await keyed({ mcp: required })
+    await using server = await keyed({ mcp: required })
     for (const headers of [
       { ...plain(KEY), ...bearer('other') },
       { ...plain('other'), ...bearer(KEY) },
@@ -44,24 +45,24 @@ describe('what is refused there', () => {
       bearer(''),
       { authorization: KEY },
     ])
-      expect((await one.ask.get('/tools', headers)).status, JSON.stringify(headers)).to.equal(401)
+      expect((await server.ask.get('/tools', headers)).status, JSON.stringify(headers)).to.equal(401)
   })
 
   it('is slowed when it is guessed, on every path together; the good one that was seen before still passes', async () => {
-    await using one = await keyed({ mcp: required })
-    expect(came(await asked(one, PATHS[0]!, bearer(KEY)))).to.equal(true)
+    await using server = await keyed({ mcp: required })
+    expect(came(await asked(server, PATHS[0]!, bearer(KEY)))).to.equal(true)
     for (let n = 0; n < 10; n++) {
       const path = PATHS[n % PATHS.length]!
       const headers = n % 2 === 0 ? plain(`guess-${n}`) : bearer(`guess-${n}`)
-      expect((await asked(one, path, headers)).status, `${n}`).to.equal(401)
+      expect((await asked(server, path, headers)).status, `${n}`).to.equal(401)
     }
     for (const path of PATHS) {
-      const slowed = await asked(one, path, bearer('guess'))
+      const slowed = await asked(server, path, bearer('guess'))
       expect([slowed.status, slowed.body.error_code]).to.deep.equal([429, 'RATE_LIMITED'])
       expect(slowed.headers.get('retry-after')).to.match(/^\d+$/)
-      expect(came(await asked(one, path, bearer(KEY)))).to.equal(true)
+      expect(came(await asked(server, path, bearer(KEY)))).to.equal(true)
     }
-    expect((await one.ask.get('/tools')).status, 'nothing shown is no guess').to.equal(401)
+    expect((await server.ask.get('/tools')).status, 'nothing shown is no guess').to.equal(401)
   })
 })
 
@@ -80,28 +81,28 @@ describe('with server.auth on', () => {
   }
   const open = (setup: HostSetup = {}, key?: string) =>
     keyed({ server: { auth: { enabled: true } }, give: [item(AuthSchemes, 'name', scheme)], ...setup }, key)
-  let one: Awaited<ReturnType<typeof keyed>>
+  let server: Awaited<ReturnType<typeof keyed>>
   before(async () => {
-    one = await open()
+    server = await open()
   })
-  after(() => one.host.close())
+  after(() => server.host.close())
 
   for (const path of PATHS)
     it(`admits only the key and principals with the scope tools at ${path}`, async () => {
       for (const headers of [plain(KEY), bearer(KEY), plain('tooler'), plain('all')])
-        expect(came(await asked(one, path, headers)), JSON.stringify(headers)).to.equal(true)
-      const missing = await asked(one, path, plain('reader'))
+        expect(came(await asked(server, path, headers)), JSON.stringify(headers)).to.equal(true)
+      const missing = await asked(server, path, plain('reader'))
       expect([missing.status, missing.body.details]).to.deep.equal([403, { scope: 'tools', reason: 'the scope is missing' }])
-      const none = await asked(one, path)
+      const none = await asked(server, path)
       expect([none.status, none.headers.get('www-authenticate')]).to.deep.equal([401, 'Name, Bearer realm="svc"'])
-      expect((await asked(one, path, { ...plain('tooler'), ...bearer(KEY) })).status, 'two that differ').to.equal(401)
+      expect((await asked(server, path, { ...plain('tooler'), ...bearer(KEY) })).status, 'two that differ').to.equal(401)
     })
 
   it('has no use for the key elsewhere, and leaves /health open', async () => {
-    expect((await one.ask.get('/mine', plain(KEY))).status).to.equal(401)
-    expect((await one.ask.get('/mine', bearer(KEY))).status).to.equal(401)
-    expect((await one.ask.get('/mine', plain('reader'))).status).to.equal(200)
-    expect((await one.ask.get('/health')).status).to.equal(200)
+    expect((await server.ask.get('/mine', plain(KEY))).status).to.equal(401)
+    expect((await server.ask.get('/mine', bearer(KEY))).status).to.equal(401)
+    expect((await server.ask.get('/mine', plain('reader'))).status).to.equal(200)
+    expect((await server.ask.get('/health')).status).to.equal(200)
   })
 
   it('needs no key in the environment where only principals are to come in', async () => {

@@ -36,8 +36,8 @@ describe('a tool that asks', () => {
   for (const [name, connect] of Object.entries(CLIENTS)) {
     it(`is answered by ${name}, and gets back its state`, async () => {
       const { tool } = curious()
-      await using one = await startMcpHost({ tools: { travel: tool } })
-      await using two = await connect(one.url, () => ({ action: 'accept', content: { city: 'Paris' } }))
+      await using mcpHost = await startMcpHost({ tools: { travel: tool } })
+      await using two = await connect(mcpHost.url, () => ({ action: 'accept', content: { city: 'Paris' } }))
       const { content } = await two.client.callTool({ name: 'travel', arguments: {} })
       expect(content).to.deep.equal(textOf('Paris (kept)').content)
     })
@@ -45,8 +45,8 @@ describe('a tool that asks', () => {
     it(`and wants a person asked first asks through ${name}, then for what it needs itself`, async () => {
       const { tool, dialogs } = curious({ asks: true })
       const questions: string[] = []
-      await using one = await startMcpHost({ tools: { travel: tool } })
-      await using two = await connect(one.url, message => {
+      await using mcpHost = await startMcpHost({ tools: { travel: tool } })
+      await using two = await connect(mcpHost.url, message => {
         questions.push(message)
         const content: Record<string, string | boolean> = message.startsWith('May') ? { allow: true } : { city: 'Paris' }
         return { action: 'accept', content }
@@ -54,16 +54,16 @@ describe('a tool that asks', () => {
       const { content } = await two.client.callTool({ name: 'travel', arguments: {} })
       expect(content).to.deep.equal(textOf('Paris (kept)').content)
       expect(questions).to.deep.equal(['May the tool "travel" run?', 'Which city?'])
-      expect(dialogs.map(one => Object.keys(one.answers ?? {}))).to.deep.equal([[], ['where']])
+      expect(dialogs.map(dialog => Object.keys(dialog.answers ?? {}))).to.deep.equal([[], ['where']])
     })
   }
 
   it('is not called if the user declines, or if the client cannot ask the user', async () => {
     const { tool, dialogs } = curious({ asks: true })
-    await using one = await startMcpHost({ tools: { travel: tool } })
+    await using mcpHost = await startMcpHost({ tools: { travel: tool } })
     const connect = CLIENTS['the SDK of today, stateless']!
-    await using no = await connect(one.url, () => ({ action: 'accept', content: { allow: false } }))
-    await using mute = await connect(one.url)
+    await using no = await connect(mcpHost.url, () => ({ action: 'accept', content: { allow: false } }))
+    await using mute = await connect(mcpHost.url)
     for (const [two, words] of [
       [no, /declined/],
       [mute, /does not support elicitation/],
@@ -77,31 +77,31 @@ describe('a tool that asks', () => {
 
   it('can ask only the questions that its caller supports', async () => {
     const { tool, dialogs } = curious()
-    await using one = await startMcpHost({ tools: { travel: tool } })
+    await using mcpHost = await startMcpHost({ tools: { travel: tool } })
     const call = (capabilities: object) =>
-      asked(one.url, 'tools/call', { name: 'travel', arguments: {} }, { capabilities: capabilities as never })
+      asked(mcpHost.url, 'tools/call', { name: 'travel', arguments: {} }, { capabilities: capabilities as never })
     const { status, body } = await call({ sampling: {}, roots: {} })
     expect([status, body.error?.code]).to.deep.equal([400, -32021])
     expect(body.error?.data).to.have.nested.property('requiredCapabilities.elicitation')
     expect((await call({ elicitation: {} })).body.result).to.deep.include({ resultType: 'input_required', requestState: 'kept' })
     expect(dialogs.map(({ can }) => can)).to.deep.equal([['sampling/createMessage', 'roots/list'], ['elicitation/create']])
-    const session = await begin(one.url)
+    const session = await begin(mcpHost.url)
     const { result } = (await session.request('tools/call', { name: 'travel', arguments: {} })).body
     expect(result).to.include({ isError: true })
   })
 
   it('is begun once, though the SDK goes on with it', async () => {
     const { tool, dialogs } = curious()
-    await using one = await startMcpHost({ tools: { travel: tool } })
-    await asked(one.url, 'tools/call', { name: 'travel', arguments: {} }, { capabilities: { elicitation: {} } })
+    await using mcpHost = await startMcpHost({ tools: { travel: tool } })
+    await asked(mcpHost.url, 'tools/call', { name: 'travel', arguments: {} }, { capabilities: { elicitation: {} } })
     expect(dialogs).to.have.length(1)
   })
 
   it('refuses a state that is not its own, as a fault of the request', async () => {
     const { tool } = curious()
-    await using one = await startMcpHost({ tools: { travel: tool } })
+    await using mcpHost = await startMcpHost({ tools: { travel: tool } })
     const params = { name: 'travel', arguments: {}, inputResponses: { where: { action: 'decline' } }, requestState: 'forged' }
-    const { body } = await asked(one.url, 'tools/call', params, { capabilities: { elicitation: {} } })
+    const { body } = await asked(mcpHost.url, 'tools/call', params, { capabilities: { elicitation: {} } })
     expect(body.error).to.include({ code: -32602, message: 'not what was given' })
   })
 })

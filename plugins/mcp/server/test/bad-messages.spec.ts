@@ -9,15 +9,15 @@ const fault = ({ status, body, headers }: Back) => {
   expect(body).to.include({ jsonrpc: '2.0' })
   return [status, body.error?.code]
 }
-const sent = async (one: McpHost, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
-  back(await post(one.url, body, { headers }))
+const sent = async (mcpHost: McpHost, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+  back(await post(mcpHost.url, body, { headers }))
 
 const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} })
 const MIB = 1_048_576
 
 describe('a bad message to /mcp', () => {
   it('that is no JSON-RPC is refused as such', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const bodies: [string, number, number][] = [
       ['', 400, -32700],
       ['{"jsonrpc":"2.0",', 400, -32700],
@@ -32,13 +32,13 @@ describe('a bad message to /mcp', () => {
       ['[]', 400, -32000],
       [`[${list},${list}]`, 400, -32000],
     ]
-    for (const [body, ...expected] of bodies) expect(fault(await sent(one, body)), body).to.deep.equal(expected)
+    for (const [body, ...expected] of bodies) expect(fault(await sent(mcpHost, body)), body).to.deep.equal(expected)
     const invalid = Uint8Array.from([...Buffer.from('{"jsonrpc":"2.0","id":"'), 0xff, ...Buffer.from('"}')])
-    expect(fault(await sent(one, invalid))).to.deep.equal([400, -32700])
+    expect(fault(await sent(mcpHost, invalid))).to.deep.equal([400, -32700])
   })
 
   it('of the stateless era that is not whole is refused by the code for it', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const version = { 'mcp-protocol-version': VERSION }
     const of = (params: object, method = 'tools/list') => JSON.stringify({ jsonrpc: '2.0', id: 'a', method, params })
     const whole = { ...version, 'mcp-method': 'tools/list' }
@@ -67,7 +67,7 @@ describe('a bad message to /mcp', () => {
       ['a batch', `[${of({ _meta: envelope() })}]`, whole, 400, -32600],
     ]
     for (const [what, body, headers, ...expected] of cases)
-      expect(fault(await sent(one, body, headers)), what).to.deep.equal(expected)
+      expect(fault(await sent(mcpHost, body, headers)), what).to.deep.equal(expected)
   })
 
   it('whose Mcp-Name is missing or another is refused, and the tool is not called', async () => {
@@ -76,15 +76,15 @@ describe('a bad message to /mcp', () => {
       calls++
       return { content: [] }
     })
-    await using one = await startMcpHost({ tools: { count, echo } })
+    await using mcpHost = await startMcpHost({ tools: { count, echo } })
     const call = { name: 'count', arguments: {} }
     for (const name of ['echo', '', '=?base64?!?='])
-      expect(fault(await asked(one.url, 'tools/call', call, { headers: { 'mcp-name': name } })), name).to.deep.equal([
+      expect(fault(await asked(mcpHost.url, 'tools/call', call, { headers: { 'mcp-name': name } })), name).to.deep.equal([
         400, -32020,
       ])
     expect(calls).to.equal(0)
     const encoded = `=?base64?${Buffer.from('count').toString('base64')}?=`
-    await asked(one.url, 'tools/call', call, { headers: { 'mcp-name': encoded } })
+    await asked(mcpHost.url, 'tools/call', call, { headers: { 'mcp-name': encoded } })
     expect(calls).to.equal(1)
   })
 
@@ -95,9 +95,9 @@ describe('a bad message to /mcp', () => {
         properties: { region: { type: 'string', 'x-mcp-header': 'Region' }, n: { type: 'integer', 'x-mcp-header': 'N' } },
       },
     })
-    await using one = await startMcpHost({ tools: { region } })
+    await using mcpHost = await startMcpHost({ tools: { region } })
     const call = (args: object, headers: Record<string, string>, meta = {}) =>
-      asked(one.url, 'tools/call', { name: 'region', arguments: args }, { headers, meta })
+      asked(mcpHost.url, 'tools/call', { name: 'region', arguments: args }, { headers, meta })
     for (const headers of [{}, { 'mcp-param-region': 'eu' }, { 'mcp-param-region': '=?base64?dXM?=' }]) {
       // on the short way and on the long one
       expect(fault(await call({ region: 'us' }, headers as Record<string, string>))).to.deep.equal([400, -32020])
@@ -115,51 +115,51 @@ describe('a bad message to /mcp', () => {
   })
 
   it('of another media type, or compressed, is refused with 415', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const wrong: Record<string, string>[] = [
       { 'content-type': 'text/plain' },
       { 'content-type': 'application/jsonp' },
       { 'content-encoding': 'gzip' },
     ]
-    for (const headers of wrong) expect(fault(await sent(one, list, headers))).to.deep.equal([415, -32000])
+    for (const headers of wrong) expect(fault(await sent(mcpHost, list, headers))).to.deep.equal([415, -32000])
   })
 
   it('of a session that does not take both forms of an answer is refused with 406', async () => {
-    await using one = await startMcpHost()
-    const session = await begin(one.url)
-    const told = await back(await session.send({ id: 1, method: 'tools/list' }, { headers: { accept: 'application/json' } }))
-    expect(fault(told)).to.deep.equal([406, -32000])
+    await using mcpHost = await startMcpHost()
+    const session = await begin(mcpHost.url)
+    const reported = await back(await session.send({ id: 1, method: 'tools/list' }, { headers: { accept: 'application/json' } }))
+    expect(fault(reported)).to.deep.equal([406, -32000])
   })
 
   it('without a session, with an unknown session or version gets an error that says what to do', async () => {
-    await using one = await startMcpHost()
-    expect(fault(await sent(one, list))).to.deep.equal([400, -32000])
+    await using mcpHost = await startMcpHost()
+    expect(fault(await sent(mcpHost, list))).to.deep.equal([400, -32000])
     for (const id of ['none', 'x'.repeat(5_000), `${Buffer.from('other').toString('base64url')}.${crypto.randomUUID()}`])
-      expect(fault(await sent(one, list, { 'mcp-session-id': id }))).to.deep.equal([404, -32001])
-    const session = await begin(one.url)
+      expect(fault(await sent(mcpHost, list, { 'mcp-session-id': id }))).to.deep.equal([404, -32001])
+    const session = await begin(mcpHost.url)
     const headers = { 'mcp-protocol-version': '1999-01-01' }
     expect(fault(await back(await session.send({ id: 1, method: 'tools/list' }, { headers })))).to.deep.equal([400, -32000])
   })
 
   it('of a method of HTTP that the protocol has not, or to no address of it, is refused', async () => {
-    await using one = await startMcpHost()
-    const put = await back(await fetch(`${one.url}/mcp`, { method: 'PUT', body: list }))
+    await using mcpHost = await startMcpHost()
+    const put = await back(await fetch(`${mcpHost.url}/mcp`, { method: 'PUT', body: list }))
     expect(fault(put)).to.deep.equal([405, -32000])
     expect(put.headers.get('allow')).to.equal('GET, POST, DELETE')
-    expect(fault(await back(await fetch(`${one.url}/mcp`)))).to.deep.equal([400, -32000])
-    expect(fault(await back(await post(one.url, list, { path: '/mcp/none' })))).to.deep.equal([404, -32601])
+    expect(fault(await back(await fetch(`${mcpHost.url}/mcp`)))).to.deep.equal([400, -32000])
+    expect(fault(await back(await post(mcpHost.url, list, { path: '/mcp/none' })))).to.deep.equal([404, -32601])
   })
 
   it('of 5 MiB is refused with 413, whether it says so before or not', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const large = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
       params: { name: 'echo', arguments: { text: 'x'.repeat(5 * MIB) } },
     })
-    expect(fault(await sent(one, large))).to.deep.equal([413, -32000])
-    const { hostname, port } = new URL(one.url)
+    expect(fault(await sent(mcpHost, large))).to.deep.equal([413, -32000])
+    const { hostname, port } = new URL(mcpHost.url)
     const socket = connect(Number(port), hostname).setEncoding('utf8')
     let text = ''
     socket.on('data', chunk => (text += chunk)).on('error', () => {})
@@ -169,40 +169,40 @@ describe('a bad message to /mcp', () => {
     socket.write('0\r\n\r\n')
     await once(socket, 'close')
     expect(text).to.match(/^HTTP\/1\.1 413 /)
-    expect((await asked(one.url, 'tools/list')).status).to.equal(200)
+    expect((await asked(mcpHost.url, 'tools/list')).status).to.equal(200)
   })
 
   it('of 4 MiB but for a little is taken', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const text = 'x'.repeat(4 * MIB - 1_000)
-    const { body } = await asked(one.url, 'tools/call', { name: 'echo', arguments: { text } })
+    const { body } = await asked(mcpHost.url, 'tools/call', { name: 'echo', arguments: { text } })
     expect(body.result).to.have.nested.property('content[0].text').that.equals(text)
   })
 
   it('that is nested without end is refused, in arguments and everywhere else', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     for (const params of [`{"name":"echo","arguments":{"text":${deep}}}`, `{"_meta":${deep}}`, deep]) {
       const body = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":${params}}`
-      const told = await sent(one, body)
-      expect(fault(told)).to.deep.equal([400, -32600])
-      expect(told.body).to.include({ id: 5 })
+      const reported = await sent(mcpHost, body)
+      expect(fault(reported)).to.deep.equal([400, -32600])
+      expect(reported.body).to.include({ id: 5 })
     }
-    expect(fault(await sent(one, deep))).to.deep.equal([400, -32600])
+    expect(fault(await sent(mcpHost, deep))).to.deep.equal([400, -32600])
   })
 
   it('calls no tool that is not published: unknown names are -32602, names of prototypes too', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     for (const name of ['none', '__proto__', 'constructor', 'toString'])
-      expect((await asked(one.url, 'tools/call', { name, arguments: {} })).body.error?.code, name).to.equal(-32602)
+      expect((await asked(mcpHost.url, 'tools/call', { name, arguments: {} })).body.error?.code, name).to.equal(-32602)
   })
 
   it('with arguments that do not match the schema gets a result that says so', async () => {
-    await using one = await startMcpHost()
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost()
+    const session = await begin(mcpHost.url)
     for (const args of [{}, { text: 7 }, { text: 'x', more: 1 }, { text: 'x', deep: { n: 'one' } }]) {
       const call = { name: 'echo', arguments: args }
-      for (const { status, body } of [await asked(one.url, 'tools/call', call), await session.request('tools/call', call)]) {
+      for (const { status, body } of [await asked(mcpHost.url, 'tools/call', call), await session.request('tools/call', call)]) {
         expect([status, body.result?.isError]).to.deep.equal([200, true])
         expect(JSON.stringify(body.result?.content)).to.contain('The arguments do not match the schema')
       }
@@ -210,8 +210,8 @@ describe('a bad message to /mcp', () => {
   })
 
   it('with a cursor that leads nowhere is refused', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     for (const cursor of ['', 'not a name', 'x'.repeat(1_000)])
-      expect((await asked(one.url, 'tools/list', { cursor })).body.error?.code).to.equal(-32602)
+      expect((await asked(mcpHost.url, 'tools/list', { cursor })).body.error?.code).to.equal(-32602)
   })
 })

@@ -33,9 +33,9 @@ describe('a call that is no longer wanted', () => {
   ] as const) {
     it(`ends ${form} when its stateless client leaves`, async () => {
       const { tool, begun, ended } = endless(more)
-      await using one = await startMcpHost({ tools: { endless: tool } })
+      await using mcpHost = await startMcpHost({ tools: { endless: tool } })
       const leaving = new AbortController()
-      const answer = ask(one.url, 'tools/call', CALL, { meta, signal: leaving.signal }).catch((error: Error) => error.name)
+      const answer = ask(mcpHost.url, 'tools/call', CALL, { meta, signal: leaving.signal }).catch((error: Error) => error.name)
       await begun
       leaving.abort()
       expect(await ended).to.equal('aborted')
@@ -44,20 +44,20 @@ describe('a call that is no longer wanted', () => {
 
     it(`ends ${form} when its session cancels it, and its line with it`, async () => {
       const { tool, begun, ended } = endless(more)
-      await using one = await startMcpHost({ tools: { endless: tool } })
-      const session = await begin(one.url)
+      await using mcpHost = await startMcpHost({ tools: { endless: tool } })
+      const session = await begin(mcpHost.url)
       const answer = session.request('tools/call', more ? FOLLOWED : CALL, 7)
       await begun
-      const told = await session.send({ method: 'notifications/cancelled', params: { requestId: 7, reason: 'enough' } })
-      expect(told.status).to.equal(202)
+      const reported = await session.send({ method: 'notifications/cancelled', params: { requestId: 7, reason: 'enough' } })
+      expect(reported.status).to.equal(202)
       expect(await ended).to.equal('aborted')
       expect((await answer).body).to.deep.equal({})
     })
 
     it(`ends ${form} when its session ends`, async () => {
       const { tool, begun, ended } = endless(more)
-      await using one = await startMcpHost({ tools: { endless: tool } })
-      const session = await begin(one.url)
+      await using mcpHost = await startMcpHost({ tools: { endless: tool } })
+      const session = await begin(mcpHost.url)
       const answer = session.request('tools/call', more ? FOLLOWED : CALL, 7)
       await begun
       expect((await session.end()).status).to.equal(200)
@@ -75,8 +75,8 @@ describe('a call that is no longer wanted', () => {
       signal.throwIfAborted()
       return { content: [] }
     })
-    await using one = await startMcpHost({ tools: { slow } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { slow } })
+    const session = await begin(mcpHost.url)
     const answer = session.send({ id: '', method: 'tools/call', params: { name: 'slow', arguments: {} } })
     await begun.promise
     for (const params of [{ requestId: 7 }, {}, { requestId: null }])
@@ -96,10 +96,10 @@ describe('a call that is no longer wanted', () => {
       ended.resolve(signal.aborted)
       return { content: [] }
     })
-    await using one = await startMcpHost({ tools: { slow } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { slow } })
+    const session = await begin(mcpHost.url)
     const params = { name: 'slow', arguments: {} }
-    const line = request(`${one.url}/mcp`, { method: 'POST', agent: false, headers: session.headers })
+    const line = request(`${mcpHost.url}/mcp`, { method: 'POST', agent: false, headers: session.headers })
     line.on('error', () => {}).end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
     await begun.promise
     line.destroy()

@@ -37,8 +37,8 @@ const ALL = { toolsListChanged: true, promptsListChanged: true, resourcesListCha
 describe('clients hear of changes', () => {
   it('of the lists, on the stream of a session', async () => {
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift] })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ give: [gift] })
+    const session = await begin(mcpHost.url)
     const stream = messages(await session.open())
     add(Tools, 'more', echo)
     expect(await methodsOf(stream, 1)).to.deep.equal(['notifications/tools/list_changed'])
@@ -56,8 +56,8 @@ describe('clients hear of changes', () => {
 
   it('of the lists, on a subscription; of what was asked for only', async () => {
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift] })
-    const stream = messages(await ask(one.url, 'subscriptions/listen', { notifications: { promptsListChanged: true } }))
+    await using mcpHost = await startMcpHost({ give: [gift] })
+    const stream = messages(await ask(mcpHost.url, 'subscriptions/listen', { notifications: { promptsListChanged: true } }))
     expect(await methodsOf(stream, 1)).to.deep.equal(['notifications/subscriptions/acknowledged'])
     add(Tools, 'more', echo)
     add(Prompts, 'more', prompt)
@@ -66,10 +66,10 @@ describe('clients hear of changes', () => {
 
   it('of tools of their own set only', async () => {
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift], mcp: { sets: { some: ['echo', 'some_*'] } } })
-    const session = await begin(one.url, { path: '/mcp/some' })
+    await using mcpHost = await startMcpHost({ give: [gift], mcp: { sets: { some: ['echo', 'some_*'] } } })
+    const session = await begin(mcpHost.url, { path: '/mcp/some' })
     const stream = messages(await session.open())
-    const all = messages(await ask(one.url, 'subscriptions/listen', { notifications: ALL }))
+    const all = messages(await ask(mcpHost.url, 'subscriptions/listen', { notifications: ALL }))
     await methodsOf(all, 1)
     add(Tools, 'other', echo)
     expect(await methodsOf(all, 1)).to.deep.equal(['notifications/tools/list_changed'])
@@ -83,9 +83,9 @@ describe('clients hear of changes', () => {
   it('of a resource that their session follows, which is watched no longer than that', async () => {
     const { resource, watching, ended, change } = watched('test://clock')
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift] })
+    await using mcpHost = await startMcpHost({ give: [gift] })
     add(Resources, 'clock', resource)
-    const session = await begin(one.url)
+    const session = await begin(mcpHost.url)
     const stream = messages(await session.open())
     await session.request('resources/subscribe', { uri: 'test://clock' }, 2)
     await watching
@@ -101,11 +101,11 @@ describe('clients hear of changes', () => {
   it('of a resource that their subscription names', async () => {
     const { resource, watching, ended, change } = watched('test://clock')
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift] })
+    await using mcpHost = await startMcpHost({ give: [gift] })
     add(Resources, 'clock', resource)
     const leaving = new AbortController()
     const params = { notifications: { resourceSubscriptions: ['test://clock'] } }
-    const stream = messages(await ask(one.url, 'subscriptions/listen', params, { signal: leaving.signal, id: 'mine' }))
+    const stream = messages(await ask(mcpHost.url, 'subscriptions/listen', params, { signal: leaving.signal, id: 'mine' }))
     await methodsOf(stream, 1)
     await watching
     change()

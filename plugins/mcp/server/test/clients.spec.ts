@@ -26,8 +26,8 @@ const published = () =>
 for (const [name, connect] of Object.entries(CLIENTS))
   describe(`${name} over /mcp`, () => {
     it('lists the tools, calls them, and gets their errors', async () => {
-      await using one = await published()
-      await using two = await connect(one.url)
+      await using mcpHost = await published()
+      await using two = await connect(mcpHost.url)
       const { tools } = await two.client.listTools()
       expect(tools.map(tool => tool.name)).to.deep.equal(['echo', 'fails'])
       const said = await two.client.callTool({ name: 'echo', arguments: { text: 'héllo' } })
@@ -41,8 +41,8 @@ for (const [name, connect] of Object.entries(CLIENTS))
     })
 
     it('reads resources, gets prompts, and completes', async () => {
-      await using one = await published()
-      await using two = await connect(one.url)
+      await using mcpHost = await published()
+      await using two = await connect(mcpHost.url)
       const { resources } = await two.client.listResources()
       expect(resources).to.deep.equal([{ uri: 'note://one', name: 'note', description: 'A note', mimeType: 'text/plain' }])
       const { contents } = await two.client.readResource({ uri: 'note://one' })

@@ -7,7 +7,7 @@ import { later } from './support/later.ts'
 import { asked, begin } from './support/wire.ts'
 
 const resource = (read: Resource['read'], more: Partial<Resource> = {}): Resource => ({ uri: 'test://one', read, ...more })
-const withResource = (one: Resource) => startMcpHost({ give: [item(Resources, 'one', one)] })
+const withResource = (entry: Resource) => startMcpHost({ give: [item(Resources, 'one', entry)] })
 const read = async (url: string, uri = 'test://one') => (await asked(url, 'resources/read', { uri })).body
 
 describe('resources', () => {
@@ -18,17 +18,17 @@ describe('resources', () => {
       },
       { uriTemplate: 'test://{id}' }
     )
-    await using one = await withResource({ ...gone, uri: undefined } as never)
+    await using mcpHost = await withResource({ ...gone, uri: undefined } as never)
     for (const uri of ['test://7', 'other://7'])
-      expect((await read(one.url, uri)).error).to.deep.equal({ code: -32602, message: 'Resource not found', data: { uri } })
+      expect((await read(mcpHost.url, uri)).error).to.deep.equal({ code: -32602, message: 'Resource not found', data: { uri } })
   })
 
   it('that fail, or are larger than 10 MiB, are reported as an error without internal details', async () => {
     const fails = resource(async () => {
       throw new Error("EACCES: permission denied, open '/srv/somebody/key.pem'")
     })
-    await using one = await withResource(fails)
-    expect((await read(one.url)).error).to.include({ code: -32603, message: 'EACCES: permission denied' })
+    await using mcpHost = await withResource(fails)
+    expect((await read(mcpHost.url)).error).to.include({ code: -32603, message: 'EACCES: permission denied' })
     const text = 'x'.repeat(11_000_000)
     await using two = await withResource(resource(async uri => [{ uri, text }]))
     expect((await read(two.url)).error?.message).to.equal('the resource is larger than 10485760 characters')
@@ -37,10 +37,10 @@ describe('resources', () => {
   it('are read by the address itself before any template', async () => {
     const named = (text: string, more: Partial<Resource>) => ({ ...resource(async uri => [{ uri, text }]), ...more })
     const { uri: _none, ...template } = named('template', { uriTemplate: 'test://{id}' })
-    await using one = await startMcpHost({
+    await using mcpHost = await startMcpHost({
       give: [item(Resources, 'a', template as Resource), item(Resources, 'b', named('itself', { uri: 'test://one' }))],
     })
-    const textOf = async (uri: string) => (await read(one.url, uri)).result?.contents
+    const textOf = async (uri: string) => (await read(mcpHost.url, uri)).result?.contents
     expect(await textOf('test://one')).to.deep.equal([{ uri: 'test://one', text: 'itself' }])
     expect(await textOf('test://two')).to.deep.equal([{ uri: 'test://two', text: 'template' }])
     expect(await textOf('test://two/three')).to.equal(undefined)
@@ -55,22 +55,22 @@ describe('prompts', () => {
   }
 
   it('are made when all is there that they need, and not before', async () => {
-    await using one = await startMcpHost({ give: [item(Prompts, 'greeting', prompt)] })
-    const get = async (name: string, args: object) => (await asked(one.url, 'prompts/get', { name, arguments: args })).body
+    await using mcpHost = await startMcpHost({ give: [item(Prompts, 'greeting', prompt)] })
+    const get = async (name: string, args: object) => (await asked(mcpHost.url, 'prompts/get', { name, arguments: args })).body
     expect((await get('greeting', { whom: 'Ada' })).result).to.have.nested.property('messages[0].content.text', 'Greet Ada')
     expect((await get('greeting', { how: 'warmly' })).error).to.include({ code: -32602, message: 'Missing arguments: whom' })
     expect((await get('none', {})).error).to.include({ code: -32602, message: 'Unknown prompt: none' })
   })
 
   it('complete to 100 values, and report how many more there are', async () => {
-    await using one = await startMcpHost({ give: [item(Prompts, 'greeting', prompt)] })
+    await using mcpHost = await startMcpHost({ give: [item(Prompts, 'greeting', prompt)] })
     const ref = { type: 'ref/prompt', name: 'greeting' }
-    const { body } = await asked(one.url, 'completion/complete', { ref, argument: { name: 'whom', value: '' } })
+    const { body } = await asked(mcpHost.url, 'completion/complete', { ref, argument: { name: 'whom', value: '' } })
     const { completion } = body.result as { completion: { values: string[] } }
     const { values, ...more } = completion
     expect(values).to.have.length(100)
     expect(more).to.deep.equal({ total: 400, hasMore: true })
-    const none = await asked(one.url, 'completion/complete', {
+    const none = await asked(mcpHost.url, 'completion/complete', {
       ref: { ...ref, name: 'none' },
       argument: { name: 'whom', value: '' },
     })
@@ -83,23 +83,26 @@ describe('the list of tools', () => {
     const list = toolOf(async () => ({ content: [], structured: [1, 2] }), {
       result: { type: 'array', items: { type: 'integer' } },
     })
-    await using one = await startMcpHost({ tools: { list, echo } })
-    const session = await begin(one.url)
-    const [now, before] = [await asked(one.url, 'tools/list'), await session.request('tools/list')]
+    await using mcpHost = await startMcpHost({ tools: { list, echo } })
+    const session = await begin(mcpHost.url)
+    const [now, before] = [await asked(mcpHost.url, 'tools/list'), await session.request('tools/list')]
     const schemaIn = ({ body }: typeof now) => (body.result as { tools: { outputSchema?: object }[] }).tools[1]?.outputSchema
     expect(schemaIn(now)).to.deep.equal({ type: 'array', items: { type: 'integer' } })
     expect(schemaIn(before)).to.equal(undefined)
     const params = { name: 'list', arguments: {} }
     const text = [{ type: 'text', text: '[1,2]' }]
-    expect((await asked(one.url, 'tools/call', params)).body.result).to.deep.include({ structuredContent: [1, 2], content: text })
+    expect((await asked(mcpHost.url, 'tools/call', params)).body.result).to.deep.include({
+      structuredContent: [1, 2],
+      content: text,
+    })
     expect((await session.request('tools/call', params)).body.result).to.deep.equal({ content: text })
   })
 
   it('has what stands under a name now', async () => {
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift] })
+    await using mcpHost = await startMcpHost({ give: [gift] })
     const described = async () => {
-      const { result } = (await asked(one.url, 'tools/list')).body
+      const { result } = (await asked(mcpHost.url, 'tools/list')).body
       return (result as { tools: { name: string; description: string }[] }).tools.find(tool => tool.name === 'it')?.description
     }
     const remove = add(
@@ -119,13 +122,13 @@ describe('the list of tools', () => {
 
   it('comes in parts of a thousand, each tool once, though the first part is asked for again and again', async () => {
     const tools = Object.fromEntries(Array.from({ length: 2_500 }, (_, at) => [`tool_${String(at).padStart(4, '0')}`, echo]))
-    await using one = await startMcpHost({
+    await using mcpHost = await startMcpHost({
       tools: { echo },
       give: Object.entries(tools).map(([name, tool]) => item(Tools, name, tool)),
     })
-    const session = await begin(one.url)
+    const session = await begin(mcpHost.url)
     for (const list of [
-      async (params: object) => (await asked(one.url, 'tools/list', params as never)).body.result,
+      async (params: object) => (await asked(mcpHost.url, 'tools/list', params as never)).body.result,
       async (params: object) => (await session.request('tools/list', params as never)).body.result,
     ]) {
       const names: string[] = []

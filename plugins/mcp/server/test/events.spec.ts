@@ -6,9 +6,9 @@ import { asked, begin } from './support/wire.ts'
 type Event = BusEvent<{ readonly [name: string]: unknown }>
 
 /** Reads the bus: `next` is the next so many events. */
-function reading(one: McpHost) {
+function reading(mcpHost: McpHost) {
   const ctx = systemContext(new AbortController().signal)
-  const items = one.host
+  const items = mcpHost.host
     .service(Events)
     .subscribe({ categories: ['TOOL'] }, ctx)
     [Symbol.asyncIterator]()
@@ -30,12 +30,12 @@ const SECRET = 'a secret of the caller'
 
 describe('the event bus', () => {
   it('hears of each call once when it begins and once when it ends, by whatever way it came, without arguments and results', async () => {
-    await using one = await startMcpHost({ mcp: { sets: { some: ['echo'] } } })
-    await using bus = reading(one)
+    await using mcpHost = await startMcpHost({ mcp: { sets: { some: ['echo'] } } })
+    await using bus = reading(mcpHost)
     const call = { name: 'echo', arguments: { text: SECRET } }
-    await one.ask.post('/tools/echo/call', { arguments: call.arguments })
-    await asked(one.url, 'tools/call', call, { path: '/mcp/some' })
-    await (await begin(one.url)).request('tools/call', call)
+    await mcpHost.ask.post('/tools/echo/call', { arguments: call.arguments })
+    await asked(mcpHost.url, 'tools/call', call, { path: '/mcp/some' })
+    await (await begin(mcpHost.url)).request('tools/call', call)
     const events = await bus.next(6)
     expect(events.map(({ type }) => type)).to.deep.equal([1, 2, 3].flatMap(() => ['mcp_tool_called', 'mcp_tool_completed']))
     expect(events.map(({ data }) => data.server)).to.deep.equal(['mcp', 'mcp', 'mcp/some', 'mcp/some', 'mcp', 'mcp'])
@@ -53,15 +53,15 @@ describe('the event bus', () => {
     })
     const says = toolOf(async () => ({ content: [{ type: 'text', text: SECRET }], isError: true }))
     const hangs = toolOf(() => new Promise(() => {}), { timeoutMs: 20 })
-    await using one = await startMcpHost({ tools: { echo, fails, says, hangs } })
-    await using bus = reading(one)
+    await using mcpHost = await startMcpHost({ tools: { echo, fails, says, hangs } })
+    await using bus = reading(mcpHost)
     for (const [name, text] of [
       ['fails', 'x'],
       ['says', 'x'],
       ['hangs', 'x'],
       ['echo', 7],
     ] as const)
-      await asked(one.url, 'tools/call', { name, arguments: { text } })
+      await asked(mcpHost.url, 'tools/call', { name, arguments: { text } })
     const ends = (await bus.next(8)).filter(({ type }) => type === 'mcp_tool_error')
     expect(ends.map(({ data }) => [data.tool_name, data.error_class, data.error])).to.deep.equal([
       ['fails', 'tool_error', 'the tool failed'],
@@ -78,9 +78,9 @@ describe('the event bus', () => {
       await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
       throw signal.reason
     })
-    await using one = await startMcpHost({ tools: { endless } })
-    await using bus = reading(one)
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { endless } })
+    await using bus = reading(mcpHost)
+    const session = await begin(mcpHost.url)
     const answer = session.request('tools/call', { name: 'endless', arguments: {} }, 7)
     await begun.promise
     await session.send({ method: 'notifications/cancelled', params: { requestId: 7 } })

@@ -94,18 +94,18 @@ const HTTP = { accept: 'application/json, text/event-stream', 'mcp-protocol-vers
 const initialize = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
 
 /** Answers over HTTP, where the fast path is, and over a line, where the SDK answers alone. */
-async function both(one: McpHost, era: 'stateless' | 'session') {
-  const client = line(one)
+async function both(mcpHost: McpHost, era: 'stateless' | 'session') {
+  const client = line(mcpHost)
   if (era === 'stateless')
     return {
       client,
       isPlain: (method: string, params: Tree) =>
         plainModern(headersOf(method, params), { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: envelope() } }) !==
         undefined,
-      http: async (method: string, params: Tree, asking: Asking = {}) => back(await ask(one.url, method, params, asking)),
+      http: async (method: string, params: Tree, asking: Asking = {}) => back(await ask(mcpHost.url, method, params, asking)),
       sdk: (method: string, params: Tree, meta: Tree = {}) => client.ask(method, { ...params, _meta: envelope({}, meta) }),
     }
-  const session = await begin(one.url)
+  const session = await begin(mcpHost.url)
   await client.ask('initialize', initialize)
   client.say({ method: 'notifications/initialized' })
   return {
@@ -123,15 +123,15 @@ async function both(one: McpHost, era: 'stateless' | 'session') {
 
 for (const era of ['stateless', 'session'] as const)
   describe(`what is answered without the SDK, as a ${era} request,`, () => {
-    let one: McpHost
+    let mcpHost: McpHost
     before(async () => {
-      one = await startMcpHost({ tools: TOOLS })
+      mcpHost = await startMcpHost({ tools: TOOLS })
     })
-    after(() => one[Symbol.asyncDispose]())
+    after(() => mcpHost[Symbol.asyncDispose]())
 
     for (const [what, [[method, params], fast]] of Object.entries(ASKED))
       it(`is what the SDK answers: ${what}`, async () => {
-        const { http, sdk, isPlain } = await both(one, era)
+        const { http, sdk, isPlain } = await both(mcpHost, era)
         expect(isPlain(method, params)).to.equal(fast)
         const { body } = await http(method, params)
         expect(body).to.deep.equal(await sdk(method, params))
@@ -139,16 +139,16 @@ for (const era of ['stateless', 'session'] as const)
       })
 
     it('is what the SDK answers: a tool that sends its steps to a caller that wants them', async () => {
-      const { http, client, sdk } = await both(one, era)
+      const { http, client, sdk } = await both(mcpHost, era)
       const [method, params] = call('steps', {})
       const meta = { progressToken: 7 }
       const { events } =
         era === 'stateless' ? await http(method, params, { meta }) : await http(method, { ...params, _meta: meta })
-      const told: unknown[] = [
+      const reported: unknown[] = [
         era === 'stateless' ? await sdk(method, params, meta) : await sdk(method, { ...params, _meta: meta }),
       ]
-      while (told.length < events.length) told.push(await client.hear())
-      expect(told).to.deep.equal(events)
+      while (reported.length < events.length) reported.push(await client.hear())
+      expect(reported).to.deep.equal(events)
       expect(events.filter(event => event.method === 'notifications/progress')).to.have.length(2)
     })
   })
@@ -156,9 +156,9 @@ for (const era of ['stateless', 'session'] as const)
 describe('lists of several pages', () => {
   it('are page by page what the SDK answers', async () => {
     const names = Array.from({ length: 1_001 }, (_, at) => `tool_${String(at).padStart(4, '0')}`)
-    await using one = await startMcpHost({ tools: { echo }, give: names.map(name => item(Tools, name, echo)) })
+    await using mcpHost = await startMcpHost({ tools: { echo }, give: names.map(name => item(Tools, name, echo)) })
     for (const era of ['stateless', 'session'] as const) {
-      const { http, sdk } = await both(one, era)
+      const { http, sdk } = await both(mcpHost, era)
       const first = (await http('tools/list', {})).body
       expect(first).to.deep.equal(await sdk('tools/list', {}))
       const cursor = first.result?.nextCursor as string
@@ -177,15 +177,15 @@ describe('a call that its session cancels', () => {
       await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
       throw signal.reason
     })
-    await using one = await startMcpHost({ tools: { endless } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { endless } })
+    const session = await begin(mcpHost.url)
     const [method, params] = call('endless', {})
     const answer = session.request(method, params, 7)
     await begun.promise
     await session.send({ method: 'notifications/cancelled', params: { requestId: 7 } })
     expect((await answer).body).to.deep.equal({})
     begun = Promise.withResolvers<void>()
-    const client = line(one)
+    const client = line(mcpHost)
     await client.ask('initialize', initialize)
     client.say({ id: 7, method, params })
     await begun.promise

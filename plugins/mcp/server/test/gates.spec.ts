@@ -9,14 +9,14 @@ const required = { auth: { required: true } }
 
 describe('on every path of the tool server', () => {
   it('a Host that is not served, and an Origin that is not allowed, are refused', async () => {
-    await using one = await keyed()
+    await using server = await keyed()
     for (const path of PATHS) {
       for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }]) {
-        const told = await asked(one, path, headers)
-        expect([told.status, told.body.error_code], path).to.deep.equal([403, 'FORBIDDEN'])
+        const reported = await asked(server, path, headers)
+        expect([reported.status, reported.body.error_code], path).to.deep.equal([403, 'FORBIDDEN'])
       }
-      expect(came(await asked(one, path, { origin: 'http://localhost:3000' })), path).to.equal(true)
-      expect(await statusForHost(one.url, path), path).to.equal(403)
+      expect(came(await asked(server, path, { origin: 'http://localhost:3000' })), path).to.equal(true)
+      expect(await statusForHost(server.url, path), path).to.equal(403)
     }
   })
 
@@ -33,11 +33,15 @@ describe('on every path of the tool server', () => {
           : { ...now, allowed: false, remaining: 0, retryAfter: 7 }
       },
     }
-    await using one = await keyed({ mcp: required, give: [service(Limits, limits)] })
-    for (const path of PATHS) expect(came(await asked(one, path, plain(KEY))), path).to.equal(true)
+    await using server = await keyed({ mcp: required, give: [service(Limits, limits)] })
+    for (const path of PATHS) expect(came(await asked(server, path, plain(KEY))), path).to.equal(true)
     for (const path of PATHS) {
-      const told = await asked(one, path, plain(KEY))
-      expect([told.status, told.body.error_code, told.headers.get('retry-after')], path).to.deep.equal([429, 'RATE_LIMITED', '7'])
+      const reported = await asked(server, path, plain(KEY))
+      expect([reported.status, reported.body.error_code, reported.headers.get('retry-after')], path).to.deep.equal([
+        429,
+        'RATE_LIMITED',
+        '7',
+      ])
     }
     expect(counted).to.deep.equal(Array.from({ length: 2 * PATHS.length }, () => 'mcp-key'))
   })
@@ -50,11 +54,11 @@ describe('on every path of the tool server', () => {
       await end.promise
       return { content: [] }
     })
-    await using one = await keyed({ mcp: required, tools: { hold }, server: { max_requests_per_principal: 1 } })
-    const first = one.ask.post('/tools/hold/call', {}, plain(KEY))
+    await using server = await keyed({ mcp: required, tools: { hold }, server: { max_requests_per_principal: 1 } })
+    const first = server.ask.post('/tools/hold/call', {}, plain(KEY))
     await begun.promise
-    const told = await Promise.all(PATHS.map(path => asked(one, path, plain(KEY)))).finally(() => end.resolve())
-    expect(told.map(({ status, body }) => [status, body.error_code])).to.deep.equal(PATHS.map(() => [429, 'RATE_LIMITED']))
+    const reported = await Promise.all(PATHS.map(path => asked(server, path, plain(KEY)))).finally(() => end.resolve())
+    expect(reported.map(({ status, body }) => [status, body.error_code])).to.deep.equal(PATHS.map(() => [429, 'RATE_LIMITED']))
     expect((await first).status).to.equal(200)
   })
 })

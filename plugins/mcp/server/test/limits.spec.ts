@@ -30,11 +30,11 @@ const call = (name: string, id: number) => ({ jsonrpc: '2.0', id, method: 'tools
 describe('calls at once', () => {
   it('of one tool are 8, others wait for their turn and get it', async () => {
     const { tool, watch, free, until } = holding()
-    await using one = await startMcpHost({ tools: { held: tool } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { held: tool } })
+    const session = await begin(mcpHost.url)
     const full = until(8)
     const batch = Array.from({ length: 20 }, (_, id) => call('held', id + 1))
-    const answer = await fetch(`${one.url}/mcp`, { method: 'POST', headers: session.headers, body: JSON.stringify(batch) })
+    const answer = await fetch(`${mcpHost.url}/mcp`, { method: 'POST', headers: session.headers, body: JSON.stringify(batch) })
     await full
     await session.request('ping', {}, 99)
     expect(watch.running).to.equal(8)
@@ -48,24 +48,24 @@ describe('calls at once', () => {
   it('of all tools are 64, and those beyond what may wait are refused in words', async () => {
     const { tool, watch, free, until } = holding()
     const names = Array.from({ length: 10 }, (_, at) => `held_${at}`)
-    await using one = await startMcpHost({ tools: Object.fromEntries(names.map(name => [name, tool])) })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: Object.fromEntries(names.map(name => [name, tool])) })
+    const session = await begin(mcpHost.url)
     const full = until(64)
     const batches = Array.from({ length: 12 }, (_, at) =>
       Array.from({ length: 100 }, (_none, id) => call(names[id % 10]!, at * 100 + id + 1))
     )
     const answers = batches.map(batch =>
-      fetch(`${one.url}/mcp`, { method: 'POST', headers: session.headers, body: JSON.stringify(batch) })
+      fetch(`${mcpHost.url}/mcp`, { method: 'POST', headers: session.headers, body: JSON.stringify(batch) })
     )
     await full
     const open = await Promise.all(answers)
     await session.request('ping', {}, 0)
     free()
-    const told = (await Promise.all(open.map(back))).flatMap(({ events }) => events)
-    const refused = told.filter(one => JSON.stringify(one.result).includes('are already waiting'))
-    expect(told).to.have.length(1_200)
+    const reported = (await Promise.all(open.map(back))).flatMap(({ events }) => events)
+    const refused = reported.filter(event => JSON.stringify(event.result).includes('are already waiting'))
+    expect(reported).to.have.length(1_200)
     expect(refused).to.have.length(1_200 - 64 - 1_024)
-    expect(refused.every(one => (one.result as Json).isError === true)).to.equal(true)
+    expect(refused.every(event => (event.result as Json).isError === true)).to.equal(true)
     expect(watch).to.deep.equal({ running: 0, most: 64, ended: 64 + 1_024 })
   })
 })

@@ -21,26 +21,26 @@ const cook: Tool = {
 const CALL = { name: 'cook', arguments: {} }
 const done = [{ type: 'text', text: 'done' }]
 
-const kinds = (events: readonly object[]) => events.map(one => ('method' in one ? one.method : 'answer'))
+const kinds = (events: readonly object[]) => events.map(event => ('method' in event ? event.method : 'answer'))
 
 describe('notifications of a tool', () => {
   for (const [name, connect] of Object.entries(CLIENTS))
     it(`as progress reaches ${name}, which asks for it`, async () => {
-      await using one = await startMcpHost({ tools: { cook } })
-      await using two = await connect(one.url)
-      const told: object[] = []
-      const { content } = await two.follow(CALL, progress => void told.push(progress))
+      await using mcpHost = await startMcpHost({ tools: { cook } })
+      await using two = await connect(mcpHost.url)
+      const reported: object[] = []
+      const { content } = await two.follow(CALL, progress => void reported.push(progress))
       expect(content).to.deep.equal(done)
-      expect(told).to.deep.equal([
+      expect(reported).to.deep.equal([
         { progress: 1, total: 2, message: 'half' },
         { progress: 2, total: 2 },
       ])
     })
 
   it('are dropped if the caller does not want them: the answer is plain JSON', async () => {
-    await using one = await startMcpHost({ tools: { cook } })
-    const stateless = await asked(one.url, 'tools/call', CALL)
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { cook } })
+    const stateless = await asked(mcpHost.url, 'tools/call', CALL)
+    const session = await begin(mcpHost.url)
     for (const answer of [stateless, await session.request('tools/call', CALL)]) {
       expect(answer.headers.get('content-type')).to.equal('application/json')
       expect(answer.body.result).to.deep.include({ content: done })
@@ -48,9 +48,9 @@ describe('notifications of a tool', () => {
   })
 
   it('as logs comes from the level on that a stateless request names', async () => {
-    await using one = await startMcpHost({ tools: { cook } })
+    await using mcpHost = await startMcpHost({ tools: { cook } })
     const meta = { 'io.modelcontextprotocol/logLevel': 'warning' }
-    const { events, body } = await asked(one.url, 'tools/call', CALL, { meta })
+    const { events, body } = await asked(mcpHost.url, 'tools/call', CALL, { meta })
     expect(kinds(events)).to.deep.equal(['notifications/message', 'answer'])
     expect(events[0])
       .to.have.property('params')
@@ -59,8 +59,8 @@ describe('notifications of a tool', () => {
   })
 
   it('as logs comes from the level on that a session has set', async () => {
-    await using one = await startMcpHost({ tools: { cook } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ tools: { cook } })
+    const session = await begin(mcpHost.url)
     await session.request('logging/setLevel', { level: 'debug' }, 2)
     const { events } = await session.request('tools/call', CALL, 3)
     expect(kinds(events)).to.deep.equal(['notifications/message', 'notifications/message', 'answer'])
@@ -75,9 +75,9 @@ describe('notifications of a tool', () => {
         yield { type: 'result', result: { content: [{ type: 'text', text: 'done' }] } }
       },
     }
-    await using one = await startMcpHost({ tools: { flood } })
+    await using mcpHost = await startMcpHost({ tools: { flood } })
     const meta = { 'io.modelcontextprotocol/logLevel': 'debug' }
-    const { events, body } = await asked(one.url, 'tools/call', { name: 'flood', arguments: {} }, { meta })
+    const { events, body } = await asked(mcpHost.url, 'tools/call', { name: 'flood', arguments: {} }, { meta })
     expect(events.length).to.be.within(2, 110)
     expect(body.result).to.deep.include({ content: done })
   })

@@ -17,8 +17,8 @@ async function problemsOf(mcp: ConfigTree): Promise<{ code: string; message: str
   return 'host' in started ? [] : (started.problems ?? [])
 }
 
-const namesIn = async (one: McpHost) =>
-  ((await one.ask.get('/tools')).body.tools as unknown as { name: string }[]).map(({ name }) => name)
+const namesIn = async (mcpHost: McpHost) =>
+  ((await mcpHost.ask.get('/tools')).body.tools as unknown as { name: string }[]).map(({ name }) => name)
 
 describe('what is published', () => {
   for (const [what, mcp, names] of [
@@ -33,19 +33,19 @@ describe('what is published', () => {
     ],
   ] as const)
     it(`is ${what}`, async () => {
-      await using one = await startMcpHost({ tools, mcp })
-      expect(await namesIn(one)).to.deep.equal(names)
-      expect((await one.ask.get('/health')).body.tools).to.equal(names.length)
+      await using mcpHost = await startMcpHost({ tools, mcp })
+      expect(await namesIn(mcpHost)).to.deep.equal(names)
+      expect((await mcpHost.ask.get('/health')).body.tools).to.equal(names.length)
       for (const hidden of Object.keys(tools).filter(name => !(names as readonly string[]).includes(name))) {
-        expect((await one.ask.get(`/tools/${hidden}`)).status, hidden).to.equal(404)
-        expect((await one.ask.post(`/tools/${hidden}/call`, { arguments: { text: 'x' } })).status, hidden).to.equal(404)
+        expect((await mcpHost.ask.get(`/tools/${hidden}`)).status, hidden).to.equal(404)
+        expect((await mcpHost.ask.post(`/tools/${hidden}/call`, { arguments: { text: 'x' } })).status, hidden).to.equal(404)
       }
     })
 
   it('is nothing that only turns of some modes have', async () => {
-    await using one = await startMcpHost({ tools: { ...tools, delegate: { ...echo, modes: ['delegate'] } }, mcp: {} })
-    expect(await namesIn(one)).to.deep.equal(Object.keys(tools).sort())
-    expect((await one.ask.post('/tools/delegate/call', { arguments: { text: 'x' } })).status).to.equal(404)
+    await using mcpHost = await startMcpHost({ tools: { ...tools, delegate: { ...echo, modes: ['delegate'] } }, mcp: {} })
+    expect(await namesIn(mcpHost)).to.deep.equal(Object.keys(tools).sort())
+    expect((await mcpHost.ask.post('/tools/delegate/call', { arguments: { text: 'x' } })).status).to.equal(404)
   })
 
   it('fails the start where a name is none, and says what is near', async () => {
@@ -92,12 +92,12 @@ describe('a set of tools', () => {
     ['/mcp/none', []],
   ] as const)
     it(`is what its path has, in both eras, and never more than is published: ${path}`, async () => {
-      await using one = await startMcpHost({ tools, mcp })
-      expect(names((await asked(one.url, 'tools/list', {}, { path })).body.result)).to.deep.equal(published)
-      const session = await begin(one.url, { path })
+      await using mcpHost = await startMcpHost({ tools, mcp })
+      expect(names((await asked(mcpHost.url, 'tools/list', {}, { path })).body.result)).to.deep.equal(published)
+      const session = await begin(mcpHost.url, { path })
       expect(names((await session.request('tools/list')).body.result)).to.deep.equal(published)
       for (const name of Object.keys(tools)) {
-        const { body } = await asked(one.url, 'tools/call', { name, arguments: { text: 'x' } }, { path })
+        const { body } = await asked(mcpHost.url, 'tools/call', { name, arguments: { text: 'x' } }, { path })
         const isThere = (published as readonly string[]).includes(name)
         expect(isThere ? body.result?.structuredContent : body.error?.code, name).to.deep.equal(isThere ? { text: 'x' } : -32602)
       }
@@ -105,9 +105,9 @@ describe('a set of tools', () => {
     })
 
   it('that there is not is nothing', async () => {
-    await using one = await startMcpHost({ tools, mcp })
+    await using mcpHost = await startMcpHost({ tools, mcp })
     for (const path of ['/mcp/other', '/mcp/hub/x', '/mcpx']) {
-      const { status, body } = await asked(one.url, 'tools/list', {}, { path })
+      const { status, body } = await asked(mcpHost.url, 'tools/list', {}, { path })
       expect([status, body.result], path).to.deep.equal([404, undefined])
     }
   })
@@ -135,8 +135,8 @@ describe('the SDK of the protocol', () => {
 
 describe('GET /health of a server that serves tools alone', () => {
   it('reports status, version, uptime, tools and protocol versions without authentication', async () => {
-    await using one = await startMcpHost({ tools, mcp: { tools: ['github__*'] }, server: { auth: { enabled: false } } })
-    const { status, body } = await one.ask.get('/health')
+    await using mcpHost = await startMcpHost({ tools, mcp: { tools: ['github__*'] }, server: { auth: { enabled: false } } })
+    const { status, body } = await mcpHost.ask.get('/health')
     expect([status, body]).to.deep.equal([
       200,
       {

@@ -22,6 +22,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   echo,
   'a b/c': toolOf(async () => words('found')),
   strange: toolOf(async () => words('strange'), { description: 'Strange', parameters: strange }),
+  bare: toolOf(async () => words('bare'), { parameters: { type: 'object' } }),
   failing: toolOf(async () => ({ ...words('no such file'), isError: true })),
   throwing: throwing(() => svcError('FILE_MISSING', 'there is no x', { hint: 'make it' })),
   reasoned: throwing(() => svcError('SCRIPT_FAILED', 'too much', { details: { reason: 'memory_limit' } })),
@@ -42,15 +43,15 @@ const TOOLS: Readonly<Record<string, Tool>> = {
 }
 
 describe('the tools over plain HTTP', () => {
-  let one: McpHost
+  let mcpHost: McpHost
   before(async () => {
-    one = await startMcpHost({ tools: TOOLS })
+    mcpHost = await startMcpHost({ tools: TOOLS })
   })
-  after(() => one.host.close())
-  const call = (name: string, body: unknown = {}) => one.ask.post(`/tools/${encodeURIComponent(name)}/call`, body)
+  after(() => mcpHost.host.close())
+  const call = (name: string, body: unknown = {}) => mcpHost.ask.post(`/tools/${encodeURIComponent(name)}/call`, body)
 
-  it('are listed in the order of their names, with their number and their schemas untouched', async () => {
-    const { status, headers, body } = await one.ask.get('/tools')
+  it('are listed in the order of their names, with their number, and with schemas that always have `type`, `properties` and `required`', async () => {
+    const { status, headers, body } = await mcpHost.ask.get('/tools')
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8'])
     const tools = body.tools as unknown as { name: string }[]
     expect(tools.map(({ name }) => name)).to.deep.equal(Object.keys(TOOLS).sort())
@@ -58,14 +59,20 @@ describe('the tools over plain HTTP', () => {
     expect(tools.find(({ name }) => name === 'strange')).to.deep.equal({
       name: 'strange',
       description: 'Strange',
-      parameters: strange,
+      parameters: { ...strange, required: [] },
     })
   })
 
+  it('have an empty list of required parameters if they need none, and keep their own list', async () => {
+    const { body } = await mcpHost.ask.get('/tools/bare')
+    expect(body.parameters).to.deep.equal({ type: 'object', properties: {}, required: [] })
+    expect((await mcpHost.ask.get('/tools/echo')).body.parameters).to.deep.equal(echo.parameters)
+  })
+
   it('are returned one by one, with any name', async () => {
-    const { status, body } = await one.ask.get('/tools/echo')
+    const { status, body } = await mcpHost.ask.get('/tools/echo')
     expect([status, body]).to.deep.equal([200, { name: 'echo', description: echo.description, parameters: echo.parameters }])
-    expect((await one.ask.get('/tools/a%20b%2Fc')).body.name).to.equal('a b/c')
+    expect((await mcpHost.ask.get('/tools/a%20b%2Fc')).body.name).to.equal('a b/c')
   })
 
   it('are called with arguments; the answer has content, data and time', async () => {
@@ -94,7 +101,7 @@ describe('the tools over plain HTTP', () => {
 
   for (const name of ['nothing', '__proto__', 'constructor', 'ECHO'])
     it(`are not found under a name that none has: ${name}`, async () => {
-      expect((await one.ask.get(`/tools/${name}`)).body).to.include({ error_code: 'TOOL_NOT_FOUND', success: false })
+      expect((await mcpHost.ask.get(`/tools/${name}`)).body).to.include({ error_code: 'TOOL_NOT_FOUND', success: false })
       expect(refusal(await call(name)).slice(0, 2)).to.deep.equal([404, 'TOOL_NOT_FOUND'])
     })
 
@@ -109,9 +116,9 @@ describe('the tools over plain HTTP', () => {
     ['a text', { arguments: 'text' }, 'arguments'],
   ] as const)
     it(`refuse arguments that break the schema: ${what}`, async () => {
-      const { status, body: told } = await call('echo', body)
-      const { field: named, reason } = told.details as { field: string; reason: string }
-      expect([status, told.error_code, named]).to.deep.equal([400, 'INVALID_VALUE', field])
+      const { status, body: reported } = await call('echo', body)
+      const { field: named, reason } = reported.details as { field: string; reason: string }
+      expect([status, reported.error_code, named]).to.deep.equal([400, 'INVALID_VALUE', field])
       expect(reason).to.be.a('string').and.not.equal('')
     })
 
@@ -175,10 +182,10 @@ describe('the tools over plain HTTP', () => {
     })
 
   it('of a server that removed them, that is late, or whose tool failed, are reported like tools of svc', async () => {
-    const told = await Promise.all(
+    const reported = await Promise.all(
       ['files__dropped', 'files__slow', 'files__failed'].map(async name => refusal(await call(name)))
     )
-    expect(told.map(([status, code]) => [status, code])).to.deep.equal([
+    expect(reported.map(([status, code]) => [status, code])).to.deep.equal([
       [404, 'TOOL_NOT_FOUND'],
       [504, 'TIMEOUT'],
       [500, 'TOOL_EXECUTION_FAILED'],
@@ -202,6 +209,6 @@ describe('the tools over plain HTTP', () => {
     ['another media type', '{}', { 'content-type': 'text/plain' }, 415],
   ] as const)
     it(`refuse a body that is ${what}`, async () => {
-      expect((await one.ask.post('/tools/echo/call', body, headers)).status).to.equal(status)
+      expect((await mcpHost.ask.post('/tools/echo/call', body, headers)).status).to.equal(status)
     })
 })

@@ -27,10 +27,10 @@ const UNKNOWN = { code: -32001, message: 'Session not found: begin a new one wit
 
 describe('a session', () => {
   it('has a name that cannot be guessed, and ends when its client says so', async () => {
-    await using one = await startMcpHost()
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost()
+    const session = await begin(mcpHost.url)
     expect(session.id).to.match(/^[\x21-\x7e]{36,}$/)
-    expect(session.id).to.not.equal((await begin(one.url)).id)
+    expect(session.id).to.not.equal((await begin(mcpHost.url)).id)
     expect(await isAlive(session)).to.equal(true)
     expect((await session.end()).status).to.equal(200)
     const gone = await session.request('tools/list')
@@ -50,8 +50,8 @@ describe('a session', () => {
         await go.promise
         return { content: [{ type: 'text', text: 'done' }] }
       })
-      await using one = await startMcpHost({ tools: { slow } })
-      const session = await begin(one.url)
+      await using mcpHost = await startMcpHost({ tools: { slow } })
+      const session = await begin(mcpHost.url)
       const ask = () => session.request('tools/call', { name: 'slow', arguments: {}, ...meta }, 7)
       const first = ask()
       await begun.promise
@@ -66,65 +66,65 @@ describe('a session', () => {
     })
 
   it('of another principal is not there, word for word as one that never was', async () => {
-    await using one = await people()
-    const ada = await begin(one.url, as('ada'))
-    const eve = await begin(one.url, as('eve'))
+    await using node = await people()
+    const ada = await begin(node.url, as('ada'))
+    const eve = await begin(node.url, as('eve'))
     const stolen = (id: string) => ({ headers: { ...eve.headers, 'mcp-session-id': id } })
     const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
     const of = async (id: string) => {
-      const posted = await back(await post(one.url, list, stolen(id)))
-      const opened = await back(await fetch(`${one.url}/mcp`, stolen(id)))
-      const ended = await back(await fetch(`${one.url}/mcp`, { method: 'DELETE', ...stolen(id) }))
+      const posted = await back(await post(node.url, list, stolen(id)))
+      const opened = await back(await fetch(`${node.url}/mcp`, stolen(id)))
+      const ended = await back(await fetch(`${node.url}/mcp`, { method: 'DELETE', ...stolen(id) }))
       return [posted, opened, ended].map(({ status, text }) => ({ status, text }))
     }
     const hers = await of(ada.id)
     expect(hers).to.deep.equal(await of(crypto.randomUUID()))
-    expect(hers.map(one => one.status)).to.deep.equal([404, 404, 404])
+    expect(hers.map(her => her.status)).to.deep.equal([404, 404, 404])
     expect(await isAlive(ada)).to.equal(true)
   })
 
   it('is known at its own address only', async () => {
-    await using one = await startMcpHost({ mcp: { sets: { some: ['echo'] } } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({ mcp: { sets: { some: ['echo'] } } })
+    const session = await begin(mcpHost.url)
     const list = { id: 1, method: 'tools/list' }
     expect((await session.send(list)).status).to.equal(200)
     expect((await session.send(list, { path: '/mcp/some' })).status).to.equal(404)
   })
 
   it('of one principal gives way, idle for longest first, where there are too many; others keep theirs', async () => {
-    await using one = await people({ max_per_principal: 3 })
-    const eve = await begin(one.url, as('eve'))
-    const [first, second] = [await begin(one.url, as('ada')), await begin(one.url, as('ada'))]
-    await begin(one.url, as('ada'))
+    await using node = await people({ max_per_principal: 3 })
+    const eve = await begin(node.url, as('eve'))
+    const [first, second] = [await begin(node.url, as('ada')), await begin(node.url, as('ada'))]
+    await begin(node.url, as('ada'))
     expect(await isAlive(first)).to.equal(true) // and so idle for less long than the second
-    await begin(one.url, as('ada'))
+    await begin(node.url, as('ada'))
     expect(await isAlive(second)).to.equal(false)
     expect(await isAlive(first)).to.equal(true)
     expect(await isAlive(eve)).to.equal(true)
-    const many = await Promise.all(Array.from({ length: 12 }, () => begin(one.url, as('bob'))))
+    const many = await Promise.all(Array.from({ length: 12 }, () => begin(node.url, as('bob'))))
     const alive = await Promise.all(many.map(isAlive))
     expect(alive.filter(Boolean)).to.have.length(3)
   })
 
   it('counts with those of all addresses', async () => {
-    await using one = await people({ max_per_principal: 2 })
-    const [first, second] = [await begin(one.url, as('ada')), await begin(one.url, { ...as('ada'), path: '/mcp/some' })]
-    const third = await begin(one.url, { ...as('ada'), path: '/mcp/some' })
+    await using node = await people({ max_per_principal: 2 })
+    const [first, second] = [await begin(node.url, as('ada')), await begin(node.url, { ...as('ada'), path: '/mcp/some' })]
+    const third = await begin(node.url, { ...as('ada'), path: '/mcp/some' })
     expect([await isAlive(first), await isAlive(second), await isAlive(third)]).to.deep.equal([false, true, true])
   })
 
   it('gives way to those of others where all together are too many; none that has a stream open does', async () => {
-    await using one = await people({ max: 2 })
-    const ada = await begin(one.url, as('ada'))
-    const eve = await begin(one.url, as('eve'))
+    await using node = await people({ max: 2 })
+    const ada = await begin(node.url, as('ada'))
+    const eve = await begin(node.url, as('eve'))
     const stream = texts(await ada.open())
-    const bob = await begin(one.url, as('bob'))
+    const bob = await begin(node.url, as('bob'))
     expect([await isAlive(ada), await isAlive(eve), await isAlive(bob)]).to.deep.equal([true, false, true])
     const second = texts(await bob.open())
-    const full = await back(await post(one.url, INITIALIZE, as('eve')))
+    const full = await back(await post(node.url, INITIALIZE, as('eve')))
     expect([full.status, full.headers.get('retry-after'), full.body.error?.code]).to.deep.equal([503, '5', -32000])
     await ada.end()
-    await begin(one.url, as('eve'))
+    await begin(node.url, as('eve'))
     await bob.end()
     expect([(await stream.next()).done, (await second.next()).done]).to.deep.equal([false, false])
   })
@@ -142,8 +142,11 @@ describe('a session', () => {
         ended.resolve()
       },
     }
-    await using one = await startMcpHost({ give: [item(Resources, 'clock', clock)], mcp: { sessions: { idle_timeout_ms: 50 } } })
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost({
+      give: [item(Resources, 'clock', clock)],
+      mcp: { sessions: { idle_timeout_ms: 50 } },
+    })
+    const session = await begin(mcpHost.url)
     await session.request('resources/subscribe', { uri: 'test://clock' })
     await watching.promise
     await ended.promise
@@ -151,18 +154,18 @@ describe('a session', () => {
   })
 
   it('whose handshake fails is none', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const broken = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 7 } })
-    const told = await back(await post(one.url, broken))
-    const id = told.headers.get('mcp-session-id') ?? 'none'
-    expect(told.body.error).to.be.an('object')
+    const reported = await back(await post(mcpHost.url, broken))
+    const id = reported.headers.get('mcp-session-id') ?? 'none'
+    expect(reported.body.error).to.be.an('object')
     const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
-    expect((await post(one.url, list, { headers: { 'mcp-session-id': id } })).status).to.be.within(400, 404)
+    expect((await post(mcpHost.url, list, { headers: { 'mcp-session-id': id } })).status).to.be.within(400, 404)
   })
 
   it('answers calls while its stream is open, and ends the stream with itself', async () => {
-    await using one = await startMcpHost()
-    const session = await begin(one.url)
+    await using mcpHost = await startMcpHost()
+    const session = await begin(mcpHost.url)
     const stream = texts(await session.open())
     expect((await session.request('tools/call', { name: 'echo', arguments: { text: 'x' } })).body.result).to.deep.include({
       content: [{ type: 'text', text: 'x' }],
@@ -173,13 +176,13 @@ describe('a session', () => {
   })
 
   it('speaks the version that its client asked for, where it knows it', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
-      const told = await back(await post(one.url, INITIALIZE.replace(LEGACY, version)))
-      expect(told.body.result).to.include({ protocolVersion: version })
+      const reported = await back(await post(mcpHost.url, INITIALIZE.replace(LEGACY, version)))
+      expect(reported.body.result).to.include({ protocolVersion: version })
     }
-    const told = await back(await post(one.url, INITIALIZE.replace(LEGACY, '1999-01-01')))
-    expect(told.body.result).to.include({ protocolVersion: '2025-11-25' })
+    const answer = await back(await post(mcpHost.url, INITIALIZE.replace(LEGACY, '1999-01-01')))
+    expect(answer.body.result).to.include({ protocolVersion: '2025-11-25' })
   })
 })
 
@@ -192,14 +195,14 @@ describe('streams without an end', () => {
       await hold.promise
       return { content: [{ type: 'text', text: 'kept' }] }
     })
-    const one = await startMcpHost({ tools: { slow } })
-    const session = await begin(one.url)
+    const mcpHost = await startMcpHost({ tools: { slow } })
+    const session = await begin(mcpHost.url)
     const own = texts(await session.open())
     const params = { notifications: { toolsListChanged: true } }
-    const listening = asked(one.url, 'subscriptions/listen', params, { id: 'mine' })
+    const listening = asked(mcpHost.url, 'subscriptions/listen', params, { id: 'mine' })
     const call = session.request('tools/call', { name: 'slow', arguments: {} }, 9)
     await begun.promise
-    const closing = one.host.close()
+    const closing = mcpHost.host.close()
     expect((await own.next()).value).to.match(/^retry: \d+$/)
     expect((await own.next()).done).to.equal(true)
     const { text, events } = await listening

@@ -12,8 +12,8 @@ const answered = { content: [{ type: 'text', text: 'x' }] }
 
 describe('a client on a line of its own', () => {
   it('is served as the era of sessions wants it', async () => {
-    await using one = await startMcpHost()
-    const client = line(one)
+    await using mcpHost = await startMcpHost()
+    const client = line(mcpHost)
     expect((await client.ask('initialize', initialize)).result).to.deep.include({ protocolVersion: LEGACY })
     client.say({ method: 'notifications/initialized' })
     expect((await client.ask('tools/call', CALL, 2)).result).to.deep.include(answered)
@@ -23,8 +23,8 @@ describe('a client on a line of its own', () => {
   })
 
   it('is served as the stateless era wants it', async () => {
-    await using one = await startMcpHost()
-    const client = line(one)
+    await using mcpHost = await startMcpHost()
+    const client = line(mcpHost)
     const _meta = envelope()
     expect((await client.ask('server/discover', { _meta })).result?.supportedVersions).to.deep.equal(['2026-07-28'])
     expect((await client.ask('tools/call', { ...CALL, _meta }, 2)).result).to.deep.include({
@@ -44,8 +44,8 @@ describe('a client on a line of its own', () => {
       ended.resolve()
       throw signal.reason
     })
-    await using one = await startMcpHost({ tools: { endless } })
-    const client = line(one)
+    await using mcpHost = await startMcpHost({ tools: { endless } })
+    const client = line(mcpHost)
     await client.ask('initialize', initialize)
     client.say({ id: 2, method: 'tools/call', params: { name: 'endless', arguments: {} } })
     await begun.promise
@@ -57,22 +57,22 @@ describe('a client on a line of its own', () => {
 
   it('hears of changes, in its era: all of them, or those that it subscribed to', async () => {
     const { gift, add } = later()
-    await using one = await startMcpHost({ give: [gift] })
-    const [old, client] = [line(one), line(one)]
+    await using mcpHost = await startMcpHost({ give: [gift] })
+    const [old, client] = [line(mcpHost), line(mcpHost)]
     await old.ask('initialize', initialize)
     const listening = { notifications: { toolsListChanged: true }, _meta: envelope() }
     expect(await client.ask('subscriptions/listen', listening)).to.include({ method: 'notifications/subscriptions/acknowledged' })
     add(Tools, 'more', echo)
-    for (const one of [old, client]) {
-      expect(await one.hear()).to.include({ method: 'notifications/tools/list_changed' })
-      one.input.end()
-      await one.served
+    for (const item of [old, client]) {
+      expect(await item.hear()).to.include({ method: 'notifications/tools/list_changed' })
+      item.input.end()
+      await item.served
     }
   })
 
   it('hears of each bad line what is wrong with it, and is served on', async () => {
-    await using one = await startMcpHost()
-    const client = line(one)
+    await using mcpHost = await startMcpHost()
+    const client = line(mcpHost)
     await client.ask('initialize', initialize)
     const deep = `{"jsonrpc":"2.0","id":8,"method":"ping","params":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`
     for (const [bad, code, id] of [
@@ -87,8 +87,8 @@ describe('a client on a line of its own', () => {
       [deep, -32_600, 8],
     ] as const) {
       client.input.write(`${bad}\n`)
-      const told = await client.hear()
-      expect([told.error?.code, told.id], bad.slice(0, 60)).to.deep.equal([code, id])
+      const reported = await client.hear()
+      expect([reported.error?.code, reported.id], bad.slice(0, 60)).to.deep.equal([code, id])
     }
     client.input.write('\n\r\n')
     expect((await client.ask('ping', {}, 7)).result).to.deep.equal({})
@@ -97,8 +97,8 @@ describe('a client on a line of its own', () => {
   })
 
   it('hears that a line was too long, and is served on', async () => {
-    await using one = await startMcpHost()
-    const client = line(one)
+    await using mcpHost = await startMcpHost()
+    const client = line(mcpHost)
     await client.ask('initialize', initialize)
     client.input.write(`{"jsonrpc":"2.0","id":2,"method":"ping","params":{"text":"${'x'.repeat(11 * 1_048_576)}"}}\n`)
     expect((await client.hear()).error)
@@ -111,24 +111,24 @@ describe('a client on a line of its own', () => {
   })
 
   it('is left where its line does not end, and where it hears nothing any more', async () => {
-    await using one = await startMcpHost()
-    const endless = line(one)
+    await using mcpHost = await startMcpHost()
+    const endless = line(mcpHost)
     await endless.ask('initialize', initialize)
     const part = Buffer.alloc(1_048_576, 'x')
     const left = endless.served.then(() => 'left')
     for (let count = 0; count < 200; count++)
       if (!endless.input.write(part)) await Promise.race([once(endless.input, 'drain'), left])
     expect(await left).to.equal('left')
-    const deaf = line(one)
+    const deaf = line(mcpHost)
     await deaf.ask('initialize', initialize)
     deaf.output.destroy(new Error('nobody reads'))
     await deaf.served
   })
 
   it('ends when the server stops', async () => {
-    await using one = await startMcpHost()
+    await using mcpHost = await startMcpHost()
     const ending = new AbortController()
-    const client = line(one, ending)
+    const client = line(mcpHost, ending)
     await client.ask('initialize', initialize)
     ending.abort()
     await client.served

@@ -17,23 +17,23 @@ async function fickleHouse(more: HostSetup = {}) {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   process.env.SVC_HOME = home
   const clients = [{ name: 'one', command: process.execPath, args: [FICKLE, JSON.stringify({ fickle: true })] }]
-  const one = await startMcpHost({ plugins: ['store-memory', 'mcp-client', 'mcp-bridge'], clients, ...more })
-  const status = async (path: string) => (await one.ask.get(path)).status
+  const mcpHost = await startMcpHost({ plugins: ['store-memory', 'mcp-client', 'mcp-bridge'], clients, ...more })
+  const status = async (path: string) => (await mcpHost.ask.get(path)).status
   const until = async (isThere: () => Promise<boolean>) => {
     while (!(await isThere())) await wait(20)
   }
   return {
-    ...one,
+    ...mcpHost,
     /** Calls the tool, which makes it another, and answers once that is known. */
     async change() {
-      const service = one.host.service(McpClients)
+      const service = mcpHost.host.service(McpClients)
       await until(async () => (await service.list(testContext()))[0]!.tools.includes('echo'))
       await Array.fromAsync(service.call('one', 'echo', { text: 'first' }, {}, testContext()))
       await until(async () => (await service.list(testContext()))[0]!.state === 'degraded')
       await until(async () => (await status('/tools/one__echo')) === 404)
     },
     async [Symbol.asyncDispose]() {
-      await one.host.close()
+      await mcpHost.host.close()
       if (before === undefined) delete process.env.SVC_HOME
       else process.env.SVC_HOME = before
       await rm(home, { recursive: true, force: true })
@@ -45,26 +45,26 @@ const WORDS = 'the tool "one__echo" has changed and is disabled until it is appr
 
 describe('a tool that waits for approval', () => {
   it('is rejected with the command that approves it, for callers that can see it, over plain HTTP and the protocol', async () => {
-    await using one = await fickleHouse()
-    await one.change()
-    const answers = [await one.ask.get('/tools/one__echo'), await one.ask.post('/tools/one__echo/call', { arguments: {} })]
+    await using host = await fickleHouse()
+    await host.change()
+    const answers = [await host.ask.get('/tools/one__echo'), await host.ask.post('/tools/one__echo/call', { arguments: {} })]
     for (const answer of answers) {
       expect(refusal(answer)).to.deep.equal([404, 'TOOL_NOT_FOUND', { tool: 'one__echo', server: 'one', reason: 'changed' }])
       expect(answer.body.error).to.include(WORDS)
     }
-    const session = await begin(one.url)
+    const session = await begin(host.url)
     const { error } = (await session.request('tools/call', { name: 'one__echo', arguments: {} })).body
     expect(error).to.deep.include({ code: -32_602, message: `Unknown tool: one__echo: ${WORDS}` })
     await session.end()
-    expect((await one.ask.get('/tools/one__ekko')).body.error).to.include('there is no tool "one__ekko"')
-    await one.host.service(McpClients).setEnabled('one', false, testContext())
-    expect((await one.ask.get('/tools/one__echo')).body.error).to.include('there is no tool "one__echo"')
+    expect((await host.ask.get('/tools/one__ekko')).body.error).to.include('there is no tool "one__ekko"')
+    await host.host.service(McpClients).setEnabled('one', false, testContext())
+    expect((await host.ask.get('/tools/one__echo')).body.error).to.include('there is no tool "one__echo"')
   })
 
   it('is unknown to callers that cannot see it', async () => {
-    await using one = await fickleHouse({ mcp: { tools: ['one__sleep'] } })
-    await one.change()
-    const { body } = await one.ask.post('/tools/one__echo/call', { arguments: {} })
+    await using host = await fickleHouse({ mcp: { tools: ['one__sleep'] } })
+    await host.change()
+    const { body } = await host.ask.post('/tools/one__echo/call', { arguments: {} })
     expect(body.error).to.include('there is no tool "one__echo"')
   })
 })

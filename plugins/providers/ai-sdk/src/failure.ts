@@ -70,11 +70,11 @@ const DEEPEST = 8
 /** An error and its chain of causes, as far as they are objects. */
 function chainOf(error: unknown): readonly Thrown[] {
   const chain: Thrown[] = []
-  let one = error
-  while (typeof one === 'object' && one !== null && chain.length < DEEPEST && !chain.includes(one)) {
-    chain.push(one)
-    const { cause, lastError, errors }: Thrown = one
-    one = cause ?? lastError ?? (Array.isArray(errors) ? errors[0] : undefined)
+  let found = error
+  while (typeof found === 'object' && found !== null && chain.length < DEEPEST && !chain.includes(found)) {
+    chain.push(found)
+    const { cause, lastError, errors }: Thrown = found
+    found = cause ?? lastError ?? (Array.isArray(errors) ? errors[0] : undefined)
   }
   return chain
 }
@@ -153,7 +153,7 @@ const FOREVER = /insufficient_quota/
 const readFailure: ReadFailure = (status, body) => {
   const error = errorIn(body)
   const words = [error.type, error.code, error.status]
-    .filter(one => typeof one === 'string')
+    .filter(item => typeof item === 'string')
     .join(' ')
     .toLowerCase()
   const message = typeof error.message === 'string' ? { message: error.message } : {}

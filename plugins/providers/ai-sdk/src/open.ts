@@ -1,4 +1,4 @@
-import { type CallContext, type Log, SECRET, type SvcError } from '@svc/core'
+import { type CallContext, type Log, SECRET, type SvcError, traceHeaders } from '@svc/core'
 import type { ModelRequest, Provider, ToolSpec } from '@svc/core/contracts'
 import {
   type ConfiguredModel,
@@ -157,11 +157,7 @@ function toCallOptions(
     ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toChoice(toolChoice) }),
     ...(responseSchema === undefined ? {} : { responseFormat: { type: 'json', schema: responseSchema, name: 'reply' } }),
     ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
-    headers: {
-      'x-request-id': ctx.requestId,
-      ...(ctx.trace === undefined ? {} : { traceparent: ctx.trace }),
-      ...(ctx.traceState === undefined ? {} : { tracestate: ctx.traceState }),
-    },
+    headers: { 'x-request-id': ctx.requestId, ...traceHeaders(ctx) },
     abortSignal: parts.signal,
   }
 }
@@ -217,7 +213,7 @@ function createWarn(provider: string, log: Log, hide: (text: string) => string):
 }
 
 const wordsOf = ({ type, feature, setting, details, message }: Warning): string =>
-  [type, feature, setting, details, message].filter(one => typeof one === 'string').join(': ')
+  [type, feature, setting, details, message].filter(item => typeof item === 'string').join(': ')
 
 /** Dependencies of `Answer`. */
 interface AnswerOptions {
@@ -274,8 +270,8 @@ class Answer {
     const reader = stream.getReader()
     this.#reader = reader
     if (this.#ending.signal.aborted) return this.stop()
-    for (let one = await reader.read(); !one.done; one = await reader.read()) {
-      converter.take(one.value)
+    for (let item = await reader.read(); !item.done; item = await reader.read()) {
+      converter.take(item.value)
       if (this.#paused) await this.#paused.promise
       if (events.over) return
     }

@@ -121,7 +121,7 @@ describe('the way of provider-ai-sdk to its upstream', () => {
     const words = `cannot read /srv/somebody/keys.json for ${CANARY}`
     const lines: string[] = []
     const log = { destination: { write: (text: string) => void lines.push(text) } }
-    for (const [throws, told] of [
+    for (const [throws, reported] of [
       [{ name: 'TypeError' }, 'TypeError'],
       [{ name: words }, 'an error without a name'],
       [{ name: 'AI_NoSuchModelError' }, 'does not know this model'],
@@ -131,11 +131,11 @@ describe('the way of provider-ai-sdk to its upstream', () => {
       await using rig = await openScripted({ throws: { message: words, ...throws } }, {}, log)
       const error = await failureOf(ask(rig.provider, says('any')))
       expect(formatError(error))
-        .to.include(told)
+        .to.include(reported)
         .and.not.match(/somebody|keys\.json/)
     }
-    const told = lines.map(one => JSON.parse(one)).filter(one => one.words !== undefined)
-    expect(told.map(one => one.words)).to.deep.equal(Array(4).fill('cannot read /srv/somebody/keys.json for [secret]'))
+    const answer = lines.map(item => JSON.parse(item)).filter(item => item.words !== undefined)
+    expect(answer.map(item => item.words)).to.deep.equal(Array(4).fill('cannot read /srv/somebody/keys.json for [secret]'))
   })
 
   it('tells what is thrown and no error as the package’s, and what is streamed as the upstream’s', async () => {
@@ -148,18 +148,18 @@ describe('the way of provider-ai-sdk to its upstream', () => {
 
 describe('several entries of provider-ai-sdk', () => {
   it('stand side by side, each with its package, its upstream and its key', async () => {
-    await using one = await openUpstream(behaving(V2.wire))
+    await using upstream = await openUpstream(behaving(V2.wire))
     await using two = await openUpstream(behaving(V4_RESPONSES.wire))
     Object.assign(process.env, { [KEY_ENV]: CANARY, SVC_TEST_OTHER_KEY: 'sk-other-key' })
     const providers = {
-      old: { type: 'ai-sdk', ...V2.entry, base_url: `${one.url}/v1`, api_key_env: KEY_ENV },
+      old: { type: 'ai-sdk', ...V2.entry, base_url: `${upstream.url}/v1`, api_key_env: KEY_ENV },
       new: { type: 'ai-sdk', ...V4_RESPONSES.entry, base_url: `${two.url}/v1`, api_key_env: 'SVC_TEST_OTHER_KEY' },
     }
     await using host = await testHost([new URL('..', import.meta.url)], { config: { providers } })
     const slot = host.slot(Providers)
     expect(slot.names()).to.deep.equal(['old', 'new'])
     for (const name of ['old', 'new']) expect(textOf(await ask(slot.get(name)!, says('plain')))).to.equal('Hello there')
-    expect(one.received.map(({ headers }) => headers.authorization)).to.deep.equal([`Bearer ${CANARY}`])
+    expect(upstream.received.map(({ headers }) => headers.authorization)).to.deep.equal([`Bearer ${CANARY}`])
     expect(two.received.map(({ headers }) => headers.authorization)).to.deep.equal(['Bearer sk-other-key'])
   })
 })

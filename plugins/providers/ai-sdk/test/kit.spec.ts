@@ -45,8 +45,8 @@ for (const dialect of DIALECTS)
     }
     const cases = providerKit(open, requestsOf(dialect), { secrets: [CANARY], concurrent: 200 })
     it('leaves nothing of the kit out but what its wire has not', () => {
-      const leftOut = new Set(cases.flatMap(one => one.skipped ?? []))
+      const leftOut = new Set(cases.flatMap(testCase => testCase.skipped ?? []))
       expect([...leftOut]).to.deep.equal(LACKS.get(dialect.wire) ?? [])
     })
-    for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+    for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
   })

@@ -85,8 +85,8 @@ describe('what provider-ai-sdk sends', () => {
   })
 
   it('names the one tool that is to be called, and none where none may be', async () => {
-    const one = await sent(V4, { tools: [WEATHER], toolChoice: { tool: 'weather' } })
-    expect(one.body.tool_choice).to.deep.equal({ type: 'function', function: { name: 'weather' } })
+    const found = await sent(V4, { tools: [WEATHER], toolChoice: { tool: 'weather' } })
+    expect(found.body.tool_choice).to.deep.equal({ type: 'function', function: { name: 'weather' } })
     const none = await sent(V4, { tools: [WEATHER], toolChoice: 'none' })
     expect(none.body.tool_choice).to.equal('none')
     const without = await sent(V4, { tools: [], toolChoice: 'required' })

@@ -72,7 +72,7 @@ describe('a start with provider-ai-sdk', () => {
     }
   })
 
-  it('fails where a maker cannot be told, with the names to choose from', async () => {
+  it('fails where a maker is ambiguous, with the names to choose from', async () => {
     const problem = await problemOf({ package: moduleAt('./exports.ts') })
     expect(problem.hint).to.include('createOne').and.include('createTwo')
     for (const wrong of ['createNothing', 'ready', 'word', 'absent', 'createOne.image'])

@@ -6,7 +6,7 @@ import { ask, behaving, CANARY, failureOf, openRig, says, textOf } from './suppo
 const GATHERED = says('plain', { gathered: true })
 const USAGE = { inputTokens: { total: 3 }, outputTokens: { total: 2 } }
 
-describe('an answer of provider-ai-sdk that nobody reads along', () => {
+describe('an answer of provider-ai-sdk that is not streamed', () => {
   for (const dialect of [V4, V4_RESPONSES, V4_ANTHROPIC])
     it(`is asked for as one JSON, and ends with the same data, through ${dialect.title}`, async () => {
       await using rig = await openRig(dialect, behaving(dialect.wire))

@@ -41,8 +41,8 @@ describe('provider-anthropic, by the provider kit', () => {
     { secrets: [KEY], concurrent: 200 }
   )
   it('leaves nothing of the kit out', () => {
-    const leftOut = new Set(cases.flatMap(one => one.skipped ?? []))
+    const leftOut = new Set(cases.flatMap(testCase => testCase.skipped ?? []))
     expect([...leftOut]).to.deep.equal([])
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

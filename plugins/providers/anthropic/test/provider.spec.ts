@@ -190,7 +190,7 @@ describe('provider-anthropic and temperatures', () => {
     await using opened = await openAnthropic(upstream.url, { models: ['own'] })
     for (let times = 0; times < 2; times++)
       expect((await ask(opened.provider, to('own', { temperature: 0.5 }))).at(-1)).to.include({ type: 'finish' })
-    expect(upstream.received.map(one => (one.body as { temperature?: number }).temperature)).to.deep.equal([
+    expect(upstream.received.map(request => (request.body as { temperature?: number }).temperature)).to.deep.equal([
       0.5,
       undefined,
       undefined,

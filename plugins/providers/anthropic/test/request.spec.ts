@@ -96,8 +96,8 @@ describe('a request to the Messages API', () => {
       { role: 'assistant', parts: [call('a')] },
       { role: 'tool', parts: [{ ...result('a'), content }] },
     ])
-    const [{ content: told }] = (messages as { content: [{ content: { text: string }[] }] }[]).at(-1)!.content
-    expect(told.map(one => one.text)).to.deep.equal(['[n: a:b]', '{"uri":"a:c","text":"of c"}', '{"type":"other","n":1}'])
+    const [{ content: reported }] = (messages as { content: [{ content: { text: string }[] }] }[]).at(-1)!.content
+    expect(reported.map(item => item.text)).to.deep.equal(['[n: a:b]', '{"uri":"a:c","text":"of c"}', '{"type":"other","n":1}'])
   })
 
   it('tells in words what the wire would refuse: images of other kinds, failures without a word', () => {
@@ -165,7 +165,7 @@ describe('tools and schemas of the Messages API', () => {
     [{ tool: 'weather' }, { type: 'tool', name: 'weather' }],
   ] as const
   for (const [toolChoice, wire] of choices)
-    it(`writes the choice ${JSON.stringify(toolChoice) ?? 'of nobody'} as ${wire.type}`, () => {
+    it(`writes the choice ${JSON.stringify(toolChoice) ?? 'of no tool'} as ${wire.type}`, () => {
       const body = asked([user('x')], { tools, ...(toolChoice === undefined ? {} : { toolChoice }) })
       expect(body.tool_choice).to.deep.equal(wire)
       expect(body.tools).to.deep.equal([

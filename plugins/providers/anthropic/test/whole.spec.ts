@@ -13,7 +13,7 @@ const reads = async (body: unknown) => {
 }
 const USAGE = { type: 'usage', usage: { input: 10, output: 7, cached: 3 } }
 
-describe('a message of provider-anthropic that nobody reads along', () => {
+describe('a message of provider-anthropic that is not streamed', () => {
   it('is asked for as one JSON', async () => {
     await using upstream = await openMessagesApi()
     await using opened = await openAnthropic(upstream.url)

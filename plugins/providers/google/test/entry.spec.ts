@@ -13,7 +13,7 @@ describe('provider-google, its models', () => {
     let at = 0
     upstream.answer((_, reply) => reply.json(200, pages(at++)))
     await using opened = await openGoogle(upstream.url)
-    return { list: await opened.provider.models(testContext()), paths: upstream.received.map(one => one.path) }
+    return { list: await opened.provider.models(testContext()), paths: upstream.received.map(request => request.path) }
   }
 
   it('are those that generate content, with their limits', async () => {
@@ -47,7 +47,7 @@ describe('provider-google, its models', () => {
     await using upstream = await openGeminiApi()
     await using opened = await openGoogle(upstream.url)
     await opened.provider.probe(testContext())
-    expect(upstream.received.map(one => `${one.method} ${one.path}`)).to.deep.equal(['GET /v1beta/models?pageSize=1'])
+    expect(upstream.received.map(request => `${request.method} ${request.path}`)).to.deep.equal(['GET /v1beta/models?pageSize=1'])
   })
 })
 
@@ -70,12 +70,15 @@ describe('provider-google, its entry', () => {
   })
 
   it('stands side by side with others of its kind', async () => {
-    await using one = await openGeminiApi()
+    await using geminiApi = await openGeminiApi()
     await using other = await openGeminiApi()
-    await using opened = await openProviders({ one: { base_url: one.url }, other: { base_url: other.url, models: ['plain'] } })
+    await using opened = await openProviders({
+      one: { base_url: geminiApi.url },
+      other: { base_url: other.url, models: ['plain'] },
+    })
     await ask(opened.named('one'), to('plain'))
     const { message } = await failureOf(ask(opened.named('other'), to('fail-overloaded')))
-    expect([one.received.length, other.received.length]).to.deep.equal([1, 1])
+    expect([geminiApi.received.length, other.received.length]).to.deep.equal([1, 1])
     expect(message).to.match(/^other: /)
   })
 
@@ -108,14 +111,16 @@ describe('provider-google, its entry', () => {
     await using opened = await openProviders({
       a: { api_key_env: undefined, api_key_file: join(folder, 'key'), base_url: upstream.url },
     })
-    const told: string[] = []
+    const reported: string[] = []
     for (const model of ['fail-authentication', 'fail-bad_request', 'unknown', 'fail-network']) {
       const error = await failureOf(ask(opened.provider, to(model)))
-      told.push(formatError(error), JSON.stringify(error), JSON.stringify(error.details), String(error.stack))
+      reported.push(formatError(error), JSON.stringify(error), JSON.stringify(error.details), String(error.stack))
     }
-    told.push(JSON.stringify([await opened.provider.models(testContext()), opened.provider.features]))
-    expect(told.join('\n')).to.not.include(KEY)
-    expect(upstream.received.every(one => one.headers['x-goog-api-key'] === KEY && !one.path.includes(KEY))).to.equal(true)
+    reported.push(JSON.stringify([await opened.provider.models(testContext()), opened.provider.features]))
+    expect(reported.join('\n')).to.not.include(KEY)
+    expect(upstream.received.every(request => request.headers['x-goog-api-key'] === KEY && !request.path.includes(KEY))).to.equal(
+      true
+    )
     await rm(folder, { recursive: true })
   })
 })

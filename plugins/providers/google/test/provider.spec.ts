@@ -36,7 +36,7 @@ describe('provider-google, what it reads', () => {
     })
     await using opened = await openGoogle(upstream.url)
     const calls = (await ask(opened.provider, to('own', { tools: offered }))).filter(event => event.type === 'tool_call')
-    expect(calls.map(one => one.arguments)).to.deep.equal([{ city: 'Ulm' }, {}])
+    expect(calls.map(item => item.arguments)).to.deep.equal([{ city: 'Ulm' }, {}])
     expect(calls[0]!.id).to.match(/^call_\w{24}$/)
     expect(calls[1]!.id).to.equal('fc-2')
     const results = calls.map(({ id, tool }) => ({ type: 'tool_result', id, tool, content: [], isError: false }) as const)
@@ -89,7 +89,7 @@ describe('provider-google, what it reads', () => {
     expect((await reads(calls + ended('SAFETY'))).map(event => event.type)).to.deep.equal(['usage', 'finish'])
   })
 
-  it('tells a call that the model wrote badly as it was written, so that it may be told', async () => {
+  it('returns a call that the model wrote badly as it was written, so that it can be reported', async () => {
     const finishMessage = 'Malformed function call: print(default_api.weather(city="Ul'
     const [written] = await reads(ended('MALFORMED_FUNCTION_CALL', { finishMessage }))
     expect(written).to.deep.include({ type: 'tool_call', tool: 'weather', invalid: finishMessage })
@@ -122,7 +122,7 @@ describe('provider-google, when the upstream fails', () => {
     expect((await failureOf(ask(opened.provider, to('fail-content_refused')))).message).to.include('PROHIBITED_CONTENT')
   })
 
-  it('says that the same call may do better where the model wrote what nobody can read', async () => {
+  it('says that the same call may do better where the model wrote an unreadable reply', async () => {
     for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'MALFORMED_RESPONSE'])
       expect((await failsWith({ own: reply => reply.end(ended(reason)) })).details).to.deep.equal({
         kind: 'bad_request',

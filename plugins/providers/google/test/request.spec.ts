@@ -56,12 +56,12 @@ describe('a request to the Gemini API', () => {
     const parts = [call('a', { id: 'w1' }), call('b', { id: 'w2' })]
     const { contents } = asked([user('x'), { role: 'assistant', parts }, { role: 'tool', parts: [result('b')] }, user('y')])
     const results = contents[2]!.parts as { functionResponse: { id: string; response: object } }[]
-    expect(results.map(one => [one.functionResponse.id, Object.keys(one.functionResponse.response)[0]])).to.deep.equal([
+    expect(results.map(item => [item.functionResponse.id, Object.keys(item.functionResponse.response)[0]])).to.deep.equal([
       ['w2', 'output'],
       ['w1', 'error'],
     ])
     const cancelled = asked([user('x'), { role: 'assistant', parts: [call('a'), call('b')] }, user('y')]).contents
-    expect(cancelled.map(one => one.parts.length)).to.deep.equal([1, 2, 2, 1])
+    expect(cancelled.map(content => content.parts.length)).to.deep.equal([1, 2, 2, 1])
   })
 
   it('lets a call of another provider pass where Gemini 3 wants a signature, and only there', () => {
@@ -143,7 +143,7 @@ describe('tools and settings of the Gemini API', () => {
     ['required', { mode: 'ANY' }],
     [{ tool: 'weather' }, { mode: 'ANY', allowedFunctionNames: ['weather'] }],
   ] as const)
-    it(`writes the choice ${JSON.stringify(toolChoice) ?? 'of nobody'} as ${wire.mode}`, () => {
+    it(`writes the choice ${JSON.stringify(toolChoice) ?? 'of no tool'} as ${wire.mode}`, () => {
       const body = asked([user('x')], { tools, ...(toolChoice === undefined ? {} : { toolChoice }) })
       expect(body.toolConfig).to.deep.equal({ functionCallingConfig: wire })
       expect(body.tools).to.deep.equal([
@@ -171,7 +171,7 @@ describe('tools and settings of the Gemini API', () => {
     expect(newer).to.not.have.property('systemInstruction')
   })
 
-  it('leaves tools that nobody may call out beside a schema', () => {
+  it('leaves tools that may not be called out beside a schema', () => {
     expect(asked([user('x')], { tools, toolChoice: 'none', responseSchema: {} })).to.not.have.any.keys('tools', 'toolConfig')
   })
 

@@ -12,7 +12,7 @@ const reads = async (body: unknown) => {
 }
 const USAGE = { type: 'usage', usage: { input: 5, output: 4 } }
 
-describe('an answer of provider-google that nobody reads along', () => {
+describe('an answer of provider-google that is not streamed', () => {
   it('is asked for as one JSON', async () => {
     await using upstream = await openGeminiApi()
     await using opened = await openGoogle(upstream.url)

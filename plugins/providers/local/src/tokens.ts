@@ -1,5 +1,6 @@
 import { createYielder } from '@svc/core'
 import type { ContentPart, MessagePart, ModelRequest, TextPart, ToolSpec } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
 
 /** A step encodes much text, so the yielder also counts steps. */
@@ -39,8 +40,8 @@ export async function loadTokens(): Promise<Tokens> {
 const PLAIN = { disallowedSpecial: new Set<string>() }
 
 function createTokens(encoding: Encoding): Tokens {
-  const counts = createLruCache<number>(COUNTS_KEPT)
-  const splits = createLruCache<Pieces>(PIECES_KEPT)
+  const counts = createTextCache<number>(COUNTS_KEPT)
+  const splits = createTextCache<Pieces>(PIECES_KEPT)
   return {
     async count(texts, signal) {
       const yielder = createYielder(signal, { steps: STEPS_PER_TURN })
@@ -121,41 +122,12 @@ function textsOf(encoding: Encoding, ids: readonly number[]): { text: string; to
   return texts
 }
 
-/** A cache by text. The total length of its texts is limited. */
-interface LruCache<T> {
-  get(text: string): T | undefined
-  set(text: string, value: T): void
-}
+/** Fixed size of an entry, also for an empty text. */
+const ENTRY = 32
 
-/**
- * Two generations instead of a list of uses: a hit in the young generation costs one look-up. When the young generation is full, it replaces the
- * old one, and entries without a recent hit are dropped.
- */
-function createLruCache<T>(maxCharacters: number): LruCache<T> {
-  let young = new Map<string, T>()
-  let old = new Map<string, T>()
-  let room = maxCharacters / 2
-  const set = (text: string, value: T) => {
-    // Each entry has a fixed cost, also for an empty text.
-    room -= text.length + 32
-    if (room < 0) {
-      old = young
-      young = new Map()
-      room = maxCharacters / 2 - text.length - 32
-    }
-    young.set(text, value)
-  }
-  return {
-    get(text) {
-      const value = young.get(text)
-      if (value !== undefined) return value
-      const older = old.get(text)
-      if (older !== undefined) set(text, older)
-      return older
-    },
-    set,
-  }
-}
+/** A cache by text. The total length of its texts is limited. */
+const createTextCache = <T extends Pieces | number>(maxCharacters: number) =>
+  new LRUCache<string, T>({ maxSize: maxCharacters, sizeCalculation: (_value, text) => text.length + ENTRY })
 
 /** Longest slice. The time of the tokenizer grows quadratically with a run without spaces. */
 const LONGEST = 256

@@ -6,7 +6,7 @@ import { LOCAL_REQUESTS } from './support/requests.ts'
 describe('provider-local, by the provider kit', () => {
   const cases = providerKit(openLocal, LOCAL_REQUESTS)
   it('leaves nothing of the kit out but what only an upstream can do', () => {
-    const leftOut = new Set(cases.flatMap(one => one.skipped ?? []))
+    const leftOut = new Set(cases.flatMap(testCase => testCase.skipped ?? []))
     expect([...leftOut]).to.deep.equal([
       '`usage`',
       '`reasoning`',
@@ -19,5 +19,5 @@ describe('provider-local, by the provider kit', () => {
       '`malformed`',
     ])
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

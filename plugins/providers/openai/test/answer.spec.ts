@@ -12,10 +12,10 @@ async function eventsOf(stream: string, entry: ConfigTree = {}): Promise<ModelEv
   return await ask(rig.provider, asks('any', { tools: offered('weather', 'news') }))
 }
 const shown = (events: readonly ModelEvent[]) =>
-  events.map(one => {
-    if (one.type === 'tool_call') return `${one.tool}(${one.invalid ?? JSON.stringify(one.arguments)})`
-    if (one.type === 'finish') return `<${one.reason}>`
-    return one.type === 'usage' ? `${one.usage.input}+${one.usage.output}` : `${one.type}:${one.text}`
+  events.map(event => {
+    if (event.type === 'tool_call') return `${event.tool}(${event.invalid ?? JSON.stringify(event.arguments)})`
+    if (event.type === 'finish') return `<${event.reason}>`
+    return event.type === 'usage' ? `${event.usage.input}+${event.usage.output}` : `${event.type}:${event.text}`
   })
 
 describe('an answer, as other servers write it', () => {
@@ -40,7 +40,7 @@ describe('an answer, as other servers write it', () => {
     const deepseek = await eventsOf(
       says('Hi') + finish('stop') + usage({ prompt_tokens: 4, completion_tokens: 2, prompt_cache_hit_tokens: 9 }) + DONE
     )
-    expect(deepseek.find(one => one.type === 'usage')?.usage).to.deep.equal({ input: 4, output: 2, cached: 4 })
+    expect(deepseek.find(event => event.type === 'usage')?.usage).to.deep.equal({ input: 4, output: 2, cached: 4 })
   })
 
   it('may send whole calls: without an index, all with the same one, as objects, and end with stop', async () => {
@@ -51,7 +51,7 @@ describe('an answer, as other servers write it', () => {
     for (const stream of [whole(undefined, 'a'), whole(undefined, undefined), whole(0, 'a')]) {
       const events = await eventsOf(stream + finish('stop') + DONE)
       expect(shown(events)).to.deep.equal([...both, '<tool_calls>'])
-      const ids = events.flatMap(one => (one.type === 'tool_call' ? one.id : []))
+      const ids = events.flatMap(event => (event.type === 'tool_call' ? event.id : []))
       expect(new Set(ids).size).to.equal(2)
     }
   })
@@ -145,7 +145,7 @@ describe('a failure, as other servers write it', () => {
     ['no credit', 402, { error: { message: 'Insufficient Balance' } }, { kind: 'authentication', retryable: false }],
     ['a null', 500, null, { kind: 'overloaded', retryable: true }],
   ] as const)
-    it(`is told of: ${what}`, async () => {
+    it(`is reported: ${what}`, async () => {
       await using rig = await openRig({}, (_, reply) => reply.json(status, body))
       const error = await failing(ask(rig.provider, asks('any')))
       expect(error.details).to.deep.equal({ upstreamStatus: status, ...details })
@@ -157,17 +157,17 @@ describe('a failure, as other servers write it', () => {
     ['with a code', { error: { code: 'context_length_exceeded' } }, 'context_too_long'],
     ['as plain text', { error: 'out of memory' }, 'overloaded'],
   ] as const)
-    it(`is told of inside a stream ${what}`, async () => {
+    it(`is reported inside a stream ${what}`, async () => {
       await using rig = await openRig({}, (_, reply) => reply.end(`data: ${JSON.stringify(frame)}\n\n`))
       expect((await failing(ask(rig.provider, asks('any')))).details).to.include({ kind })
     })
 
-  it('is told of where the model broke off', async () => {
+  it('is reported where the model broke off', async () => {
     await using rig = await openRig({}, (_, reply) => reply.end(says('Hm') + finish('insufficient_system_resource') + DONE))
     expect((await failing(ask(rig.provider, asks('any')))).details).to.deep.equal({ kind: 'overloaded', retryable: true })
   })
 
-  it('is told of where a call names no tool', async () => {
+  it('is reported where a call names no tool', async () => {
     await using rig = await openRig({}, (_, reply) =>
       reply.end(call(0, { id: 'a', arguments: '{}' }) + finish('tool_calls') + DONE)
     )

@@ -6,8 +6,8 @@ import { KEY, openRig } from './support/rig.ts'
 describe('provider-openai, by the provider kit', () => {
   const cases = providerKit(() => openRig(), REQUESTS, { secrets: [KEY], concurrent: 200 })
   it('leaves nothing of the kit out', () => {
-    const leftOut = new Set(cases.flatMap(one => one.skipped ?? []))
+    const leftOut = new Set(cases.flatMap(testCase => testCase.skipped ?? []))
     expect([...leftOut]).to.deep.equal([])
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

@@ -53,7 +53,7 @@ describe('a request of provider-openai', () => {
     await using rig = await openRig({ preset: 'openai' }, (_, reply) => reply.end('data: [DONE]\n\n'))
     for (const model of ['gpt-5-mini', 'o3', 'gpt-4.1', 'gpt-5-chat-latest'])
       await ask(rig.provider, asks(model, { temperature: 1, maxTokens: 5 }))
-    const bodies = rig.upstream.received.map(one => one.body as Asked)
+    const bodies = rig.upstream.received.map(request => request.body as Asked)
     expect(bodies.map(body => body.temperature)).to.deep.equal([undefined, undefined, 1, 1])
     expect(bodies.map(body => [body.max_completion_tokens, body.max_tokens])).to.deep.equal(Array(4).fill([5, undefined]))
   })
@@ -77,9 +77,9 @@ describe('a request of provider-openai', () => {
       json_schema: { name: 'reply', schema: open, strict: false },
     })
     expect((await bodyOf({ responseSchema: closed })).response_format).to.have.nested.property('json_schema.strict', true)
-    const told = await bodyOf({ responseSchema: open }, { preset: 'deepseek' })
-    expect(told.response_format).to.deep.equal({ type: 'json_object' })
-    expect(told.messages[0]?.content).to.include(JSON.stringify(open))
+    const reported = await bodyOf({ responseSchema: open }, { preset: 'deepseek' })
+    expect(reported.response_format).to.deep.equal({ type: 'json_object' })
+    expect(reported.messages[0]?.content).to.include(JSON.stringify(open))
   })
 
   it('has no fields that a server refuses', async () => {
@@ -186,11 +186,11 @@ describe('the messages of provider-openai', () => {
       answered(result([])),
       { role: 'assistant', parts: [{ type: 'text', text: 'Done' }] },
     ]
-    const wanted = (await messagesOf(history, { preset: 'deepseek' })).filter(one => one.role === 'assistant')
-    expect(wanted.map(one => one.reasoning_content)).to.deep.equal(['Hmm.', ''])
+    const wanted = (await messagesOf(history, { preset: 'deepseek' })).filter(message => message.role === 'assistant')
+    expect(wanted.map(message => message.reasoning_content)).to.deep.equal(['Hmm.', ''])
     const bare = await messagesOf([user('?'), called('call_1'), answered(result([]))], { preset: 'deepseek' })
     for (const messages of [bare, await messagesOf(history)])
-      for (const one of messages) expect(one).not.to.have.property('reasoning_content')
+      for (const message of messages) expect(message).not.to.have.property('reasoning_content')
   })
 
   it('give blocks of reasoning back to who made them, as they were', async () => {

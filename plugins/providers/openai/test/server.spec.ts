@@ -11,17 +11,17 @@ import { ask, failing, KEY, KEY_ENV, openRig, startPlugin } from './support/rig.
 import { speak } from './support/wire.ts'
 
 describe('the servers of provider-openai', () => {
-  it('are told apart: each entry has an address, a key and models of its own', async () => {
+  it('are distinct: each entry has an address, a key and models of its own', async () => {
     process.env[KEY_ENV] = KEY
-    await using one = await openUpstream(speak)
+    await using upstream = await openUpstream(speak)
     await using two = await openUpstream(speak)
     await using host = await startPlugin({
-      one: { type: 'openai', base_url: `${one.url}/v1`, api_key_env: KEY_ENV, headers: { 'X-Team': 'a' } },
+      one: { type: 'openai', base_url: `${upstream.url}/v1`, api_key_env: KEY_ENV, headers: { 'X-Team': 'a' } },
       two: { type: 'openai', base_url: `${two.url}/v1`, models: ['plain', { id: 'tools', context: 8, vision: false }] },
     })
     const [first, second] = ['one', 'two'].map(name => host.slot(Providers).get(name)!)
     await Promise.all([ask(first!, asks('plain')), ask(second!, asks('plain'))])
-    expect(one.received[0]?.headers).to.include({ authorization: `Bearer ${KEY}`, 'x-team': 'a' })
+    expect(upstream.received[0]?.headers).to.include({ authorization: `Bearer ${KEY}`, 'x-team': 'a' })
     expect(two.received[0]?.headers).not.to.have.any.keys('authorization', 'x-team')
     expect((await first!.models(testContext())).open).to.equal(true)
     expect(await second!.models(testContext())).to.deep.equal({
@@ -37,7 +37,7 @@ describe('the servers of provider-openai', () => {
     )
     await ask(rig.provider, asks('plain'))
     await rig.provider.probe(testContext())
-    expect(rig.upstream.received.map(one => one.path)).to.deep.equal([
+    expect(rig.upstream.received.map(request => request.path)).to.deep.equal([
       '/v1/chat/completions?api-version=2025-04-01-preview',
       '/v1/models?api-version=2025-04-01-preview',
     ])
@@ -84,15 +84,15 @@ describe('the servers of provider-openai', () => {
     const data = ['gpt-4', 'o3', 'gpt-4o-mini', 'gpt-5-mini'].map(id => ({ id }))
     await using rig = await openRig({ preset: 'openai' }, (_, reply) => reply.json(200, { data }))
     const { models } = await rig.provider.models(testContext())
-    expect(models.map(one => one.id)).to.deep.equal(['gpt-5-mini', 'gpt-4', 'o3', 'gpt-4o-mini'])
-    expect(models.map(one => one.temperature)).to.deep.equal([false, undefined, false, undefined])
+    expect(models.map(model => model.id)).to.deep.equal(['gpt-5-mini', 'gpt-4', 'o3', 'gpt-4o-mini'])
+    expect(models.map(model => model.temperature)).to.deep.equal([false, undefined, false, undefined])
   })
 
   it('are probed without cost, also those that have no list', async () => {
     for (const status of [200, 404, 405]) {
       await using rig = await openRig({}, (_, reply) => reply.json(status, {}))
       await rig.provider.probe(testContext())
-      expect(rig.upstream.received.map(one => `${one.method} ${one.path}`)).to.deep.equal(['GET /v1/models'])
+      expect(rig.upstream.received.map(request => `${request.method} ${request.path}`)).to.deep.equal(['GET /v1/models'])
     }
     await using rig = await openRig({}, (_, reply) => reply.json(401, {}))
     expect((await failing(rig.provider.probe(testContext()))).details).to.include({ kind: 'authentication' })
@@ -129,8 +129,8 @@ describe('the presets of provider-openai', () => {
       const before = process.env[variable!]
       delete process.env[variable!]
       try {
-        const told = formatError(await failing(startPlugin({ main: { type: 'openai', preset } })))
-        expect(told).to.include(`Set ${variable} to the key`)
+        const reported = formatError(await failing(startPlugin({ main: { type: 'openai', preset } })))
+        expect(reported).to.include(`Set ${variable} to the key`)
       } finally {
         if (before !== undefined) process.env[variable!] = before
       }
@@ -204,8 +204,13 @@ describe('a key of provider-openai', () => {
       await failing(rig.provider.probe(testContext())),
     ]
     for (const error of errors) rig.host.log.error({ err: error }, 'it failed')
-    const told = errors.flatMap(error => [formatError(error), JSON.stringify(error), String(error.stack), String(error.cause)])
-    const words = [...told, ...lines, JSON.stringify(rig.host.report())].join('\n')
+    const reported = errors.flatMap(error => [
+      formatError(error),
+      JSON.stringify(error),
+      String(error.stack),
+      String(error.cause),
+    ])
+    const words = [...reported, ...lines, JSON.stringify(rig.host.report())].join('\n')
     expect(words.match(/You sent/g)).to.have.lengthOf.above(5)
     for (const secret of [KEY, 'canary-of-a-header']) expect(words).not.to.include(secret)
   })

@@ -8,10 +8,10 @@ import { DONE, finish, says } from './support/wire.ts'
 
 const GATHERED = asks('any', { gathered: true, tools: offered('weather') })
 const shown = (events: readonly ModelEvent[]) =>
-  events.map(one => {
-    if (one.type === 'tool_call') return `${one.id} ${one.tool}(${one.invalid ?? JSON.stringify(one.arguments)})`
-    if (one.type === 'finish') return `<${one.reason}>`
-    return one.type === 'usage' ? one.usage : `${one.type}:${one.text}`
+  events.map(event => {
+    if (event.type === 'tool_call') return `${event.id} ${event.tool}(${event.invalid ?? JSON.stringify(event.arguments)})`
+    if (event.type === 'finish') return `<${event.reason}>`
+    return event.type === 'usage' ? event.usage : `${event.type}:${event.text}`
   })
 const rigOf = (body: unknown, entry: ConfigTree = {}) => openRig(entry, (_, reply) => reply.json(200, body))
 const eventsOf = async (body: unknown, entry: ConfigTree = {}) => {
@@ -21,7 +21,7 @@ const eventsOf = async (body: unknown, entry: ConfigTree = {}) => {
 const wanted = (id: unknown, name: unknown, args: unknown) => ({ id, type: 'function', function: { name, arguments: args } })
 const USAGE = { input: 12, output: 7, cached: 5, reasoning: 3 }
 
-describe('an answer of provider-openai that nobody reads along', () => {
+describe('an answer of provider-openai that is not streamed', () => {
   it('is asked for as one JSON', async () => {
     await using rig = await openRig()
     await ask(rig.provider, asks('plain', { gathered: true }))
@@ -65,7 +65,7 @@ describe('an answer of provider-openai that nobody reads along', () => {
     expect(shown(await eventsOf(cut))).to.deep.equal(['text:Hi', USAGE, '<length>'])
   })
 
-  it('may come as a stream all the same, or as a JSON that nobody calls one', async () => {
+  it('may come as a stream all the same, or as a JSON without its content type', async () => {
     await using streaming = await openRig({}, (_, reply) => reply.end(says('Hel') + says('lo') + finish('stop') + DONE))
     expect(shown(await ask(streaming.provider, GATHERED))).to.deep.equal(['text:Hel', 'text:lo', '<stop>'])
     const body = JSON.stringify({ ...completion({ content: 'Hi' }), error: null })

@@ -92,7 +92,7 @@ function keep(socket: Socket, { open, idleMs }: Way): Socket {
 }
 
 async function close(server: Server, open: ReadonlySet<Duplex>): Promise<void> {
-  for (const one of open) one.destroy()
+  for (const duplex of open) duplex.destroy()
   await new Promise(resolve => server.close(resolve))
 }
 
@@ -275,7 +275,7 @@ export function createDestinations(declared: readonly string[], resolve?: Resolv
       const named = entries.filter(entry => (entry.port ?? port) === port).map(entry => entry.host)
       const isExact = entries.some(entry => entry.host === host && entry.port === port)
       const guard = createAddressGuard([
-        ...named.filter(one => isIP(one) !== 0 || one === 'localhost'),
+        ...named.filter(item => isIP(item) !== 0 || item === 'localhost'),
         ...(isExact ? PRIVATE : []),
       ])
       return createGuardedResolve(guard, DNS_MS, isIP(host) === 0 ? resolve : async () => [host])(host, port)

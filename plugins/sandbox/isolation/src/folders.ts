@@ -15,14 +15,15 @@ export async function foldersOf(folders: readonly string[]): Promise<string[]> {
     const real = await realpath(folder)
     if (covered(real, found)) continue
     found.add(real)
-    for (const one of await modulesAround(real)) found.add(one)
+    for (const item of await modulesAround(real)) found.add(item)
     todo.push(...(await linkedFrom(real)))
   }
   const all = [...found]
-  return all.filter(one => !all.some(other => other !== one && one.startsWith(other + sep)))
+  return all.filter(item => !all.some(other => other !== item && item.startsWith(other + sep)))
 }
 
-const covered = (path: string, found: ReadonlySet<string>) => [...found].some(one => path === one || path.startsWith(one + sep))
+const covered = (path: string, found: ReadonlySet<string>) =>
+  [...found].some(item => path === item || path.startsWith(item + sep))
 
 async function modulesAround(folder: string): Promise<string[]> {
   const found: string[] = []
@@ -44,7 +45,7 @@ async function linksToCore(modules: string): Promise<string[]> {
   if (target === undefined) return []
   const folder = dirname(resolve(scope, target))
   const beside = await readdir(folder, { withFileTypes: true }).catch(() => [])
-  return beside.length > 0 && beside.every(one => one.isSymbolicLink()) ? [folder] : []
+  return beside.length > 0 && beside.every(item => item.isSymbolicLink()) ? [folder] : []
 }
 
 interface Package {

@@ -34,7 +34,7 @@ export function createQuarantine(peers: Pick<Peers, 'broadcast' | 'metrics'> | u
   /** Workers of another generation can run another version of a plugin: a reload starts all plugins again. */
   const syncWithPeers = async (ctx: CallContext) => {
     const [mine, ...others] = (await peers?.metrics(ctx)) ?? []
-    const sameGeneration = others.filter(one => !one.ended && one.generation === mine?.generation)
+    const sameGeneration = others.filter(other => !other.ended && other.generation === mine?.generation)
     for (const key of sameGeneration.flatMap(quarantinedIn)) add(key)
   }
   return {

@@ -72,7 +72,7 @@ withSandbox('client libraries in an isolated plugin', () => {
     if (failed !== undefined) throw new Error(failed)
     return answer
   }
-  const refusals = () => host.report().plugins.find(one => one.name === REF.name)!.refusals?.network ?? 0
+  const refusals = () => host.report().plugins.find(plugin => plugin.name === REF.name)!.refusals?.network ?? 0
   const at = (name: string) => ({ host: 'localhost', port: ports[name] })
 
   describe('reach what is declared:', () => {

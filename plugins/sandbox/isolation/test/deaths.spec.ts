@@ -35,15 +35,15 @@ function shared(
     },
     /** It dies of something: the log tells how it ended, and it is back. */
     async dies(what, given, how) {
-      const { one } = held
-      const before = one.report().restarts!
-      const from = one.lines.length
-      const call = await failed(one.attack(what, given)).catch(() => 'PLUGIN_GONE')
+      const { one: found } = held
+      const before = found.report().restarts!
+      const from = found.lines.length
+      const call = await failed(found.attack(what, given)).catch(() => 'PLUGIN_GONE')
       expect(call).to.match(/PLUGIN_GONE/)
-      while (one.report().restarts === before) await wait(5)
-      await one.back()
-      expect(await one.attack('nothing')).to.equal('nothing')
-      expect(one.lines.slice(from).join('')).to.match(how)
+      while (found.report().restarts === before) await wait(5)
+      await found.back()
+      expect(await found.attack('nothing')).to.equal('nothing')
+      expect(found.lines.slice(from).join('')).to.match(how)
     },
   }
 }
@@ -115,7 +115,7 @@ withSandbox('an isolated plugin that misbehaves', () => {
   it('writes facts that the log says itself, or long ones: they stand apart, and are cut', async () => {
     await box.one.attack('forge')
     await box.one.until('forged')
-    const line = JSON.parse(box.one.lines.find(one => one.includes('forged'))!)
+    const line = JSON.parse(box.one.lines.find(item => item.includes('forged'))!)
     expect(line).to.include({ plugin: 'svc-plugin-hostile', level: 30, msg: 'forged' })
     expect(line.said).to.include({ plugin: '@svc/plugin-http', level: 60, msg: 'all is well', cut: true })
     expect(line.said.text.length).to.be.below(1000)
@@ -153,32 +153,32 @@ withSandbox('an isolated plugin that dies again and again', () => {
   const workers: Hostile[] = []
   const open = async (generation: number) => {
     const isolation = { plugins: { 'svc-plugin-hostile': { restarts: 1 } } }
-    const one = await openHostile({ config: { isolation }, beside: [openPeers(generation)] })
-    workers.push(one)
-    return one
+    const hostile = await openHostile({ config: { isolation }, beside: [openPeers(generation)] })
+    workers.push(hostile)
+    return hostile
   }
-  after(() => Promise.all(workers.map(one => one[Symbol.asyncDispose]())))
+  after(() => Promise.all(workers.map(worker => worker[Symbol.asyncDispose]())))
   const OUT = { status: 'degraded', reason: 'svc-plugin-hostile is quarantined' }
 
   it('is quarantined: what it added is gone, /health says so, and the figures', async () => {
-    const [one] = [await open(1), await open(1)]
-    expect((await healthOf(one)).status).to.equal('healthy')
-    await failed(one.attack('exit', '1'))
-    while (one.report().restarts === 0) await wait(5)
-    await one.back()
-    const attack = one.host.slot(Tools).get('attack')!
-    await failed(one.attack('exit', '1'))
-    await one.until('too often')
-    expect(one.report()).to.include({ state: 'quarantined', restarts: 1 })
-    expect(one.host.slot(Tools).has('attack')).to.equal(false)
+    const [first] = [await open(1), await open(1)]
+    expect((await healthOf(first)).status).to.equal('healthy')
+    await failed(first.attack('exit', '1'))
+    while (first.report().restarts === 0) await wait(5)
+    await first.back()
+    const attack = first.host.slot(Tools).get('attack')!
+    await failed(first.attack('exit', '1'))
+    await first.until('too often')
+    expect(first.report()).to.include({ state: 'quarantined', restarts: 1 })
+    expect(first.host.slot(Tools).has('attack')).to.equal(false)
     expect(await failed(attack.call({ what: 'nothing' }, testContext()))).to.match(/PLUGIN_GONE/)
-    expect(await healthOf(one)).to.include(OUT)
-    const value = await valuesOf(one)
+    expect(await healthOf(first)).to.include(OUT)
+    const value = await valuesOf(first)
     expect(['up', 'quarantined', 'restarts_total'].map(name => value(name))).to.deep.equal([0, 1, 1])
   })
 
   it('is so in all workers of its server, those that come later too, and not after a reload', async () => {
-    const [one, other] = [workers[0]!, workers[1]!, await open(1)]
+    const [first, other] = [workers[0]!, workers[1]!, await open(1)]
     const fresh = await open(2)
     for (const worker of workers.slice(1, 3)) {
       await worker.until('too often')
@@ -187,7 +187,7 @@ withSandbox('an isolated plugin that dies again and again', () => {
       expect(worker.host.slot(Tools).has('attack')).to.equal(false)
     }
     expect(other.lines.find(line => line.includes('too often'))).to.include('in another worker')
-    expect(await one.host.slot(Checks).get('plugins')!.status!(ctx)).to.deep.include({
+    expect(await first.host.slot(Checks).get('plugins')!.status!(ctx)).to.deep.include({
       detail: { 'svc-plugin-hostile': { state: 'quarantined', restarts: 1 } },
     })
     expect(await fresh.attack('nothing')).to.equal('nothing')
@@ -220,11 +220,11 @@ describe('without a sandbox', () => {
     'runs behind the permission model of Node alone where the configuration says so in words',
     async () => {
       const config = { isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' } }
-      await using one = await openHostile({ policy, config })
-      expect(one.report().hold).to.equal('permissions')
-      await failed(one.attack('read', '/etc/passwd'))
-      await one.until('tried to read /etc/passwd')
-      expect(await one.attack('nothing')).to.equal('nothing')
+      await using hostile = await openHostile({ policy, config })
+      expect(hostile.report().hold).to.equal('permissions')
+      await failed(hostile.attack('read', '/etc/passwd'))
+      await hostile.until('tried to read /etc/passwd')
+      expect(await hostile.attack('nothing')).to.equal('nothing')
     }
   )
 })

@@ -35,7 +35,7 @@ function policyOf(provides: AnyService) {
 
 async function started(use: Plugin, config: object = {}, others: readonly Plugin[] = []): Promise<readonly IsolationRequest[]> {
   const { plugin, asked } = policyOf(Isolation)
-  const plugins = [plugin, ...others].map((one, at) => ({ use: one, name: `other-${at}` }))
+  const plugins = [plugin, ...others].map((other, at) => ({ use: other, name: `other-${at}` }))
   await failureOf(
     startHost({ plugins: [...plugins, { use, name: NAME }], config: config as never, log: { destination: { write() {} } } })
   )
@@ -97,8 +97,8 @@ describe('what an isolated plugin says of itself', () => {
 
   it('fills nothing of what was permitted from the defaults of its schema', async () => {
     const properties = { folder: { type: 'string', default: '/' }, key_env: { type: 'string', default: '*' } }
-    const one = { section: 'wx', config: { type: 'object', properties, default: { folder: '/etc' } } }
-    const values = async (config: object) => (await started(await declaring(one), config)).map(asked => asked.config?.value)
+    const found = { section: 'wx', config: { type: 'object', properties, default: { folder: '/etc' } } }
+    const values = async (config: object) => (await started(await declaring(found), config)).map(asked => asked.config?.value)
     expect(await values({})).to.deep.equal([{}])
     expect(await values({ wx: { folder: '/srv' } })).to.deep.equal([{ folder: '/srv' }])
   })

@@ -20,7 +20,7 @@ describe('the way out of an isolated plugin', () => {
     canary = await openCanary()
   })
   afterEach(async () => {
-    for (const one of open.splice(0)) await one[Symbol.asyncDispose]()
+    for (const asyncDisposable of open.splice(0)) await asyncDisposable[Symbol.asyncDispose]()
     refused.length = 0
   })
   after(async () => {
@@ -91,9 +91,9 @@ describe('the way out of an isolated plugin', () => {
   it('takes so many connections of one plugin and no more', async () => {
     const socket = await way([])
     const all = Array.from({ length: 340 }, () => connect(socket).on('error', () => {}))
-    const ends = all.map(one => once(one, 'close').then(() => 1))
+    const ends = all.map(item => once(item, 'close').then(() => 1))
     expect(await Promise.race(ends)).to.equal(1)
-    for (const one of all) one.destroy()
+    for (const item of all) item.destroy()
     await Promise.all(ends)
   })
 
@@ -102,15 +102,15 @@ describe('the way out of an isolated plugin', () => {
     const socket = await way(['127.0.0.1'])
     const open = []
     for (let count = 0; count < 256; count++) open.push(await tunnel(socket, `127.0.0.1:${port}`))
-    expect(open.filter(one => one.status === 200)).to.have.length(256)
+    expect(open.filter(item => item.status === 200)).to.have.length(256)
     expect(await statusOf(socket, `127.0.0.1:${port}`)).to.equal(503)
     open[0]!.socket.destroy()
     while ((await statusOf(socket, `127.0.0.1:${port}`)) !== 200) await setTimeout(5)
-    for (const one of open) one.socket.destroy()
+    for (const item of open) item.socket.destroy()
   })
 
   it('lets a tunnel be silent for longer than a request may be', async () => {
-    const echo = createServer(one => one.pipe(one)).listen(0, '127.0.0.1')
+    const echo = createServer(item => item.pipe(item)).listen(0, '127.0.0.1')
     await once(echo, 'listening')
     const { port } = echo.address() as AddressInfo
     const path = join(folder, 'silent')
@@ -192,7 +192,7 @@ describe('the way out of an isolated plugin', () => {
     expect(await Promise.race(statuses)).to.equal(503)
     found.resolve([])
     const answers = await Promise.all(statuses)
-    expect([502, 503].map(status => answers.filter(one => one === status).length)).to.deep.equal([16, 1])
+    expect([502, 503].map(status => answers.filter(answer => answer === status).length)).to.deep.equal([16, 1])
   })
 
   it('connects to a declared address, or localhost, at the port that is declared with it, whatever else is declared', async () => {
@@ -229,7 +229,7 @@ describe('the way out of an isolated plugin', () => {
       ['port.test', 443],
       ['::1', 81],
     ]
-    for (const one of yes) expect(declares(...one), String(one)).to.equal(true)
-    for (const one of no) expect(declares(...one), String(one)).to.equal(false)
+    for (const item of yes) expect(declares(...item), String(item)).to.equal(true)
+    for (const item of no) expect(declares(...item), String(item)).to.equal(false)
   })
 })

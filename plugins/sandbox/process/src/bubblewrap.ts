@@ -85,7 +85,7 @@ function mounts({ read, write, protection }: View, empty: (folder: string) => st
     ...protection.read.map(bind('--ro-bind')),
     ...protection.absent.map(path => [path, isFile(path) ? ['--ro-bind', path, path] : empty(path)] as const),
   ]
-    .toSorted(([one], [other]) => one.length - other.length)
+    .toSorted(([item], [other]) => item.length - other.length)
     .flatMap(([, words]) => words)
 }
 
@@ -154,11 +154,11 @@ export async function verifying(line: readonly string[], write: readonly string[
   const below = host.filter(({ at }) => sources.some(source => at !== escaped(source) && isWithin(at, escaped(source))))
   const isWritable = ({ at }: Mount) => write.some(folder => isWithin(at, escaped(folder)))
   const inner = below.filter(isWritable).map(({ device, root, at }) => `${device} ${root} ${at}`)
-  const apart = below.filter(one => !isWritable(one)).map(({ at }) => at)
+  const apart = below.filter(mount => !isWritable(mount)).map(({ at }) => at)
   return ['/bin/sh', '-c', VERIFY, 'sh', listOf(bound), listOf([...other, ...apart]), listOf(inner)]
 }
 
-const listOf = (all: readonly string[]) => `\n${all.map(one => `${one}\n`).join('')}`
+const listOf = (all: readonly string[]) => `\n${all.map(item => `${item}\n`).join('')}`
 
 function mountsIn(text: string): Mount[] {
   return text
@@ -173,7 +173,7 @@ function mountsIn(text: string): Mount[] {
 /** The expected line of a folder of the host after it is mounted. */
 function expected(host: readonly Mount[], source: string, place: string): string {
   const path = escaped(source)
-  const around = host.filter(({ at }) => isWithin(path, at)).toSorted((one, other) => one.at.length - other.at.length)
+  const around = host.filter(({ at }) => isWithin(path, at)).toSorted((mount, other) => mount.at.length - other.at.length)
   const { device, root, at } = around.at(-1)!
   const inner = relative(at, path)
   return `${device} ${inner === '' ? root : `${root === '/' ? '' : root}/${inner}`} ${escaped(place)}`

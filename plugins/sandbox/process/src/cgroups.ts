@@ -52,7 +52,7 @@ const TRIAL: Limits = { memory: 67_108_864, pids: 16 }
 
 /** Finds out which limits control groups of a version can enforce, by making one and moving a process into it. */
 export async function cgroupHolder(version: 1 | 2): Promise<Holder | undefined> {
-  const found = (await hierarchies()).filter(one => one.version === version)
+  const found = (await hierarchies()).filter(hierarchy => hierarchy.version === version)
   const parents = (await Promise.all(found.map(parentIn))).filter(parent => parent !== undefined)
   if (parents.length === 0) return undefined
   await Promise.all(parents.map(clearUp))
@@ -128,7 +128,7 @@ async function enable(folder: string, kinds: readonly Kind[]): Promise<void> {
 
 async function releaseAll(groups: readonly CgroupParent[]): Promise<Released> {
   const all = await Promise.all(groups.map(remove))
-  return { outOfMemory: all.some(one => one.outOfMemory), outOfPids: all.some(one => one.outOfPids) }
+  return { outOfMemory: all.some(item => item.outOfMemory), outOfPids: all.some(item => item.outOfPids) }
 }
 
 const ROUNDS = 400
@@ -211,7 +211,7 @@ async function hierarchies(): Promise<Hierarchy[]> {
     const words = options!.split(',')
     const version = type === 'cgroup2' ? 2 : 1
     const kinds = version === 2 ? KINDS : KINDS.filter(kind => words.includes(kind))
-    const group = groups.find(one => one && (version === 2 ? one[1] === '' : one[1]!.split(',').includes(kinds[0] ?? '')))
+    const group = groups.find(item => item && (version === 2 ? item[1] === '' : item[1]!.split(',').includes(kinds[0] ?? '')))
     return group && kinds.length > 0 ? [{ version, kinds, folders: foldersOf(at, root, group[2]!) }] : []
   })
 }

@@ -28,12 +28,12 @@ export interface Holder {
 export const NOTHING: Released = { outOfMemory: false, outOfPids: false }
 
 /** Combines two holds: the second is nested in the first. */
-export const both = (one: Hold, other: Hold): Hold => ({
-  before: [...one.before, ...other.before],
-  within: [...one.within, ...other.within],
-  env: { ...one.env, ...other.env },
+export const both = (hold: Hold, other: Hold): Hold => ({
+  before: [...hold.before, ...other.before],
+  within: [...hold.within, ...other.within],
+  env: { ...hold.env, ...other.env },
   async release() {
-    const [first, second] = await Promise.all([one.release(), other.release()])
+    const [first, second] = await Promise.all([hold.release(), other.release()])
     return { outOfMemory: first.outOfMemory || second.outOfMemory, outOfPids: first.outOfPids || second.outOfPids }
   },
 })

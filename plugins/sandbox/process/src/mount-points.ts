@@ -54,7 +54,7 @@ export function openMountPoints(folder: string): MountPoints {
         // nested mount points first
         const deepest = records
           .map(name => join(folder, name))
-          .toSorted((one, other) => pathIn(other).length - pathIn(one).length)
+          .toSorted((item, other) => pathIn(other).length - pathIn(item).length)
         for (const record of deepest) removeUnused(record)
       })
     },

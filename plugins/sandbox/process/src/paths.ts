@@ -27,7 +27,7 @@ export async function readable(path: string, home: string): Promise<string> {
 export async function visible(path: string, home: string): Promise<string> {
   if (!isAbsolute(path)) throw pathRefused(path, 'it is not an absolute path', 'Use an absolute path')
   const real = await realOf(path)
-  if (SYSTEM.some(one => isWithin(one, real)) || KERNEL.some(one => isWithin(real, one)))
+  if (SYSTEM.some(item => isWithin(item, real)) || KERNEL.some(item => isWithin(real, item)))
     throw pathRefused(path, 'it belongs to the system', 'Use a folder of your own')
   // servers keep their sockets there, svc too: a process that sees a socket can connect to it
   if (isWithin('/tmp', real) || isWithin(await realpath(tmpdir()).catch(() => '/tmp'), real))
@@ -77,12 +77,12 @@ export interface Shown {
 /** Removes paths that lie in another shown folder. A read-only folder does not cover a writable one within it. */
 export function leastOf({ read, write }: Shown): Shown {
   const least = (paths: readonly string[], others: readonly string[]) =>
-    [...new Set(paths)].filter((one, _, all) => ![...all, ...others].some(other => other !== one && isWithin(one, other)))
+    [...new Set(paths)].filter((path, _, all) => ![...all, ...others].some(other => other !== path && isWithin(path, other)))
   const writable = least(write, [])
   return {
     write: writable,
     read: least(
-      read.filter(one => !writable.includes(one)),
+      read.filter(item => !writable.includes(item)),
       writable
     ),
   }

@@ -39,14 +39,14 @@ export async function findProgram(command: string, where: { readonly path: strin
   const found = name === undefined ? undefined : await lookUp(name, where)
   const interpreter = found === undefined ? undefined : await piece(found)
   const all = interpreter ? [own, interpreter] : [own]
-  const node = all.find(one => /^node(js)?$/.test(basename(one.real)))
+  const node = all.find(item => /^node(js)?$/.test(basename(item.real)))
   return {
     path: own.at,
     real: own.real,
     ...(interpreter && name!.includes(sep) ? { interpreter: interpreter.real } : {}),
-    read: all.flatMap(one => one.read),
-    links: all.flatMap(one => one.links),
-    folders: all.map(one => dirname(one.at)).filter(folder => !isSystem(folder)),
+    read: all.flatMap(item => item.read),
+    links: all.flatMap(item => item.links),
+    folders: all.map(item => dirname(item.at)).filter(folder => !isSystem(folder)),
     isNode: node === own,
     ...(node === undefined ? {} : { node: node.real }),
   }
@@ -76,9 +76,9 @@ async function partsOf(file: string): Promise<string[]> {
   const packages = packagesAround(file)
   if (packages !== undefined) return (await firstBytes(file)).startsWith('\x7fELF') ? [] : [packages]
   const prefix = dirname(dirname(file))
-  const marks = await Promise.all(INSTALLED.map(one => isThere(join(prefix, one))))
+  const marks = await Promise.all(INSTALLED.map(item => isThere(join(prefix, item))))
   if (basename(dirname(file)) !== 'bin' || !marks.includes(true)) return []
-  const parts = PARTS.map(one => join(prefix, one))
+  const parts = PARTS.map(item => join(prefix, item))
   const there = await Promise.all(parts.map(isThere))
   return parts.filter((_, index) => there[index])
 }

@@ -87,7 +87,7 @@ async function gitFoldersIn(top: string): Promise<string[]> {
       const folder = folders[at]!
       const names = entries.map(({ name }) => name)
       if (names.includes('.git')) found.push(join(folder, '.git'), ...(await behindFile(join(folder, '.git'))))
-      const inner = entries.filter(one => one.isDirectory() && one.name !== '.git' && one.name !== 'node_modules')
+      const inner = entries.filter(entry => entry.isDirectory() && entry.name !== '.git' && entry.name !== 'node_modules')
       if (isGitFolder(names)) found.push(folder)
       else next.push(...inner.map(({ name }) => join(folder, name)))
     }
@@ -151,7 +151,7 @@ async function keepBelow(
     if (at === place || !stats.isDirectory()) found.read.add(at)
     if (!stats.isDirectory()) break
   }
-  for (const one of around) found.anchors.add(one)
+  for (const item of around) found.anchors.add(item)
 }
 
 /** Whether a process in the sandbox could write: it is the same user as this process. The owner of a folder can also change its mode. */

@@ -170,7 +170,7 @@ async function holdLimits(
 function watchReplaced(paths: readonly string[], ended: (path: string) => void): Disposable {
   const known = new Map(paths.map(path => [path, identityOf(path)]))
   const watchers: FSWatcher[] = []
-  const close = () => watchers.splice(0).forEach(one => one.close())
+  const close = () => watchers.splice(0).forEach(watcher => watcher.close())
   const look = (path: string) => {
     if (watchers.length === 0 || identityOf(path) === known.get(path)) return
     close()

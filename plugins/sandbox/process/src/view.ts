@@ -101,11 +101,11 @@ async function packagesOf(
   { home, write }: { readonly home: string; readonly write: readonly string[] }
 ): Promise<string[]> {
   const homes = [home, ...(await homesOfPeople()), ...write.filter(folder => isWithin(script ?? path, folder))]
-  const isTooMuch = (folder: string) => homes.some(one => isWithin(one, folder) && !write.includes(folder))
+  const isTooMuch = (folder: string) => homes.some(item => isWithin(item, folder) && !write.includes(folder))
   if (script !== undefined) return isSystem(script) ? [] : [await packageOf(script, isTooMuch)]
   return node === undefined || isNode || isSystem(path)
     ? []
-    : Promise.all(read.filter(one => one !== node).map(one => packageOf(one, isTooMuch)))
+    : Promise.all(read.filter(item => item !== node).map(item => packageOf(item, isTooMuch)))
 }
 
 const isSystem = (path: string) => isWithin(path, '/usr')

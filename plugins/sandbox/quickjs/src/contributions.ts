@@ -29,8 +29,8 @@ const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const isText = (value: unknown) => typeof value === 'string'
 
 /** The engine runs code of the module while it builds this value, so its shape is checked. */
-function isExported(one: unknown): one is Exported {
-  const { slot, name, data, methods } = Object(one) as Record<string, unknown>
+function isExported(value: unknown): value is Exported {
+  const { slot, name, data, methods } = Object(value) as Record<string, unknown>
   return isText(slot) && isText(name) && isObject(data) && Array.isArray(methods)
 }
 
@@ -39,7 +39,7 @@ const EFFECTS: readonly unknown[] = ['read', 'write', 'execute', 'network'] sati
 /** The data fields of a tool: a check for each, and the message if it fails. All but three are optional. */
 const TOOL_FIELDS: Readonly<Record<string, readonly [is: (value: unknown) => boolean, problem: string]>> = {
   description: [isText, 'which has no "description"'],
-  effects: [all => Array.isArray(all) && all.every(one => EFFECTS.includes(one)), 'whose "effects" are not a list of effects'],
+  effects: [all => Array.isArray(all) && all.every(item => EFFECTS.includes(item)), 'whose "effects" are not a list of effects'],
   parameters: [isObject, 'whose "parameters" are not a JSON Schema'],
   result: [isObject, 'whose "result" is not a JSON Schema'],
   title: [isText, 'whose "title" is not a string'],

@@ -32,7 +32,7 @@ export function createPool(places: number, spareBytes: number): Pool {
   }
   async function take(tenant: string): Promise<GuestThread> {
     const idle = [...free.keys()].filter(thread => thread.alive)
-    const thread = idle.find(one => one.tenants.includes(tenant)) ?? idle[0]
+    const thread = idle.find(key => key.tenants.includes(tenant)) ?? idle[0]
     if (thread) {
       clearTimeout(free.get(thread))
       free.delete(thread)

@@ -1,6 +1,7 @@
 import type { ScriptLimits } from '@svc/core/contracts'
 import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import type { ProtectedView } from '@svc/safe-fs'
+import { LRUCache } from 'lru-cache'
 import { refused } from './errors.ts'
 import type { GuestFiles } from './guest-files.ts'
 import { MOST_CHARACTERS } from './messages.ts'
@@ -13,12 +14,11 @@ const MAX_OPEN = 64
 
 /** Creates the handlers for requests of guests. A handler allows only the granted hosts and folders. */
 export function createRequestHandlers(fetch: GuestFetch, protectedPaths: ProtectedView): (grants: Grants) => RequestHandler {
-  const folders = new Map<string, Promise<GuestFiles>>()
+  const folders = new LRUCache<string, Promise<GuestFiles>>({ max: MAX_OPEN })
   const filesOf = (paths: readonly string[]): Promise<GuestFiles> => {
     const key = JSON.stringify(paths)
     const known = folders.get(key)
     if (known) return known
-    if (folders.size === MAX_OPEN) folders.clear()
     const opened = openFiles(paths, protectedPaths).catch(() => {
       folders.delete(key)
       // the guest must not learn the path; the operator gets the error at startup
@@ -82,7 +82,7 @@ export function createGuestFetch(web: GuardedFetch): GuestFetch {
 /** Whether the list has the host of a URL: `api.example`, `*.example`, `api.example:8443`. */
 function isListed(url: string, hosts: readonly string[]): boolean {
   const { hostname, host } = URL.parse(url) ?? { hostname: '', host: '' }
-  return hosts.some(one => (one.startsWith('*.') ? hostname.endsWith(one.slice(1)) : one === hostname || one === host))
+  return hosts.some(item => (item.startsWith('*.') ? hostname.endsWith(item.slice(1)) : item === hostname || item === host))
 }
 
 function headersOf(headers: unknown): Record<string, string> {

@@ -129,7 +129,7 @@ describe('a script in the sandbox', () => {
 
   it('serves many principals at once, each in turn', async () => {
     const all = Array.from({ length: 24 }, (_, at) => sandbox.run(`${at} * 2`, {}, principal(`p${at % 6}`)))
-    expect((await Promise.all(all)).map(one => one.value)).to.deep.equal(all.map((_, at) => at * 2))
+    expect((await Promise.all(all)).map(item => item.value)).to.deep.equal(all.map((_, at) => at * 2))
   })
 
   it('refuses who has too many waiting', async () => {
@@ -137,8 +137,8 @@ describe('a script in the sandbox', () => {
       sandbox.run('1', {}, principal('greedy')).then(String, (error: { code: string }) => error.code)
     )
     const ended = await Promise.all(greedy)
-    expect(ended.filter(one => one === 'WORK_BUSY').length).to.be.within(1, 16)
-    expect(ended.filter(one => one !== 'WORK_BUSY').length).to.be.at.least(64)
+    expect(ended.filter(item => item === 'WORK_BUSY').length).to.be.within(1, 16)
+    expect(ended.filter(item => item !== 'WORK_BUSY').length).to.be.at.least(64)
   })
 
   it('refuses limits that cannot be held, code and input that are too large', async () => {
@@ -162,7 +162,7 @@ describe('the sandbox', () => {
     const running = refusal(sandbox.run('for (;;) {}'))
     const waiting = [refusal(sandbox.run('for (;;) {}')), refusal(sandbox.run('1')), refusal(sandbox.run('2'))]
     await sandbox.close()
-    for (const one of [running, ...waiting]) expect((await one).code).to.match(/^(SANDBOX_CLOSED|WORK_CLOSED)$/)
+    for (const item of [running, ...waiting]) expect((await item).code).to.match(/^(SANDBOX_CLOSED|WORK_CLOSED)$/)
   })
 
   it('keeps its thread where the engine itself ends what takes too long or too much, and for the next tenant', async () => {

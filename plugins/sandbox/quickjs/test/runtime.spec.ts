@@ -23,7 +23,7 @@ describe('a tool in the runtime quickjs, by the tool kit', () => {
     slow: { args: { count: 1_000_000_000 } },
     concurrent: 20,
   })
-  for (const one of cases) it(one.title, one.run)
+  for (const testCase of cases) it(testCase.title, testCase.run)
 })
 
 /** A plugin of these files in a folder of its own, in a host with the sandbox. */

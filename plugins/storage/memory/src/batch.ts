@@ -41,7 +41,7 @@ export function createBatches(held: StoreContents, catalog: Catalog, capacity: C
       const kept = keepAll(ops)
       const work = { held, catalog, journal: createJournal(capacity) }
       try {
-        const results = ops.map((op, at) => one(work, op, at, kept[at]!))
+        const results = ops.map((op, at) => item(work, op, at, kept[at]!))
         capacity.fit(
           () => work.journal.touched(),
           (space, id) => evict(work, space, id)
@@ -55,7 +55,7 @@ export function createBatches(held: StoreContents, catalog: Catalog, capacity: C
   }
 }
 
-function one(work: Work, op: StoreOp, at: number, { value, entries }: StoredOp): number {
+function item(work: Work, op: StoreOp, at: number, { value, entries }: StoredOp): number {
   const { held } = work
   if (op.op === 'put' || op.op === 'delete') {
     const table = held.tables.get(op.collection)!

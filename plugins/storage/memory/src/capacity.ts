@@ -45,7 +45,7 @@ export function createCapacity(limits: CapacityLimits): Capacity {
     return space
   }
   // Evicts only from the fullest space, so that frequent data does not displace rare data such as settings and tokens.
-  const fullest = () => [...spaces].reduce((most, one) => (one[1].bytes > most[1].bytes ? one : most))
+  const fullest = () => [...spaces].reduce((most, space) => (space[1].bytes > most[1].bytes ? space : most))
   // A hundredth at once: finding the oldest costs more than evicting it.
   const isEnough = () =>
     bytes <= limits.maxBytes * KEPT && count <= limits.maxRecords - Math.floor(limits.maxRecords * (1 - KEPT))

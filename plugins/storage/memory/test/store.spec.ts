@@ -6,5 +6,5 @@ describe('the store in memory', () => {
     const store = createMemoryStore({ maxRecords: 1_000_000, maxBytes: 1 << 30, evict: true })
     return { store, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() }
   }
-  for (const one of storeKit(open)) it(one.title, one.run)
+  for (const testCase of storeKit(open)) it(testCase.title, testCase.run)
 })

@@ -31,7 +31,7 @@ export interface Batches {
 export function createBatches(db: DatabaseSync, context: BatchContext): Batches {
   const records = createRecords(db)
   const entries = createEntries(db)
-  const one = (op: WireOp, at: number): number => {
+  const single = (op: WireOp, at: number): number => {
     const { catalog } = context
     if (op[0] === 'put') return records.put(at, catalog.collections.get(op[1])!, op[2], op[3], op[4])
     if (op[0] === 'append') return entries.append(at, catalog.logs.get(op[1])!.id, op[2], op[3], op[4])
@@ -44,7 +44,7 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
     run(ops) {
       entries.takeStreams() // drops those of a refused batch
       for (const op of ops) check(op, context)
-      const results = ops.map(one)
+      const results = ops.map(single)
       return [...results, ...entries.takeStreams()]
     },
     takeWatched: () => records.takeWatched(),

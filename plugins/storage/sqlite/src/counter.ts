@@ -64,7 +64,7 @@ export function createCounter(options: CounterOptions): Counter {
     } catch (error) {
       const goesOn = ({ until }: Waiting) => isBusy(error) && !closing && Date.now() < until
       const failure = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
-      for (const one of group) if (!goesOn(one)) one.settle.reject(failure)
+      for (const item of group) if (!goesOn(item)) item.settle.reject(failure)
       return group.filter(goesOn)
     }
   }
@@ -142,18 +142,18 @@ function createKeeper({ path, most, settle, anew }: CounterOptions): Keeper {
     return open
   }
   const once = (acts: readonly Act<unknown>[]): unknown[] => {
-    const one = get()
+    const found = get()
     try {
-      const done = transaction(one, acts)
+      const done = transaction(found, acts)
       rows += done.rows
       if (rows >= SETTLE_ROWS) {
         rows = 0
-        settle(one.file)
+        settle(found.file)
       }
       return done.answers
     } catch (error) {
       if (!isBusy(error)) giveUp()
-      if (isDamage(error)) beginAnew(path, one.number)
+      if (isDamage(error)) beginAnew(path, found.number)
       throw error
     }
   }

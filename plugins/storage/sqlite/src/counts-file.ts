@@ -66,11 +66,11 @@ function open(store: string, number: number): CountsFile {
   const anew = number === 1 ? '' : `INSERT INTO counters VALUES ('anew', ${Date.now()});`
   // With NORMAL, no commit waits for the disk. A power cut loses the last commits but causes no damage, as OFF could. Only the
   // writer's thread checkpoints the log.
-  const db = opened(file, { timeout: 0 }, one => {
-    one.exec(
+  const db = opened(file, { timeout: 0 }, item => {
+    item.exec(
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 16777216'
     )
-    makeTables(one, COUNTS, TABLES + anew)
+    makeTables(item, COUNTS, TABLES + anew)
   })
   const value = db.prepare("SELECT value FROM counters WHERE name = 'anew'").get()?.value
   return { db, file, number, anewSince: value === undefined ? undefined : Number(value) }

@@ -70,9 +70,9 @@ export function openForWriting(path: string, { mayMake }: { mayMake: boolean }):
 export function openForReading(path: string, timeout = 0): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined
   let hasTables = false
-  const db = opened(path, { readOnly: true, timeout }, one => {
-    one.exec('PRAGMA cache_size = -8000')
-    hasTables = formatOf(one) !== 0
+  const db = opened(path, { readOnly: true, timeout }, item => {
+    item.exec('PRAGMA cache_size = -8000')
+    hasTables = formatOf(item) !== 0
   })
   if (hasTables) return db
   db.close()

@@ -34,17 +34,17 @@ function reasonOf({ refused: { code, args } }: Refusal): string {
 const withProblem = (code: string, reason: string): Findings => ({ ...NOTHING, problem: { code, reason } })
 
 function contentOf(db: DatabaseSync): Findings {
-  const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0]
-  const found = one('PRAGMA integrity_check(1)')
+  const single = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0]
+  const found = single('PRAGMA integrity_check(1)')
   if (found !== 'ok') return withProblem('STORE_DAMAGED', `it is damaged: ${String(found).split('\n').at(-1)}`)
   for (const table of ['records', 'entries'])
-    if (one(`SELECT 1 FROM ${table} WHERE NOT json_valid(value) LIMIT 1`))
+    if (single(`SELECT 1 FROM ${table} WHERE NOT json_valid(value) LIMIT 1`))
       return withProblem('STORE_DAMAGED', `it is damaged: ${table} has a value that cannot be read`)
   const spaces = db.prepare('SELECT name, version FROM spaces ORDER BY name').all()
   return {
     spaces: spaces.map(({ name, version }) => ({ name: String(name), version: Number(version) })),
-    records: Number(one('SELECT count(*) FROM records')),
-    entries: Number(one(`SELECT coalesce(sum(${COUNT_IN_ROW}), 0) FROM entries`)),
+    records: Number(single('SELECT count(*) FROM records')),
+    entries: Number(single(`SELECT coalesce(sum(${COUNT_IN_ROW}), 0) FROM entries`)),
   }
 }
 

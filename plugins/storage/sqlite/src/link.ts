@@ -169,11 +169,11 @@ function createPending(emptied: () => void): Pending {
   let idle: (() => void) | undefined
 
   const settle: Pending['settle'] = (id, finish) => {
-    const one = waiting.get(id)
-    if (!one) return
+    const found = waiting.get(id)
+    if (!found) return
     waiting.delete(id)
-    one.beside?.delete(id)
-    finish(one.settle)
+    found.beside?.delete(id)
+    finish(found.settle)
     if (waiting.size > 0) return
     emptied()
     idle?.()

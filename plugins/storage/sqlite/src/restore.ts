@@ -160,19 +160,19 @@ const countOf = (db: DatabaseSync, id: number) =>
 function carryAll(from: DatabaseSync, to: DatabaseSync): Set<string> {
   try {
     const catalog = loadCatalog(from)
-    const done = lastingIn(catalog).filter(one => carry(from, to, one, catalog.spaces))
+    const done = lastingIn(catalog).filter(item => carry(from, to, item, catalog.spaces))
     return new Set(done.map(([name]) => name))
   } catch (error) {
     return unlessFileError(error, new Set<string>())
   }
 }
 
-function carry(from: DatabaseSync, to: DatabaseSync, one: Named, spaces: StoredCatalog['spaces']): boolean {
+function carry(from: DatabaseSync, to: DatabaseSync, named: Named, spaces: StoredCatalog['spaces']): boolean {
   to.exec('BEGIN IMMEDIATE')
   try {
-    const version = spaces.get(one[1].space) ?? 0
-    const batches = declared(to, one, version)
-    if (batches) copyRecords(from, one, batches)
+    const version = spaces.get(named[1].space) ?? 0
+    const batches = declared(to, named, version)
+    if (batches) copyRecords(from, named, batches)
     to.exec('COMMIT')
     return batches !== undefined
   } catch (error) {

@@ -35,7 +35,7 @@ const MOST = 5_000
 
 /**
  * Rows of the file that a connection has read, by name. Call `clear` when another process has written or something was rolled
- * back.
+ * back. A full cache clears itself. It is no LRU cache: such a cache allocates its full size, and each `clear` would cost as much.
  */
 export class RowCache<T> extends Map<string, T> {
   keep(name: string, value: T): T {

@@ -83,29 +83,29 @@ function traced(file: string, folder: string): string | undefined {
 
 describe('what the store has acknowledged', () => {
   it('has waited for the disk: the connection that wrote it says so itself', async () => {
-    await using one = await opened()
-    expect(await one.store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
-    using raw = new DatabaseSync(one.path)
+    await using host = await opened()
+    expect(await host.store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
+    using raw = new DatabaseSync(host.path)
     expect(raw.prepare('PRAGMA journal_mode').get()).to.deep.include({ journal_mode: 'wal' })
   })
 
   it('is in the log by then, each write that waits for the last in a commit of its own', async () => {
-    await using one = await opened()
-    for (let at = 0; at < 10; at++) expect(await one.commits(() => put(one.store, `k${at}`, at))).to.equal(1)
+    await using host = await opened()
+    for (let at = 0; at < 10; at++) expect(await host.commits(() => put(host.store, `k${at}`, at))).to.equal(1)
   })
 
   it('shares its commit with all that was asked in the same turn', async () => {
-    await using one = await opened()
-    expect(await one.commits(() => many(one.store, 200))).to.equal(1)
+    await using host = await opened()
+    expect(await host.commits(() => many(host.store, 200))).to.equal(1)
   })
 
   it('shares its commit with all that gathered while another was under way', async () => {
-    await using one = await opened()
-    const commits = await one.commits(async () => {
+    await using host = await opened()
+    const commits = await host.commits(async () => {
       // long enough for the writer that all the others wait by the time it is done
-      const waiting: Promise<unknown>[] = [put(one.store, 'large', 'x'.repeat(10_000_000))]
+      const waiting: Promise<unknown>[] = [put(host.store, 'large', 'x'.repeat(10_000_000))]
       for (let turn = 0; turn < 50; turn++) {
-        waiting.push(put(one.store, `k${turn}`, turn))
+        waiting.push(put(host.store, `k${turn}`, turn))
         await new Promise(resolve => setImmediate(resolve))
       }
       await Promise.all(waiting)

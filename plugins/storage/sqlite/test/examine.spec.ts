@@ -25,12 +25,12 @@ describe('the thorough check of the store', () => {
   }
 
   it('reports the contents of the file and the free space', async () => {
-    await using one = await openHost()
-    await one.store.open({ name: 'things', version: 3, collections: { thing: {} } }, testContext())
-    await one.store.batch([{ op: 'put', collection: 'thing', key: 'a', value: 1 }], {}, testContext())
-    const { status, detail } = await one.examine()
+    await using host = await openHost()
+    await host.store.open({ name: 'things', version: 3, collections: { thing: {} } }, testContext())
+    await host.store.batch([{ op: 'put', collection: 'thing', key: 'a', value: 1 }], {}, testContext())
+    const { status, detail } = await host.examine()
     expect(status).to.equal('healthy')
-    expect(detail).to.deep.include({ path: one.path, spaces: [{ name: 'things', version: 3 }], records: 1, entries: 0 })
+    expect(detail).to.deep.include({ path: host.path, spaces: [{ name: 'things', version: 3 }], records: 1, entries: 0 })
     expect(detail?.free_bytes).to.be.above(0)
   })
 
@@ -41,17 +41,17 @@ describe('the thorough check of the store', () => {
     expect(size).to.be.above(40 * PAGE)
     await file.write(Buffer.alloc(2 * PAGE, 0x5a), 0, 2 * PAGE, Math.floor(size / PAGE / 2) * PAGE)
     await file.close()
-    await using one = await openHost()
-    const { status, reason } = await one.examine()
+    await using host = await openHost()
+    const { status, reason } = await host.examine()
     expect([status, /damaged|malformed/.test(reason ?? '')]).to.deep.equal(['unhealthy', true])
   })
 
   async function fill() {
-    await using one = await openHost()
-    await one.store.open({ name: 'things', version: 1, collections: { thing: {} } }, testContext())
+    await using host = await openHost()
+    await host.store.open({ name: 'things', version: 1, collections: { thing: {} } }, testContext())
     const values = Array.from({ length: 500 }, (_, at) => ({ key: String(at), value: 'x'.repeat(400) }))
-    await one.store.batch(
-      values.map(one => ({ op: 'put', collection: 'thing', ...one }) as const),
+    await host.store.batch(
+      values.map(value => ({ op: 'put', collection: 'thing', ...value }) as const),
       {},
       testContext()
     )

@@ -24,18 +24,18 @@ describe('what the writer of the store in SQLite keeps in mind', () => {
   it('is not where a record was that another process has written since', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
-    await using one = createSqliteStore({ path })
+    await using sqliteStore = createSqliteStore({ path })
     await using other = createSqliteStore({ path })
-    for (const store of [one, other]) await store.open(SPACE, ctx)
-    await write(one, put('a', 1), put('b', 1))
+    for (const store of [sqliteStore, other]) await store.open(SPACE, ctx)
+    await write(sqliteStore, put('a', 1), put('b', 1))
     await write(other, put('a', 2), { op: 'delete', collection: 'notes', key: 'b' })
-    await write(one, put('a', 3), put('b', 3, { ifVersion: 0 }))
-    expect(await places(one)).to.deep.equal([
+    await write(sqliteStore, put('a', 3), put('b', 3, { ifVersion: 0 }))
+    expect(await places(sqliteStore)).to.deep.equal([
       ['a', 3],
       ['b', 3],
     ])
     await write(other, { op: 'delete', collection: 'notes', key: 'a' }, { op: 'delete', collection: 'notes', key: 'b' })
-    expect(await places(one)).to.deep.equal([])
+    expect(await places(sqliteStore)).to.deep.equal([])
   })
 
   it('is not what a refused batch has undone', async () => {
@@ -113,14 +113,14 @@ describe('entries that are appended together', () => {
     await using other = createSqliteStore({ path })
     await other.open(SPACE, ctx)
     const all = asEntries([...values, ...more])
-    for (const one of [store, other])
+    for (const item of [store, other])
       for (let from = 1; from <= all.length; from++) {
-        expect(await one.read('lines', 'a', { from, limit: 2 }, ctx)).to.deep.equal(all.slice(from - 1, from + 1))
-        const back = await one.read('lines', 'a', { from, reverse: true, limit: 3 }, ctx)
+        expect(await item.read('lines', 'a', { from, limit: 2 }, ctx)).to.deep.equal(all.slice(from - 1, from + 1))
+        const back = await item.read('lines', 'a', { from, reverse: true, limit: 3 }, ctx)
         expect(back).to.deep.equal(all.slice(Math.max(0, from - 3), from).toReversed())
       }
     await store.batch([{ op: 'append', log: 'lines', id: 'c', values: [[1, 2]] }], {}, ctx)
-    for (const one of [store, other]) expect(await one.read('lines', 'c', { limit: 9 }, ctx)).to.deep.equal(asEntries([[1, 2]]))
+    for (const item of [store, other]) expect(await item.read('lines', 'c', { limit: 9 }, ctx)).to.deep.equal(asEntries([[1, 2]]))
     const { entries } = await inspect(path)
     expect(entries).to.equal(all.length + 3)
   })

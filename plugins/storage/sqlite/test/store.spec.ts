@@ -2,5 +2,5 @@ import { storeKit } from '@svc/testing'
 import { openStore } from './support.ts'
 
 describe('the store in SQLite', () => {
-  for (const one of storeKit(openStore)) it(one.title, one.run)
+  for (const testCase of storeKit(openStore)) it(testCase.title, testCase.run)
 })

@@ -42,7 +42,7 @@ describe('run_javascript, by the tool kit', () => {
     slow: { args: { code: 'for (;;) {}' } },
     concurrent: 20,
   })
-  for (const one of cases) it(one.title, one.run)
+  for (const testCase of cases) it(testCase.title, testCase.run)
 })
 
 describe('run_javascript', () => {

@@ -82,13 +82,13 @@ async function count(entry: Entry, most: number, signal: AbortSignal): Promise<n
   await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
   let found = 1
   if (isGitFolder(await readdir(folder.at('.')))) throw isProtected(entry.shown, 'belongs to git and is read-only')
-  for await (const one of await opendir(folder.at('.'))) {
+  for await (const item of await opendir(folder.at('.'))) {
     signal.throwIfAborted()
-    const shown = `${entry.shown}/${one.name}`
+    const shown = `${entry.shown}/${item.name}`
     refuseName(shown, shown)
     // check before going deeper, because each folder on the path stays open
     if (found >= most) return most + 1
-    found += one.isDirectory() ? await count({ folder, name: one.name, shown }, most - found, signal) : 1
+    found += item.isDirectory() ? await count({ folder, name: item.name, shown }, most - found, signal) : 1
   }
   return found
 }
@@ -97,15 +97,15 @@ async function count(entry: Entry, most: number, signal: AbortSignal): Promise<n
 async function clear(entry: Entry, signal: AbortSignal): Promise<number> {
   await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
   const entries: Dirent[] = []
-  for await (const one of await opendir(folder.at('.'))) entries.push(one)
+  for await (const item of await opendir(folder.at('.'))) entries.push(item)
   let deleted = 0
-  for (const one of entries) {
+  for (const item of entries) {
     signal.throwIfAborted()
-    const inner = { folder, name: one.name, shown: `${entry.shown}/${one.name}` }
-    if (one.isDirectory()) {
+    const inner = { folder, name: item.name, shown: `${entry.shown}/${item.name}` }
+    if (item.isDirectory()) {
       deleted += await clear(inner, signal)
-      await rmdir(folder.at(one.name))
-    } else await unlink(folder.at(one.name))
+      await rmdir(folder.at(item.name))
+    } else await unlink(folder.at(item.name))
     deleted++
   }
   return deleted

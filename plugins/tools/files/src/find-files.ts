@@ -54,7 +54,7 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
       for (const start of starts)
         await withPathErrors(start.shown, signal, async () => {
           const inner = starts.length > 1 ? `${start.shown}/` : ''
-          const fits = (one: Visit) => (type === 'any' || one.type === type) && matches(inner + one.path)
+          const fits = (visit: Visit) => (type === 'any' || visit.type === type) && matches(inner + visit.path)
           await collect(walk(roots, start, { signal, ignored, entries }, tally), fits, found, most + 1)
         })
       return toResult(path, found, most, tally)
@@ -64,13 +64,13 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
 
 async function collect(
   visits: AsyncIterable<Visit>,
-  fits: (one: Visit) => boolean,
+  fits: (visit: Visit) => boolean,
   found: FoundFile[],
   most: number
 ): Promise<void> {
-  for await (const one of visits) {
+  for await (const visit of visits) {
     if (found.length >= most) return
-    if (fits(one)) found.push({ path: one.shown, type: one.type })
+    if (fits(visit)) found.push({ path: visit.shown, type: visit.type })
   }
 }
 
@@ -83,13 +83,15 @@ function toResult(path: string, all: readonly FoundFile[], most: number, tally: 
     ...(tally.unreadable > 0 ? [`Unreadable folders: ${tally.unreadable}.`] : []),
     ...(found.length === 0 ? ['No file matches the pattern.'] : []),
   ]
-  const lines = found.map(one => `${JSON.stringify(one.path).slice(1, -1)}${one.type === 'directory' ? '/' : ''}`)
+  const lines = found.map(
+    foundFile => `${JSON.stringify(foundFile.path).slice(1, -1)}${foundFile.type === 'directory' ? '/' : ''}`
+  )
   const note = notes.join(' ')
   return {
     content: [{ type: 'text', text: [...lines, ...(note ? [`[${note}]`] : [])].join('\n') }],
     structured: {
       path,
-      found: found.map(one => ({ ...one })),
+      found: found.map(foundFile => ({ ...foundFile })),
       truncated: more || tally.cut,
       ...(note ? { note } : {}),
     },

@@ -3,7 +3,7 @@ import { type ToolSamples, toolKit } from '@svc/testing'
 import { sample } from './support/files.ts'
 
 const OUT = [{ path: '../x' }, { path: '/etc/x' }, { path: 'leak/x' }].map(args => ({ args, message: /outside/ }))
-const withArguments = (more: object) => OUT.map(one => ({ ...one, args: { ...one.args, ...more } }))
+const withArguments = (more: object) => OUT.map(item => ({ ...item, args: { ...item.args, ...more } }))
 
 const TOOLS: Record<string, ToolSamples> = {
   write_file: {
@@ -65,5 +65,5 @@ for (const [name, samples] of Object.entries(TOOLS))
       }
       return { name, tool: { ...tool, call }, close: files.close }
     }
-    for (const one of toolKit(open, samples)) if (one.skipped === undefined) it(one.title, one.run)
+    for (const testCase of toolKit(open, samples)) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
   })

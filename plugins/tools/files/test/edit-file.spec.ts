@@ -19,7 +19,7 @@ describe('edit_file', () => {
     expect((await stat(files.at('root', 'a.txt'))).mode & 0o777).to.equal(0o600)
   })
 
-  it('says how often and in which lines a text is that is there several times, and replaces all when told to', async () => {
+  it('says how often and in which lines a text is that is there several times, and replaces all on request', async () => {
     await using files = await openFiles()
     await writeFile(files.at('root', 'a.txt'), 'x = 1\ny\nx = 2\n')
     expect((await refusal(files.edit({ path: 'a.txt', old_text: 'x = ', new_text: 'z' }))).message).to.match(
@@ -55,14 +55,14 @@ describe('edit_file', () => {
     await writeFile(files.at('root', 'latin'), Buffer.from([65, 0xfc]))
     await writeFile(files.at('root', 'huge'), 'A'.repeat(2000))
     await promisify(execFile)('mkfifo', [files.at('root', 'pipe')])
-    const faults = {
+    const problems = {
       binary: /binary file/,
       latin: /not valid UTF-8/,
       huge: /2000 bytes/,
       pipe: /neither a file/,
       none: /does not exist/,
     }
-    for (const [path, words] of Object.entries(faults))
+    for (const [path, words] of Object.entries(problems))
       expect((await refusal(files.edit({ path, old_text: 'A', new_text: 'B' }))).message).to.match(words)
     expect((await refusal(files.edit({ path: 'latin', old_text: 'A', new_text: 'A' }))).message).to.match(/are equal/)
   })
@@ -98,7 +98,7 @@ describe('edit_file', () => {
     expect(empty.turns).to.be.above(2)
   })
 
-  it('stops amid a long edit when nobody wants it any more', async () => {
+  it('stops amid a long edit when its caller aborts', async () => {
     const controller = new AbortController()
     const edit = { path: 'a', oldText: 'a', newText: 'b', all: true }
     setImmediate(() => controller.abort(new Error('enough')))

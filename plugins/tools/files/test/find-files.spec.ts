@@ -19,7 +19,7 @@ async function tree(config: object = {}) {
   }
   await symlink(files.at('beside'), files.at('root', 'src', 'leak'))
   const found = async (args: { pattern: string; path?: string; type?: string; ignored?: boolean }) =>
-    ((await files.find(args)).structured as { found: { path: string }[] }).found.map(one => one.path)
+    ((await files.find(args)).structured as { found: { path: string }[] }).found.map(item => item.path)
   return { ...files, found, [Symbol.asyncDispose]: files.close }
 }
 
@@ -44,7 +44,7 @@ describe('find_files', () => {
       expect(await files.found({ pattern })).to.deep.equal(paths)
     })
 
-  it('leaves out what ignore files say, in their folders and above, unless told otherwise', async () => {
+  it('leaves out what ignore files say, in their folders and above, unless asked otherwise', async () => {
     await using files = await tree()
     await writeFile(files.at('root', '.gitignore'), 'node_modules/\n*.tsx\n')
     await writeFile(files.at('root', 'src', '.ignore'), '!c.tsx\n/a.ts\n')
@@ -82,9 +82,9 @@ describe('find_files', () => {
     await using files = await openFiles({}, ['one', 'two'])
     for (const root of ['one', 'two']) await writeFile(files.at(root, 'a.txt'), '')
     const { found } = (await files.find({ pattern: '*.txt' })).structured as { found: { path: string }[] }
-    expect(found.map(one => one.path)).to.deep.equal(['one/a.txt', 'two/a.txt'])
+    expect(found.map(item => item.path)).to.deep.equal(['one/a.txt', 'two/a.txt'])
     const some = (await files.find({ pattern: 'two/*' })).structured as { found: { path: string }[] }
-    expect(some.found.map(one => one.path)).to.deep.equal(['two/a.txt'])
+    expect(some.found.map(item => item.path)).to.deep.equal(['two/a.txt'])
   })
 
   it('is not held up by patterns and ignore files that make other matchers run for ever', async () => {

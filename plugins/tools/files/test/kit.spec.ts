@@ -21,7 +21,7 @@ describe('read_file, by the tool kit', () => {
       { args: {} },
     ],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 describe('list_directory, by the tool kit', () => {
@@ -40,5 +40,5 @@ describe('list_directory, by the tool kit', () => {
       { args: { path: 1 } },
     ],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

@@ -17,7 +17,7 @@ describe('move_file', () => {
     expect(await readlink(files.at('root', 'new', 'leak.txt'))).to.equal(files.at('beside', 'secret.txt'))
   })
 
-  it('replaces a file only when told to, and a folder never', async () => {
+  it('replaces a file only on request, and a folder never', async () => {
     await using files = await sample()
     await writeFile(files.at('root', 'b.txt'), 'b')
     await link(files.at('root', 'b.txt'), files.at('root', 'same.txt'))
@@ -54,7 +54,7 @@ describe('delete_file', () => {
     expect(await text(files.at('beside', 'secret.txt'))).to.equal('the secret')
   })
 
-  it('deletes a full folder only when it is told to, and no more than its limit', async () => {
+  it('deletes a full folder only on request, and no more than its limit', async () => {
     await using files = await openFiles({ max_entries: 5 })
     await mkdir(files.at('root', 'full', 'inner'), { recursive: true })
     await writeFile(files.at('root', 'full', 'inner', 'a'), '')

@@ -51,7 +51,7 @@ describe('tools-files, that change files', () => {
 
   it('tell no path of the machine', async () => {
     await using files = await sample()
-    const told = [
+    const reported = [
       await files.write({ path: 'new.txt', content: '' }),
       await files.move({ from: 'new.txt', to: 'moved.txt' }),
       await files.remove({ path: 'moved.txt' }),
@@ -63,7 +63,8 @@ describe('tools-files, that change files', () => {
         refusal(files.remove({ path: 'x'.repeat(300) })),
       ])),
     ]
-    for (const one of told) expect(JSON.stringify(one) + (one instanceof Error ? one.message : '')).to.not.include(files.at())
+    for (const item of reported)
+      expect(JSON.stringify(item) + (item instanceof Error ? item.message : '')).to.not.include(files.at())
   })
 
   it('tell others where tools work', async () => {

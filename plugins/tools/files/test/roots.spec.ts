@@ -69,8 +69,8 @@ describe('tools-files', () => {
       seen.add(text).add(names)
     }
     await stop()
-    for (const one of seen)
-      expect(one).to.be.oneOf(['harmless', 'secret.txt 8', 'secret.txt ', '', 'PATH_OUTSIDE', 'PATH_MISSING'])
+    for (const item of seen)
+      expect(item).to.be.oneOf(['harmless', 'secret.txt 8', 'secret.txt ', '', 'PATH_OUTSIDE', 'PATH_MISSING'])
   })
 
   it('lists types and sizes in order, and never where a link leads', async () => {

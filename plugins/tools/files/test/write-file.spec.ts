@@ -38,7 +38,7 @@ describe('write_file', () => {
     expect(await text(files.at('root', 'deep/er/ö 文.txt'))).to.equal('ä\n')
   })
 
-  it('replaces a file only when it is told to, and keeps its mode', async () => {
+  it('replaces a file only on request, and keeps its mode', async () => {
     await using files = await sample()
     await chmod(files.at('root', 'a.txt'), 0o750)
     expect((await refusal(files.write({ path: 'a.txt', content: 'x' }))).code).to.equal('PATH_EXISTS')
@@ -53,8 +53,8 @@ describe('write_file', () => {
     const all = await Promise.allSettled(
       Array.from({ length: 20 }, (_, at) => files.write({ path: 'one.txt', content: String(at) }))
     )
-    const won = all.findIndex(one => one.status === 'fulfilled')
-    expect(all.filter(one => one.status === 'fulfilled')).to.have.lengthOf(1)
+    const won = all.findIndex(item => item.status === 'fulfilled')
+    expect(all.filter(item => item.status === 'fulfilled')).to.have.lengthOf(1)
     expect(await text(files.at('root', 'one.txt'))).to.equal(String(won))
     expect(await readdir(files.at('root'))).to.deep.equal(['one.txt'])
   })
@@ -75,7 +75,7 @@ describe('write_file', () => {
     await promisify(execFile)('mkfifo', [files.at('root', 'pipe')])
     const server = createServer().listen(files.at('root', 'socket'))
     await once(server, 'listening')
-    const faults: [string, RegExp][] = [
+    const problems: [string, RegExp][] = [
       ['a\0b', /zero byte/],
       ['half\ud800', /unpaired surrogate/],
       ['x'.repeat(300), /too long/],
@@ -91,7 +91,7 @@ describe('write_file', () => {
       ['svc.config.ts', /configuration of svc/],
       ['notes/SVC.config.yaml', /configuration of svc/],
     ]
-    for (const [path, words] of faults)
+    for (const [path, words] of problems)
       expect((await refusal(files.write({ path, content: 'x', overwrite: true }))).message, path).to.match(words)
     server.close()
   })

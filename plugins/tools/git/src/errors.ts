@@ -85,9 +85,9 @@ const SHOWN = 300
 
 /** Converts an error message of git to an error without paths of this machine. */
 export function gitFailed(stderr: string): SvcError {
-  const known = WORDS.find(one => one.says.test(stderr))
+  const known = WORDS.find(word => word.says.test(stderr))
   if (known) return svcError(known.code, known.words, known.hint === undefined ? {} : { hint: known.hint })
-  const line = stderr.split('\n').find(one => /^(fatal|error):/.test(one)) ?? stderr.split('\n')[0] ?? ''
+  const line = stderr.split('\n').find(item => /^(fatal|error):/.test(item)) ?? stderr.split('\n')[0] ?? ''
   const words = withoutPaths(line.replace(/^(fatal|error):\s*/, ''))
   return svcError('GIT_FAILED', `git failed: ${words.slice(0, SHOWN) || 'no reason given'}`)
 }

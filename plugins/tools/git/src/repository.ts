@@ -80,7 +80,7 @@ export async function openRepository(
       run,
       commit: ref => commitOf(run, ref),
       head: () => commitOf(run, 'HEAD').catch(() => undefined),
-      paths: paths => Promise.all(paths.map(one => pathIn(roots, top.real, one))),
+      paths: paths => Promise.all(paths.map(item => pathIn(roots, top.real, item))),
       [Symbol.asyncDispose]: () => folder.handle.close(),
     }
   } catch (error) {

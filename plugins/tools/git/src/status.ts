@@ -56,7 +56,7 @@ function describeStatus(repository: Repository, status: Status, cut: boolean, mo
   const truncated = cut || files.length > most
   const head = `On ${branch === null ? `no branch, at ${commit?.slice(0, 12)}` : `branch ${branch}`}${commit === null ? ', before its first commit' : ''}`
   const distance = upstream === undefined ? '' : `; ${ahead ?? 0} ahead of and ${behind ?? 0} behind ${upstream}`
-  const lines = shown.map(one => lineOf(repository, one))
+  const lines = shown.map(file => lineOf(repository, file))
   const note = truncated
     ? [`[More files changed; these are the first ${shown.length}.]`]
     : files.length === 0

@@ -30,7 +30,7 @@ withGit('git_commit', () => {
     expect(((await files.log({})).commits as unknown[]).length).to.equal(6)
   })
 
-  it('says who must be told, and takes the author of the configuration', async () => {
+  it('names the missing author, and takes the author of the configuration', async () => {
     await using files = await sample()
     await writeFile(files.at('home', '.gitconfig'), '[user]\n\tuseConfigOnly = true\n')
     expect(await refusal(files.commit({ message: 'x' }))).to.include({ code: 'GIT_NO_IDENTITY' })

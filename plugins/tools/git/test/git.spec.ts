@@ -67,8 +67,8 @@ withGit('git_status', () => {
     await using files = await openGit({ max_entries: 5 })
     await files.git('init', '--quiet')
     for (let at = 0; at < 9; at++) await files.write(`${at}`, '')
-    const { files: told, truncated } = await files.status({})
-    expect([(told as unknown[]).length, truncated]).to.deep.equal([5, true])
+    const { files: reported, truncated } = await files.status({})
+    expect([(reported as unknown[]).length, truncated]).to.deep.equal([5, true])
   })
 })
 
@@ -117,7 +117,7 @@ withGit('git_log and git_show', () => {
       body: 'with a body',
     })
     const subjects = async (args: Parameters<typeof files.log>[0]) =>
-      ((await files.log(args)).commits as { subject: string }[]).map(one => one.subject)
+      ((await files.log(args)).commits as { subject: string }[]).map(commit => commit.subject)
     expect(await subjects({})).to.deep.equal(['second', 'first'])
     expect(await subjects({ skip: 1 })).to.deep.equal(['first'])
     expect(await subjects({ paths: ['gone.txt'] })).to.deep.equal(['first'])
@@ -185,14 +185,14 @@ withGit('tools-git', () => {
     await chmod(files.at('beside', 'git'), 0o755)
     process.env.PATH = `${files.at('beside')}:${process.env.PATH}`
     const running = Promise.all(Array.from({ length: 12 }, () => files.status({})))
-    const told = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').slice(0, -1)
-    while ((await told()).length < 4) await wait(5)
+    const reported = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').slice(0, -1)
+    while ((await reported()).length < 4) await wait(5)
     // Others would have come long before these have been and gone.
     for (let at = 0; at < 20; at++) await promisify(execFile)(real, ['version'])
     await writeFile(go, '')
     await running
     let [now, most] = [0, 0]
-    for (const one of await told()) most = Math.max(most, (now += one === '+' ? 1 : -1))
+    for (const item of await reported()) most = Math.max(most, (now += item === '+' ? 1 : -1))
     expect([now, most]).to.deep.equal([0, 4])
   })
 
@@ -207,12 +207,12 @@ withGit('tools-git', () => {
   it('tells no path of the machine', async () => {
     await using files = await sample()
     await symlink(files.at('beside'), files.at('root', 'leak'))
-    const faults = [
+    const problems = [
       () => files.status({ repository: 'leak' }),
       () => files.commit({ message: 'x', paths: ['leak/x'] }),
       () => files.show({ file: 'leak/x' }),
     ]
-    for (const fault of faults) expect((await refusal(fault())).message).to.not.include(files.at())
+    for (const fault of problems) expect((await refusal(fault())).message).to.not.include(files.at())
     await files.write('.git/config', '[bad\n')
     expect((await refusal(files.status({}))).message)
       .to.not.include(files.at())

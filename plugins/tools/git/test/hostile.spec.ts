@@ -180,7 +180,7 @@ withGit('a hostile repository', () => {
     expect(await marks(files)).to.equal('')
   })
 
-  it('asks nobody for a password, and answers at once', async () => {
+  it('asks for no password, and answers at once', async () => {
     await using files = await sample()
     const program = await marker(files)
     await appendFile(

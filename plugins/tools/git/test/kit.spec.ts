@@ -49,7 +49,7 @@ const TOOLS: Record<string, ToolSamples> = {
     good: [{ args: { message: 'said by the kit', paths: ['more.txt'] } }],
     bad: [
       { args: { message: ' \n ' }, message: /message is empty/ },
-      ...OUT.map(one => ({ ...one, args: { message: 'x', ...one.args } })),
+      ...OUT.map(item => ({ ...item, args: { message: 'x', ...item.args } })),
       ...paths('paths', { message: 'x' }),
       { args: { message: 'x', paths: ['nothing'] }, message: /not tracked/ },
       { args: { message: '' } },
@@ -90,6 +90,8 @@ for (const [name, samples] of Object.entries(TOOLS))
     }
     const slow = { args: samples.good[0]!.args }
     const concurrent = name === 'git_commit' ? 1 : 8
-    for (const one of toolKit(open, { ...samples, concurrent })) if (one.skipped === undefined) it(one.title, one.run)
-    for (const one of toolKit(hanging, { ...samples, slow })) if (one.title.includes('while it runs')) it(one.title, one.run)
+    for (const testCase of toolKit(open, { ...samples, concurrent }))
+      if (testCase.skipped === undefined) it(testCase.title, testCase.run)
+    for (const testCase of toolKit(hanging, { ...samples, slow }))
+      if (testCase.title.includes('while it runs')) it(testCase.title, testCase.run)
   })

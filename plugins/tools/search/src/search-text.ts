@@ -92,9 +92,9 @@ function passedOver({ binary, large, unreadable }: SearchStats): string[] {
 /** The format of grep: `path:line: text`, and context lines with `-`. */
 const linesOf = (matches: readonly Match[]) =>
   matches.flatMap(({ path, line, text, before = [], after = [] }) => [
-    ...before.map((one, at) => `${path}-${line - before.length + at}- ${one}`),
+    ...before.map((item, at) => `${path}-${line - before.length + at}- ${item}`),
     `${path}:${line}: ${text}`,
-    ...after.map((one, at) => `${path}-${line + 1 + at}- ${one}`),
+    ...after.map((item, at) => `${path}-${line + 1 + at}- ${item}`),
     ...(before.length + after.length > 0 ? ['--'] : []),
   ])
 

@@ -47,7 +47,7 @@ describe('search_text, by the tool kit', () => {
     slow: { args: { query: '[a-f].{999}[n-z]', regex: true, ignored: true } },
     concurrent: 20,
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 describe('search_text', () => {
@@ -89,7 +89,7 @@ describe('search_text', () => {
     expect(places(await files.search({ query: 'needle', path: 'src', glob: 'deep/**' }))).to.deep.equal(['src/deep/c.md:2'])
   })
 
-  it('passes over what ignore files leave out, unless it is told otherwise or the file is named', async () => {
+  it('passes over what ignore files leave out, unless it is asked otherwise or the file is named', async () => {
     await using files = await openSearch(SAMPLE)
     expect(places(await files.search({ query: 'built' }))).to.deep.equal([])
     expect(places(await files.search({ query: 'built', ignored: true }))).to.deep.equal(['build/d.ts:1'])
@@ -127,12 +127,12 @@ describe('search_text', () => {
     const seen = new Set<string>()
     for (let times = 0; times < 300; times++)
       for (const path of ['.', 'swap', 'swap/secret.txt']) {
-        const told = await files.search({ query: 'needle', path }).catch((error: { code: string }) => error.code)
-        for (const one of typeof told === 'string' ? [told] : told.matches.map(match => match.text)) seen.add(one)
+        const reported = await files.search({ query: 'needle', path }).catch((error: { code: string }) => error.code)
+        for (const text of typeof reported === 'string' ? [reported] : reported.matches.map(match => match.text)) seen.add(text)
       }
     going = false
     await swap
-    for (const one of seen) expect(one).to.be.oneOf(['harmless needle', 'PATH_OUTSIDE', 'PATH_MISSING'])
+    for (const item of seen) expect(item).to.be.oneOf(['harmless needle', 'PATH_OUTSIDE', 'PATH_MISSING'])
     expect(seen).to.include('harmless needle').and.include('PATH_OUTSIDE')
   })
 

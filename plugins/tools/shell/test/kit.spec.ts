@@ -29,5 +29,5 @@ withSandbox('run_command, by the tool kit', () => {
     slow: { args: { command: ['sh', '-c', 'trap "" TERM; sleep 1000'] } },
     concurrent: 4,
   })
-  for (const one of cases) it(one.title, one.run)
+  for (const testCase of cases) it(testCase.title, testCase.run)
 })

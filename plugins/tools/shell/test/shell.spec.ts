@@ -92,7 +92,7 @@ withSandbox('run_command in its sandbox', () => {
     expect([endless.stopped, endless.exit_code]).to.deep.equal(['output', null])
   })
 
-  it('ends a command that nobody wants any more', async () => {
+  it('ends a command that its caller aborted', async () => {
     await using shell = await openShell({ write: true })
     const controller = new AbortController()
     const watching = watch(shell.at('root/inner'), { signal: AbortSignal.timeout(15_000) })[Symbol.asyncIterator]()

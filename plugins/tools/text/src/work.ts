@@ -155,7 +155,7 @@ const GROUP = 5
 
 /** The approximate size of a match in the result. */
 const sizeOf = (found: RegExpExecArray) =>
-  [...found, ...Object.entries(found.groups ?? {}).flat()].reduce((sum, one) => sum + (one?.length ?? 0) + GROUP, 0)
+  [...found, ...Object.entries(found.groups ?? {}).flat()].reduce((sum, entry) => sum + (entry?.length ?? 0) + GROUP, 0)
 
 function toMatch(found: RegExpExecArray, line: number): RegexMatch {
   const [match, ...groups] = found.map(group => group ?? null)
@@ -256,7 +256,7 @@ function delimiterOf(text: string): string {
       .slice(0, 10_000)
       .replaceAll(/"[^"]*"/g, '')
       .split(/\r?\n/, 1)[0] ?? ''
-  const counts = DELIMITERS.map(one => line.split(one).length)
+  const counts = DELIMITERS.map(item => line.split(item).length)
   return DELIMITERS[counts.indexOf(Math.max(...counts))]!
 }
 

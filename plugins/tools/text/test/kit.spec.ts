@@ -93,6 +93,6 @@ const SAMPLES: Readonly<Record<string, ToolSamples>> = {
 for (const [name, samples] of Object.entries(SAMPLES))
   describe(`${name}, by the tool kit`, () => {
     // what is stopped needs its time: these tests should not
-    for (const one of toolKit(() => open(name, { timeout_ms: 500 }), samples))
-      if (one.skipped === undefined) it(one.title, one.run)
+    for (const testCase of toolKit(() => open(name, { timeout_ms: 500 }), samples))
+      if (testCase.skipped === undefined) it(testCase.title, testCase.run)
   })

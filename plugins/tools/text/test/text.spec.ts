@@ -90,7 +90,7 @@ describeTool('match_regex', () => {
     expect((await call('match_regex', { pattern: '', text: 'abc', flags: 'u' })).data).to.include({ count: 4, more: false })
   })
 
-  it('refuses matches that nobody could read', async () => {
+  it('refuses matches that are too many to read', async () => {
     for (const [pattern, characters] of [
       ['(?=(x*))', 10_000],
       [`${'()'.repeat(4900)}x`, 1000],

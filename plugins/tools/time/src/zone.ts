@@ -1,4 +1,5 @@
 import { nearest } from '@svc/core'
+import { LRUCache } from 'lru-cache'
 import { invalidTime, unknownZone } from './errors.ts'
 
 /** An IANA time zone. */
@@ -8,9 +9,9 @@ export interface Zone {
   offsetAt(instant: number): number
 }
 
-const open = new Map<string, Zone>()
 /** Maximum number of cached formatters, which take 50 µs and some kilobytes each. */
 const KEPT = 64
+const open = new LRUCache<string, Zone>({ max: KEPT })
 
 /** Finds a zone by name, ignoring case. Throws TIME_ZONE_UNKNOWN with the nearest name. */
 export function zoneOf(name: string): Zone {
@@ -18,7 +19,6 @@ export function zoneOf(name: string): Zone {
   if (known) return known
   const format = formatOf(name)
   const zone: Zone = { name: format.resolvedOptions().timeZone, offsetAt: instant => zoneOffset(format, instant) }
-  if (open.size >= KEPT) open.clear()
   open.set(name, zone)
   return zone
 }

@@ -38,7 +38,7 @@ describe('current_time, by the tool kit', () => {
       { args: { time_zone: 7 } },
     ],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 describe('convert_time, by the tool kit', () => {
@@ -59,7 +59,7 @@ describe('convert_time, by the tool kit', () => {
       { args: {} },
     ],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 describe('tools-time', () => {

@@ -109,7 +109,7 @@ const ANY = /^(|application\/octet-stream|binary\/octet-stream|application\/x-un
 function formOf(contentType: string | undefined): Form {
   const [first = '', ...parameters] = (contentType ?? '').split(';')
   const type = first.trim().toLowerCase()
-  const charset = parameters.map(one => /^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/i.exec(one)?.[1]).find(Boolean)
+  const charset = parameters.map(parameter => /^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/i.exec(parameter)?.[1]).find(Boolean)
   const kind = HTML.test(type) ? 'html' : TEXT.test(type) || ANY.test(type) ? 'text' : 'binary'
   return { kind, type, charset }
 }

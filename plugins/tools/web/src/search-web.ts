@@ -88,9 +88,9 @@ function hitsOf(answer: unknown, { results, fields }: Endpoint): Hit[] {
   if (list === undefined && typeof answer === 'object' && answer !== null && !Array.isArray(answer) && results.length > 1)
     return []
   if (!Array.isArray(list)) throw searchUnreadable()
-  return list.flatMap(one => {
+  return list.flatMap(item => {
     const [title, url, snippet] = (['title', 'url', 'snippet'] as const).map(name =>
-      text(member(one, fields[name]), LONGEST[name])
+      text(member(item, fields[name]), LONGEST[name])
     )
     return url ? [{ title: title || url, url, snippet: snippet ?? '' }] : []
   })

@@ -59,7 +59,7 @@ describe('fetch_page', () => {
     expect((await web.fetch({ url: server.url, start: 9999 })).note).to.include('ends before character 9999')
   })
 
-  it('reads the charset that the server, the mark or the page names; UTF-8, or else Latin, where nobody does', async () => {
+  it('reads the charset that the server, the mark or the page names; UTF-8, or else Latin, where none does', async () => {
     const latin = (words: string) => Buffer.from(words, 'latin1')
     await using server = await pages({
       '/header': ['text/html; charset="ISO-8859-1"', latin('<p>Grüße')],
@@ -139,7 +139,7 @@ describe('fetch_page', () => {
     expect(codes).to.deep.equal(['ADDRESS_FORBIDDEN', 'ADDRESS_FORBIDDEN', 'REDIRECT_REFUSED'])
   })
 
-  it('refuses the loopback where nobody allowed it', async () => {
+  it('refuses the loopback where no configuration allows it', async () => {
     await using server = await pages({ '/': ['text/plain', 'secret'] })
     await using web = await openWeb({ allow: [] })
     expect((await refusal(web.fetch({ url: server.url }))).code).to.equal('ADDRESS_FORBIDDEN')

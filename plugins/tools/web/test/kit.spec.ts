@@ -39,7 +39,7 @@ describe('fetch_page, by the tool kit', () => {
     ],
     slow: { args: { url: at('/slow') } },
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })
 
 describe('search_web, by the tool kit', () => {
@@ -51,5 +51,5 @@ describe('search_web, by the tool kit', () => {
     good: [{ args: { query: 'tea' } }, { args: { query: 'tea & "milk"', count: 1 } }],
     bad: [{ args: { query: ' ' } }, { args: { query: 'a', count: 0 } }, { args: {} }],
   })
-  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
+  for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

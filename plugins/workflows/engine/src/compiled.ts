@@ -115,8 +115,8 @@ function templatesOf(type: WorkflowNode | undefined, settings: Readonly<Record<s
     late: properties[key]?.late === true,
     part: properties[key]?.expression !== undefined && typeof value === 'string' ? expression(value) : template(value),
   }))
-  const lates = entries.filter(one => one.late)
-  return { early: objectOf(entries.filter(one => !one.late)), late: lates.length > 0 ? objectOf(lates) : undefined }
+  const lates = entries.filter(entry => entry.late)
+  return { early: objectOf(entries.filter(entry => !entry.late)), late: lates.length > 0 ? objectOf(lates) : undefined }
 }
 
 function objectOf(parts: readonly { readonly key: string; readonly part: Template }[]): Template {

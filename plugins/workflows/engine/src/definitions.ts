@@ -1,6 +1,7 @@
 import type { SlotView } from '@svc/core'
 import type { Json, StoreOp, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
 import { nodesWithin } from '@svc/workflow-lang'
+import { LRUCache } from 'lru-cache'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
 import { DEFINITIONS, type StoredDefinition } from './space.ts'
@@ -19,7 +20,7 @@ const KEPT = 1_000
 export class Definitions {
   readonly #parts: DefinitionsOptions
   /** Digests of stored definitions, with the time of the last write. */
-  readonly #stored = new Map<string, number>()
+  readonly #stored = new LRUCache<string, number>({ max: KEPT })
   /** Cached workflow names in definitions. Cleared when the node types change. */
   #named = new WeakMap<WorkflowDefinition, readonly string[]>()
   #version = -1
@@ -31,8 +32,8 @@ export class Definitions {
   /** The current definitions of a workflow and of all its subworkflows. Throws WORKFLOW_UNKNOWN, WORKFLOW_INVALID. */
   async within(definition: WorkflowDefinition): Promise<ReadonlyMap<string, WorkflowDefinition>> {
     const found = new Map([[definition.name, definition]])
-    for (const one of found.values())
-      for (const name of this.#namedIn(one))
+    for (const item of found.values())
+      for (const name of this.#namedIn(item))
         if (!found.has(name)) found.set(name, (await this.#parts.library.ready(name)).definition)
     return found
   }
@@ -69,7 +70,6 @@ export class Definitions {
 
   /** Remembers which definitions are stored. */
   know(ops: readonly StoreOp[]): void {
-    if (this.#stored.size > KEPT) this.#stored.clear()
     for (const op of ops) if (op.op === 'put' && op.collection === DEFINITIONS) this.#stored.set(op.key, Date.now())
   }
 }

@@ -221,7 +221,7 @@ function addSpent(sum: { calls: number; tokens: number }, spent: Spent | undefin
 
 /** Removes a stored event after a step consumed it. */
 function takeEvent({ events }: History, id: string): void {
-  const at = events.findIndex(one => one.id === id)
+  const at = events.findIndex(event => event.id === id)
   if (at >= 0) events.splice(at, 1)
 }
 
@@ -285,7 +285,7 @@ export function currentOf(history: History): string | undefined {
     ([step, past]) => WORKING.has(past.last.t) && isOpen(history, step) && !step.startsWith(UNDO)
   )
   const [step] = working.reduce<readonly [string, Past] | []>(
-    (found, one) => (found[1] && found[1].order > one[1].order ? found : one),
+    (found, item) => (found[1] && found[1].order > item[1].order ? found : item),
     []
   )
   return step === undefined ? undefined : nodeOf(step.split('/', 1)[0]!)

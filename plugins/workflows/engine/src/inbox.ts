@@ -59,14 +59,14 @@ export class Inbox {
   /** Wakes all steps that wait for the event. Without such a step, the event is stored after earlier events of its name. */
   #event(id: string, { name, data, at }: Extract<ChangeNotice, { readonly kind: 'event' }>): void {
     const { execution } = this.#parts
-    const isFirst = !execution.history.events.some(one => one.name === name)
+    const isFirst = !execution.history.events.some(event => event.name === name)
     const waiting = isFirst ? waitingIn(execution.history).filter(({ event }) => event === name) : []
     for (const { step } of waiting) this.#wake(step, { by: 'event', data })
     if (waiting.length === 0) execution.journal.add({ t: 'event', at, id, name, data })
   }
 
   #answer(step: string, woken: Woken): void {
-    if (waitingIn(this.#parts.execution.history).some(one => one.step === step)) this.#wake(step, woken)
+    if (waitingIn(this.#parts.execution.history).some(item => item.step === step)) this.#wake(step, woken)
   }
 
   #wake(step: string, woken: Woken): void {

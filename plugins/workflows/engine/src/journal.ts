@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, Store, StoreOp } from '@svc/core/contracts'
 import { type Entry, type History, note } from './history.ts'
@@ -125,7 +126,7 @@ export class Journal {
       } catch (error) {
         if (codeOf(error) !== 'STORE_UNAVAILABLE' || performance.now() > until) throw error
       }
-      await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+      await sleep(RETRY_MS)
     }
   }
 }

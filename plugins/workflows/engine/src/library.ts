@@ -3,6 +3,7 @@ import { basename, extname } from 'node:path'
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
+import { LRUCache } from 'lru-cache'
 import type { Checker } from './checker.ts'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
 import type { WorkflowFile, Roots } from './workflow-files.ts'
@@ -62,7 +63,7 @@ const KEPT = 500
 export class Library {
   readonly #parts: LibraryOptions
   /** Results of checks, valid until a name changes that definitions can use. */
-  readonly #looked = new Map<string, LoadedWorkflow>()
+  readonly #looked = new LRUCache<string, LoadedWorkflow>({ max: KEPT })
   /** The same by object identity, which costs nothing to look up. */
   #same = new WeakMap<object, LoadedWorkflow>()
   #version = ''
@@ -103,9 +104,11 @@ export class Library {
     if (file) return this.#ofFile(file)
     const given = this.#parts.slot.get(workflow)
     if (given) return this.#ofSlot([workflow, given])
+    const all = await this.all()
     throw workflowUnknown(
       workflow,
-      (await this.all()).map(({ name }) => name)
+      all.map(({ name }) => name),
+      all.find(({ definition }) => definition.name === workflow)?.source
     )
   }
 
@@ -212,7 +215,6 @@ export class Library {
 
   #once(key: string, look: () => LoadedWorkflow): LoadedWorkflow {
     this.#forget()
-    if (this.#looked.size > KEPT) this.#looked.clear()
     const known = this.#looked.get(key) ?? look()
     this.#looked.set(key, known)
     return known

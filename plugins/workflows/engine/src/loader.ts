@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { SlotView, CallContext } from '@svc/core'
 import { nodesWithin } from '@svc/workflow-lang'
 import type { Json, LogEntry, Store, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import { type CompiledGraph, compile } from './compiled.ts'
 import { type Entry, type History, historyOf } from './history.ts'
 import { definitionGone, invalid, secretMissing } from './errors.ts'
@@ -50,7 +51,7 @@ const KEPT = 200
 /** Loads runs from the store. */
 export class Loader {
   readonly #parts: LoaderOptions
-  readonly #ready = new Map<string, Ready>()
+  readonly #ready = new LRUCache<string, Ready>({ max: KEPT })
   #version = -1
 
   constructor(parts: LoaderOptions) {
@@ -100,9 +101,9 @@ export class Loader {
       history,
       definition,
       graph,
-      hasUndo: [...inner.values()].some(one => one.hasUndo),
+      hasUndo: [...inner.values()].some(item => item.hasUndo),
       secrets,
-      redaction: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
+      redaction: new Redaction(Object.assign({}, ...[...inner.values()].map(item => item.secrets))),
       checkResult: result => checkResult(definition, result),
       within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, id, record),
     }
@@ -111,8 +112,8 @@ export class Loader {
   /** The secrets that a definition uses. Throws INVALID_VALUE for missing ones. */
   async secretsOf({ name, secrets = [] }: WorkflowDefinition): Promise<Readonly<Record<string, string>>> {
     if (secrets.length === 0) return {}
-    const entries = await Promise.all(secrets.map(async one => [one, await valueOf(this.#parts.secrets[one])] as const))
-    const missing = entries.filter(([, value]) => value === undefined).map(([one]) => one)
+    const entries = await Promise.all(secrets.map(async secret => [secret, await valueOf(this.#parts.secrets[secret])] as const))
+    const missing = entries.filter(([, value]) => value === undefined).map(([item]) => item)
     if (missing.length > 0) throw secretMissing(name, missing)
     return Object.fromEntries(entries) as Readonly<Record<string, string>>
   }
@@ -140,7 +141,6 @@ export class Loader {
   know(digest: string, definition: WorkflowDefinition): Ready {
     this.#forget()
     const made = this.#ready.get(digest) ?? readyOf(this.#parts.types, definition)
-    if (this.#ready.size >= KEPT) this.#ready.clear()
     this.#ready.set(digest, made)
     return made
   }

@@ -27,9 +27,9 @@ export class Redaction {
 
   #hidden(value: unknown): unknown {
     if (typeof value === 'string') return this.#values.reduce((text, secret) => text.replaceAll(secret, HIDDEN), value)
-    if (Array.isArray(value)) return value.map(one => this.#hidden(one))
+    if (Array.isArray(value)) return value.map(item => this.#hidden(item))
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [this.#hidden(key) as string, this.#hidden(one)]))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [this.#hidden(key) as string, this.#hidden(item)]))
   }
 }
 

@@ -45,9 +45,9 @@ export class RunActions {
     const { loader, reading } = this.#parts
     const { status } = await reading.record(id, ctx)
     const waiting = status === 'running' ? waitingIn(await loader.history(id, ctx)) : []
-    const asked = waiting.find(one => one.step === step && one.ask !== undefined)
+    const asked = waiting.find(item => item.step === step && item.ask !== undefined)
     if (!asked) {
-      const asking = waiting.filter(one => one.ask).map(one => one.step)
+      const asking = waiting.filter(item => item.ask).map(item => item.step)
       const about = { reason: 'waits for no answer', value: step.slice(0, 200) }
       throw notAllowed('step', `"${step.slice(0, 200)}" waits for no answer`, asking, about)
     }

@@ -70,7 +70,7 @@ export class RunStarter {
     await checkInput(definition, given)
     const values = await withDefaults(definition, structuredClone(parameters))
     const definitions = await this.#parts.definitions.within(definition)
-    for (const one of definitions.values()) await this.#parts.loader.secretsOf(one)
+    for (const item of definitions.values()) await this.#parts.loader.secretsOf(item)
     const record = newRecord(definition, definitions, given, values, ctx)
     return this.#begin(
       { record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true },
@@ -189,7 +189,7 @@ function newRecord(
   const at = Date.now()
   return {
     workflow: definition.name,
-    definitions: Object.fromEntries([...definitions].map(([name, one]) => [name, digestOf(one)])),
+    definitions: Object.fromEntries([...definitions].map(([name, item]) => [name, digestOf(item)])),
     status: 'running',
     nodes: Object.keys(definition.nodes).length,
     owner: principal.id,
@@ -233,7 +233,7 @@ function takenOver(entries: readonly Entry[]): Entry[] {
 /** The steps whose compensation started. */
 function undoneIn(entries: readonly Entry[], begun: ReadonlyMap<string, number>): string[] {
   const undoing = entries.flatMap(entry => (entry.t === 'begun' && entry.s.startsWith(UNDO) ? [entry.s.slice(UNDO.length)] : []))
-  return [...begun.keys()].filter(step => undoing.some(one => one.startsWith(`${step}/`)))
+  return [...begun.keys()].filter(step => undoing.some(item => item.startsWith(`${step}/`)))
 }
 
 function cutsOf(undone: readonly string[], begun: ReadonlyMap<string, number>): Map<string, Cut> {
@@ -255,10 +255,10 @@ const stepAbove = (frame: string) => frame.split('/').slice(0, -2).join('/')
 
 /** Whether a step ran before all compensated steps of its graph, and is not inside a later step. */
 function isBefore(step: string, cuts: ReadonlyMap<string, Cut>, begun: ReadonlyMap<string, number>): boolean {
-  const isAfter = (one: string, orSame: boolean) => {
-    const cut = cuts.get(frameOf(one))
-    if (!cut || (!orSame && cut.step === one)) return false
-    return cut.step === one || (begun.get(one) ?? 0) > cut.at
+  const isAfter = (text: string, orSame: boolean) => {
+    const cut = cuts.get(frameOf(text))
+    if (!cut || (!orSame && cut.step === text)) return false
+    return cut.step === text || (begun.get(text) ?? 0) > cut.at
   }
   return !isAfter(step, true) && ![...framesOf(step)].some(frame => isAfter(stepAbove(frame), false))
 }

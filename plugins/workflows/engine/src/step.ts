@@ -308,6 +308,6 @@ const wokenBy = ({ by, data }: EntryOf<'woken'>): NonNullable<Back['woken']> =>
 
 /** Variables of late expressions: `last` is the output of the child that started last, `results` the outputs of all children. */
 function resultsOf(children: Readonly<Record<string, ChildOutcome>>): Record<string, Json> {
-  const outputs = Object.values(children).map(one => (one.status === 'completed' ? one.output : null))
+  const outputs = Object.values(children).map(child => (child.status === 'completed' ? child.output : null))
   return { results: outputs, last: outputs.at(-1) ?? null }
 }

@@ -92,10 +92,10 @@ const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventB
 
 /** The public event of a log entry; undefined for internal entries. */
 export function eventOf(id: number, entry: Entry): RunEvent | undefined {
-  const told = (EVENTS[entry.t] as ((entry: Entry) => EventBody) | undefined)?.(entry)
-  if (!told) return undefined
+  const reported = (EVENTS[entry.t] as ((entry: Entry) => EventBody) | undefined)?.(entry)
+  if (!reported) return undefined
   const step = 's' in entry ? entry.s : 'f' in entry ? entry.f.slice(0, -1) : undefined
-  return { id, at: entry.at, ...told, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }
+  return { id, at: entry.at, ...reported, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }
 }
 
 const spentJson = ({ calls, tokens }: { calls: number; tokens: number }): Json => ({ tool_calls: calls, tokens })

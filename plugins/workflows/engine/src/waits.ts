@@ -69,7 +69,7 @@ export class Waits {
   }
   /** Ends all waits with a reason. */
   end(reason: unknown): void {
-    for (const one of this.#sleepers.values()) one.leave(reason)
+    for (const sleeper of this.#sleepers.values()) sleeper.leave(reason)
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
@@ -103,7 +104,7 @@ export class Worker {
         if (signal.aborted) return
         this.#problem = messageOf(err)
         log.warn({ err }, 'failed to take runs from the queue')
-        await this.#pause(signal)
+        await sleep(AGAIN_MS, undefined, { signal }).catch(() => {})
       }
     }
   }
@@ -114,16 +115,6 @@ export class Worker {
       this.begin(claim)
       await this.#active.get(id)?.ended.promise
     }
-  }
-
-  async #pause(signal: AbortSignal): Promise<void> {
-    const over = Promise.withResolvers<void>()
-    const end = () => over.resolve()
-    const timer = setTimeout(end, AGAIN_MS)
-    signal.addEventListener('abort', end, { once: true })
-    await over.promise
-    clearTimeout(timer)
-    signal.removeEventListener('abort', end)
   }
 
   async #untilRoom(): Promise<void> {

@@ -4,6 +4,7 @@ import { basename, extname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { codeOf, foreignReason, messageOf, pathsOfCode, withImports } from '@svc/core'
 import type { ProtectedPaths } from '@svc/core/contracts'
+import { LRUCache } from 'lru-cache'
 import { pathRefused } from './errors.ts'
 import type { WorkflowsConfig } from './settings.ts'
 
@@ -51,7 +52,7 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
     async files() {
       const { places } = await listing()
       const found = await Promise.all(places.slice(0, MOST).map(place => read(place).catch(() => undefined)))
-      return found.filter(one => one !== undefined)
+      return found.filter(item => item !== undefined)
     },
     names: async () => (await listing()).byName,
     async named(name) {
@@ -59,7 +60,7 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
       return place && read(place).catch(() => undefined)
     },
     async file(path) {
-      const places = sources.flatMap(one => [resolve(one.root, path), resolve(path)].map(at => ({ ...one, path: at })))
+      const places = sources.flatMap(source => [resolve(source.root, path), resolve(path)].map(at => ({ ...source, path: at })))
       for (const place of places) {
         const found = await read(place).catch(() => undefined)
         if (found) return found
@@ -75,14 +76,13 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
 
 /** Reads a file again only after a change. */
 function createReader(): (place: ListedFile) => Promise<WorkflowFile | undefined> {
-  const kept = new Map<string, { readonly stamp: string; readonly found: WorkflowFile | undefined }>()
+  const kept = new LRUCache<string, { readonly stamp: string; readonly found: WorkflowFile | undefined }>({ max: MOST })
   return async place => {
     const key = `${place.code}\n${place.root}\n${place.path}`
     const stamp = fingerprintOf(place.path)
     const there = kept.get(key)
     if (there?.stamp === stamp) return there.found
     const found = await readPlace(place)
-    if (kept.size >= MOST) kept.clear()
     kept.set(key, { stamp, found })
     return found
   }
@@ -104,7 +104,7 @@ const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not list it
 
 /** Imports the default export of a code file. A running process keeps old code; the next worker loads the new file (`svc reload`). */
 async function exported(file: string): Promise<NonNullable<WorkflowFile['code']>> {
-  const reason = withImports(file).flatMap(one => foreignReason(one) ?? [])[0]
+  const reason = withImports(file).flatMap(withImport => foreignReason(withImport) ?? [])[0]
   if (reason !== undefined) return { failure: `${reason}: change its owner to you and remove the write permission of others` }
   try {
     const { default: definition } = (await import(pathToFileURL(file).href)) as { default?: unknown }
@@ -189,10 +189,10 @@ async function below(folder: string, stamps: Map<string, string>, depth = 0): Pr
   const lists = await Promise.all(
     entries
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-      .map(async one => {
-        const path = join(folder, one.name)
-        if (!one.isDirectory()) return [path]
-        return one.name.startsWith('.') || depth >= DEEPEST ? [] : below(path, stamps, depth + 1)
+      .map(async entry => {
+        const path = join(folder, entry.name)
+        if (!entry.isDirectory()) return [path]
+        return entry.name.startsWith('.') || depth >= DEEPEST ? [] : below(path, stamps, depth + 1)
       })
   )
   return lists.flat()

@@ -59,7 +59,7 @@ describe('a run that would have no end', () => {
     await quiet(host)
     const entries = (await store.read('workflow_log', id, { limit: 100 }, ctx)).map(({ value }) => value as unknown as Told)
     // as if it had worked for 40 seconds before each question
-    const longer = entries.map(one => (/^(started|resumed)$/.test(one.t) ? { ...one, at: one.at - 40_000 } : one))
+    const longer = entries.map(entry => (/^(started|resumed)$/.test(entry.t) ? { ...entry, at: entry.at - 40_000 } : entry))
     const rewritten = { op: 'append', log: 'workflow_log', id, values: longer as Json[] } as const
     await store.batch([{ op: 'drop', log: 'workflow_log', id }, rewritten], {}, ctx)
     await workflows.answer(id, { step: 'more', value: true }, ctx)

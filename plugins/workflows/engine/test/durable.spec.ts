@@ -154,10 +154,10 @@ describe('runs that last', () => {
     })
   })
 
-  it('hand on events of one name in the order in which they were told', async () => {
+  it('hand on events of one name in the order in which they were sent', async () => {
     await using host = await openEngine()
     const service = host.service(Workflows)
-    const [last, told] = [39, [] as number[]]
+    const [last, reported] = [39, [] as number[]]
     const wait = { type: 'wait', event: 'go', next: 'tell' }
     const body = { nodes: { wait, tell: { type: 'transform', value: '${{ nodes.wait.data }}' } } }
     const { id } = await service.start(
@@ -166,8 +166,8 @@ describe('runs that last', () => {
     )
     for (let data = 0; data <= last; data++) await service.signal(id, { name: 'go', data }, ctx)
     expect(await service.settled(id, 10_000, ctx)).to.include({ status: 'completed' })
-    for (const { node: name, output } of await service.steps(id, ctx)) if (name === 'tell') told.push(output as number)
-    expect(told).to.deep.equal(Array.from({ length: last + 1 }, (_, at) => at))
+    for (const { node: name, output } of await service.steps(id, ctx)) if (name === 'tell') reported.push(output as number)
+    expect(reported).to.deep.equal(Array.from({ length: last + 1 }, (_, at) => at))
   })
 
   it('drain: a node that runs ends here, and the run goes on elsewhere', () =>

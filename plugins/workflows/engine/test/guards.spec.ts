@@ -45,13 +45,13 @@ describe('what a run keeps and obeys', () => {
       const id = await waitingRun(host, asks)
       await workflows.answer(id, { step: 'ask', value: 'first' }, ctx)
       expect(await failure(workflows.answer(id, { step: 'ask', value: 'second' }, ctx))).to.equal('INVALID_VALUE')
-      const answered = (await workflows.steps(id, ctx)).find(one => one.step === 'ask')
+      const answered = (await workflows.steps(id, ctx)).find(step => step.step === 'ask')
       expect(JSON.stringify(answered?.output ?? 'first')).to.contain('first')
       await workflows.cancel(id, ctx)
     }
   })
 
-  it('is an answer or its time, whichever came first, and who answers is told which', async () => {
+  it('is an answer or its time, whichever came first, and the caller who answers learns which', async () => {
     await using host = await openEngine()
     const workflows = host.service(Workflows)
     const asks: WorkflowDefinition = {
@@ -66,8 +66,8 @@ describe('what a run keeps and obeys', () => {
     }
     const counts = { refused: undefined, result: { answer: 'word', timed_out: false } }
     const late = { refused: 'INVALID_VALUE', result: { answer: 'time', timed_out: true } }
-    for (const one of await Promise.all(Array.from({ length: 30 }, answered)))
-      expect(one).to.deep.equal(one.refused === undefined ? counts : late)
+    for (const item of await Promise.all(Array.from({ length: 30 }, answered)))
+      expect(item).to.deep.equal(item.refused === undefined ? counts : late)
   })
 
   it('is the request that its key was used for first', async () => {
@@ -97,7 +97,7 @@ describe('what a run keeps and obeys', () => {
     expect(seen).to.deep.equal([['workflows', 'tools'], ['workflows']])
   })
 
-  it('is a definition of TypeScript too, where workflows.code names it, and what is none is told', () =>
+  it('is a definition of TypeScript too, where workflows.code names it, and what is none is reported', () =>
     inFolder(async folder => {
       const typed =
         "interface N { readonly name: string }\nconst about: N = { name: 'typed' }\nexport default { ...about, nodes: { a: { type: 'transform', value: 7 } } }\n"
@@ -106,7 +106,7 @@ describe('what a run keeps and obeys', () => {
       await writeFile(`${folder}/none.js`, 'export const nothing = 1')
       await using host = await openEngine({ config: { workflows: { roots: [], code: [folder] } } })
       const workflows = host.service(Workflows)
-      const listed = new Map((await workflows.list(ctx)).map(one => [one.source, one.problems?.[0]?.message ?? one.nodes]))
+      const listed = new Map((await workflows.list(ctx)).map(item => [item.source, item.problems?.[0]?.message ?? item.nodes]))
       expect(listed.get('typed.ts')).to.equal(1)
       expect(listed.get('broken.mjs')).to.match(/^cannot be imported: /)
       expect(listed.get('none.js')).to.equal('has no workflow as its default export')
@@ -116,11 +116,19 @@ describe('what a run keeps and obeys', () => {
       }
     }))
 
-  it('is told beforehand where it names a profile that is not there', async () => {
+  it('is reported beforehand where it names a profile that is not there', async () => {
     const profiles = { profiles: [{ name: 'careful' }], active: 'careful', default: 'careful' }
     const unasked = () => Promise.reject(new Error('nobody asks for this'))
-    const [effective, select, switchProfile, switchModel, switchMode] = Array.from({ length: 5 }, () => unasked)
-    const selection = { effective, select, switchProfile, switchModel, switchMode, profiles: async () => profiles } as Selection
+    const [mode, effective, select, switchProfile, switchModel, switchMode] = Array.from({ length: 6 }, () => unasked)
+    const selection = {
+      mode,
+      effective,
+      select,
+      switchProfile,
+      switchModel,
+      switchMode,
+      profiles: async () => profiles,
+    } as Selection
     await using host = await openEngine({ give: [service(Selection, selection)] })
     const text = 'name: x\nnodes:\n  a: { type: agent, prompt: hello, profile: carefull }\n'
     const problems = await host.service(Workflows).validate({ text }, ctx)

@@ -99,10 +99,10 @@ describe('a run that begins', () => {
     await using engine = await openWatched(ops =>
       entriesIn(ops).some(({ t, s }) => t === 'done' || s === 'a') ? code : undefined
     )
-    const one: WorkflowDefinition = { name: 'one', nodes: { a: { type: 'look' } } }
-    expect(await engine.workflows.start({ workflow: one }, ctx).catch(codeOf)).to.equal('STORE_UNAVAILABLE')
+    const workflowDefinition: WorkflowDefinition = { name: 'one', nodes: { a: { type: 'look' } } }
+    expect(await engine.workflows.start({ workflow: workflowDefinition }, ctx).catch(codeOf)).to.equal('STORE_UNAVAILABLE')
     code = 'STORE_TOO_LARGE'
-    const run = await settled(engine.workflows, one)
+    const run = await settled(engine.workflows, workflowDefinition)
     expect([run.status, run.error?.code]).to.deep.equal(['failed', 'STORE_TOO_LARGE'])
     expect((await engine.workflows.runs({ limit: 10 }, ctx)).runs.map(({ id }) => id)).to.deep.equal([run.id])
   })

@@ -118,7 +118,7 @@ describe('limits of runs', () => {
     const service = host.service(Workflows)
     const answered = async (kind: string, value: string) => {
       const branches = Object.fromEntries(
-        (kind === 'approval' ? ['approved', 'rejected'] : ['answered']).map(one => [one, 'end'])
+        (kind === 'approval' ? ['approved', 'rejected'] : ['answered']).map(item => [item, 'end'])
       )
       const id = await waitingRun(host, { name: 'asks', nodes: { ask: { type: 'human', kind, message: '?', branches } } })
       await service.answer(id, { step: 'ask', value }, ctx)
@@ -171,7 +171,7 @@ describe('limits of runs', () => {
     expect(run.error).to.include({ code: 'RESULT_TOO_LARGE' })
   })
 
-  it('keeps the values of secrets out of everything that is stored or told', () =>
+  it('keeps the values of secrets out of everything that is stored or shown', () =>
     inFolder(async folder => {
       const value = 'extremely-secret-1234'
       const key = `SVC_TEST_${crypto.randomUUID().replaceAll('-', '')}`

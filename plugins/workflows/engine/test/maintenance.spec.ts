@@ -23,7 +23,7 @@ function houseOf(host: RunningHost) {
     async age(collection: string, days: number) {
       for (const { key, value } of await all(collection)) {
         const entries = Object.entries(value as Readonly<Record<string, Json>>)
-        const moved = entries.map(([name, one]) => [name, TIMES.has(name) ? (one as number) - days * DAY_MS : one])
+        const moved = entries.map(([name, entry]) => [name, TIMES.has(name) ? (entry as number) - days * DAY_MS : entry])
         await store.batch([{ op: 'put', collection, key, value: Object.fromEntries(moved) }], {}, ctx)
       }
     },
@@ -37,17 +37,17 @@ describe('the maintenance of runs', () => {
     const { id } = await ran(host, PLAIN)
     const waits = await waitingRun(host, ASKS)
     await quiet(host)
-    const house = houseOf(host)
+    const testHost = houseOf(host)
     const late = { kind: 'cancel', at: 1, by: 'x' }
-    await house.store.batch([{ op: 'put', collection: INBOX!, key: `${id}/c`, value: late }], {}, ctx)
-    await house.age(RUNS!, 6)
-    await house.round()
-    expect(await house.count(RUNS!)).to.equal(2)
-    await house.age(RUNS!, 2)
-    await house.round()
-    expect((await house.store.range(RUNS!, { limit: 9 }, ctx)).records.map(({ key }) => key)).to.deep.equal([waits])
-    expect(await house.store.read(LOG!, id, { limit: 1 }, ctx)).to.deep.equal([])
-    expect(await house.count(INBOX!)).to.equal(0)
+    await testHost.store.batch([{ op: 'put', collection: INBOX!, key: `${id}/c`, value: late }], {}, ctx)
+    await testHost.age(RUNS!, 6)
+    await testHost.round()
+    expect(await testHost.count(RUNS!)).to.equal(2)
+    await testHost.age(RUNS!, 2)
+    await testHost.round()
+    expect((await testHost.store.range(RUNS!, { limit: 9 }, ctx)).records.map(({ key }) => key)).to.deep.equal([waits])
+    expect(await testHost.store.read(LOG!, id, { limit: 1 }, ctx)).to.deep.equal([])
+    expect(await testHost.count(INBOX!)).to.equal(0)
     expect(
       await host
         .service(Workflows)
@@ -60,17 +60,17 @@ describe('the maintenance of runs', () => {
   it('deletes keys of a day ago, and definitions that no run can have any more', async () => {
     await using host = await openEngine()
     const first = await ran(host, PLAIN, { idempotencyKey: 'k' })
-    const house = houseOf(host)
-    await house.round()
-    expect([await house.count(KEYS!), await house.count(DEFINITIONS!)]).to.deep.equal([1, 1])
-    await house.age(KEYS!, 2)
+    const testHost = houseOf(host)
+    await testHost.round()
+    expect([await testHost.count(KEYS!), await testHost.count(DEFINITIONS!)]).to.deep.equal([1, 1])
+    await testHost.age(KEYS!, 2)
     // runs of 30 days, kept for 7
-    await house.age(DEFINITIONS!, 37)
-    await house.round()
-    expect([await house.count(KEYS!), await house.count(DEFINITIONS!)]).to.deep.equal([0, 1])
-    await house.age(DEFINITIONS!, 3)
-    await house.round()
-    expect(await house.count(DEFINITIONS!)).to.equal(0)
+    await testHost.age(DEFINITIONS!, 37)
+    await testHost.round()
+    expect([await testHost.count(KEYS!), await testHost.count(DEFINITIONS!)]).to.deep.equal([0, 1])
+    await testHost.age(DEFINITIONS!, 3)
+    await testHost.round()
+    expect(await testHost.count(DEFINITIONS!)).to.equal(0)
     expect((await ran(host, PLAIN, { idempotencyKey: 'k' })).id).to.not.equal(first.id)
   })
 
@@ -78,12 +78,12 @@ describe('the maintenance of runs', () => {
     await using host = await openEngine()
     const id = await waitingRun(host, { ...PLAIN, nodes: { ask: { ...ASKS.nodes.ask!, next: 'one' }, ...PLAIN.nodes } })
     await quiet(host)
-    const house = houseOf(host)
-    const { value } = (await house.store.get(RUNS!, id, ctx))!
+    const testHost = houseOf(host)
+    const { value } = (await testHost.store.get(RUNS!, id, ctx))!
     // as its process leaves it that dies when it has stored the run, and not yet queued it
     const lost = { ...(value as object), waiting: [] }
     const answer = { kind: 'answer', step: 'ask', value: true, at: 1, by: 'x' }
-    await house.store.batch(
+    await testHost.store.batch(
       [
         { op: 'delete', collection: 'run_queue', key: id },
         { op: 'put', collection: RUNS!, key: id, value: lost },
@@ -92,10 +92,10 @@ describe('the maintenance of runs', () => {
       {},
       ctx
     )
-    await house.round()
+    await testHost.round()
     expect((await host.service(Workflows).get(id, ctx)).status).to.equal('running')
-    await house.age(RUNS!, 1)
-    await house.round()
+    await testHost.age(RUNS!, 1)
+    await testHost.round()
     expect(await host.service(Workflows).settled(id, 10_000, ctx)).to.include({ status: 'completed', result: 1 })
   })
 })
@@ -105,26 +105,26 @@ describe('a run that gets too old', () => {
     await using host = await openEngine({ config: { workflows: { max_age: '30d' } } })
     const id = await waitingRun(host, ASKS)
     await quiet(host)
-    const house = houseOf(host)
-    const { createdAt } = (await house.store.get(RUNS!, id, ctx))!.value as { createdAt: number }
-    const { due } = (await house.store.get('run_queue', id, ctx))!.value as { due: number }
+    const testHost = houseOf(host)
+    const { createdAt } = (await testHost.store.get(RUNS!, id, ctx))!.value as { createdAt: number }
+    const { due } = (await testHost.store.get('run_queue', id, ctx))!.value as { due: number }
     expect(due).to.equal(createdAt + 30 * DAY_MS)
-    await house.age(RUNS!, 30)
-    await house.queue.put({ id, due: Date.now() }, { claim: false }, ctx)
+    await testHost.age(RUNS!, 30)
+    await testHost.queue.put({ id, due: Date.now() }, { claim: false }, ctx)
     const run = await host.service(Workflows).settled(id, 10_000, ctx)
     expect(run.error).to.include({ code: 'RUN_EXPIRED' })
   })
 
   it('waits no more to undo what it has done, and tells what was not undone', async () => {
     await using host = await openEngine({ config: { workflows: { max_age: '30d' } } })
-    const one = { type: 'transform', value: 1, next: 'two', compensate: { type: 'transform', value: 2 } }
+    const found = { type: 'transform', value: 1, next: 'two', compensate: { type: 'transform', value: 2 } }
     const two = { type: 'transform', value: 1, next: 'bad', compensate: { type: 'human', message: 'Shall it be undone?' } }
     const bad = { type: 'transform', value: '${{ input.none }}' }
-    const id = await waitingRun(host, { name: 'asks-to-undo', nodes: { one, two, bad } })
+    const id = await waitingRun(host, { name: 'asks-to-undo', nodes: { one: found, two, bad } })
     await quiet(host)
-    const house = houseOf(host)
-    await house.age(RUNS!, 30)
-    await house.queue.put({ id, due: Date.now() }, { claim: false }, ctx)
+    const testHost = houseOf(host)
+    await testHost.age(RUNS!, 30)
+    await testHost.queue.put({ id, due: Date.now() }, { claim: false }, ctx)
     const workflows = host.service(Workflows)
     const run = await workflows.settled(id, 10_000, ctx)
     expect(run.error).to.deep.include({ code: 'EXPRESSION_FAILED' })

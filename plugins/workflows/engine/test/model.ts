@@ -99,9 +99,9 @@ function done(node: NodeDefinition, step: string, vars: { readonly index?: numbe
   }
   const bodies = node.type === 'map' ? [0, 1, 2].map(at => [String(at), node.do!] as const) : Object.entries(node.bodies!)
   const ended = bodies.map(([key, body]) => [key, within(body, `${step}/${key}/`, vars, calls)] as const)
-  if (ended.some(([, one]) => 'failed' in one)) return { failed: true }
-  const outputs = ended.map(([key, one]) => [key, (one as { output: Json }).output] as const)
-  return { output: node.type === 'map' ? outputs.map(([, one]) => one) : Object.fromEntries(outputs) }
+  if (ended.some(([, item]) => 'failed' in item)) return { failed: true }
+  const outputs = ended.map(([key, item]) => [key, (item as { output: Json }).output] as const)
+  return { output: node.type === 'map' ? outputs.map(([, output]) => output) : Object.fromEntries(outputs) }
 }
 
 function acted(node: NodeDefinition, step: string, vars: { readonly index?: number }, calls: Map<string, number>): Ended {

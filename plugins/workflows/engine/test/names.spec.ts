@@ -34,7 +34,7 @@ describe('what workflows name', () => {
       expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, ctx)).to.deep.equal([])
     }))
 
-  it('is called with what it takes: constants that cannot fit a tool are told beforehand', async () => {
+  it('is called with what it takes: constants that cannot fit a tool are reported beforehand', async () => {
     const parameters = {
       type: 'object',
       properties: { path: { type: 'string' }, content: { type: 'string' } },
@@ -65,7 +65,7 @@ describe('what workflows name', () => {
     expect(await problems({ arguments: '${{ input }}' })).to.deep.equal([])
   })
 
-  it('is called with what it takes: constants that cannot be the input of a workflow are told beforehand', async () => {
+  it('is called with what it takes: constants that cannot be the input of a workflow are reported beforehand', async () => {
     const inputs = { type: 'object', properties: { at: { type: 'integer' } }, required: ['at'] }
     const give = [item(WorkflowDefinitions, 'inner', { ...ASKS, name: 'inner', inputs })]
     await using host = await openEngine({ give })
@@ -100,24 +100,24 @@ describe('what workflows name', () => {
       await write('two', { name: 'two', nodes: call('one') })
       await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
       const workflows = host.service(Workflows)
-      const told = async (workflow: string) =>
+      const reported = async (workflow: string) =>
         ((await workflows.show(workflow, ctx)).info.problems ?? []).map(({ path, message }) => `${path} ${message}`)
-      expect(await told('outer')).to.have.members([
+      expect(await reported('outer')).to.have.members([
         'nodes.a.input.at must be integer, was text "soon"',
         'nodes.a.input.foo is not a known key',
         'nodes.a.parameters.may must be integer, was text "x"',
         'nodes.a.parameters.other is not a known key',
         'nodes.a.parameters.must is required',
       ])
-      expect(await told('one')).to.deep.equal(['nodes.a.workflow the workflow contains itself: one → two → one'])
-      expect(await told('two')).to.deep.equal(['nodes.a.workflow the workflow contains itself: two → one → two'])
+      expect(await reported('one')).to.deep.equal(['nodes.a.workflow the workflow contains itself: one → two → one'])
+      expect(await reported('two')).to.deep.equal(['nodes.a.workflow the workflow contains itself: two → one → two'])
       await write('outer', { name: 'outer', nodes: call('inner', { input: { at: 'soon' }, parameters: { must: 'x' } }) })
-      expect(await told('outer')).to.have.lengthOf(1)
+      expect(await reported('outer')).to.have.lengthOf(1)
       await write('inner', inner({ ...AT, properties: { at: { type: 'string' } } }))
-      expect(await told('outer')).to.deep.equal([])
+      expect(await reported('outer')).to.deep.equal([])
     }))
 
-  it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none is told in one way', () =>
+  it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none has one error', () =>
     inFolder(async folder => {
       const root = join(folder, 'flows')
       const text = JSON.stringify({ ...ASKS, name: 'asks' })
@@ -140,15 +140,15 @@ describe('what workflows name', () => {
         expect((await workflows.show(good, ctx)).definition, good).to.deep.equal(JSON.parse(text))
       const outside = ['../out/asks.json', here('out/asks.json'), join(folder, 'out/asks.json'), join(folder, 'none.json')]
       for (const bad of [...outside, 'linked/asks.json', 'link.json', 'none.json', './notes.md', 'more.yaml', './']) {
-        const told = await workflows.start({ workflow: bad }, ctx).then(
+        const reported = await workflows.start({ workflow: bad }, ctx).then(
           () => undefined,
           ({ code, message }) => `${code}: ${message}`
         )
-        expect(told).to.equal(`INVALID_VALUE: "${bad}" is not a workflow file below a configured root`)
+        expect(reported).to.equal(`INVALID_VALUE: "${bad}" is not a workflow file below a configured root`)
       }
     }))
 
-  it('is called as its file, or that is told', () =>
+  it('is called as its file, or the difference is reported', () =>
     inFolder(async folder => {
       await writeFile(join(folder, 'one.json'), JSON.stringify({ ...ASKS, name: 'two' }))
       await writeFile(join(folder, 'three.mjs'), `export default ${JSON.stringify({ ...ASKS, name: 'four' })}`)
@@ -161,7 +161,7 @@ describe('what workflows name', () => {
     }))
 
   it('may not lead back to itself, by whatever way', async () => {
-    const give = [calls('one', 'two'), calls('two', 'one')].map(one => item(WorkflowDefinitions, one.name, one))
+    const give = [calls('one', 'two'), calls('two', 'one')].map(entry => item(WorkflowDefinitions, entry.name, entry))
     await using host = await openEngine({ give })
     const [problem] = (await host.service(Workflows).show('one', ctx)).info.problems ?? []
     expect(problem?.message).to.equal('the workflow contains itself: one → two → one')
@@ -193,9 +193,9 @@ describe('the figures of runs', () => {
     const workflows = host.service(Workflows)
     const figure = async (name: string, labels: object = {}) => {
       const families = await host.slot(MetricSources).get('workflows')!.read(ctx)
-      const samples = families.flatMap(family => family.values.map(one => ({ name: family.name, ...one })))
-      const wanted = samples.filter(one => (one.metricName ?? one.name) === name)
-      return wanted.find(one => Object.entries(labels).every(([key, value]) => one.labels[key] === value))?.value
+      const samples = families.flatMap(family => family.values.map(value => ({ name: family.name, ...value })))
+      const wanted = samples.filter(sample => (sample.metricName ?? sample.name) === name)
+      return wanted.find(sample => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))?.value
     }
     const health = async () => (await host.slot(Checks).get('workflows')!.status!(ctx)).detail
     const [first] = await Promise.all([1, 2].map(() => workflows.start({ workflow: 'asks' }, ctx)))

@@ -87,9 +87,9 @@ export const createAgent = ({ chat, tools }: AgentOptions): WorkflowNode => ({
 })
 
 /** The lower of two budgets. */
-function tightest(one: Budget = {}, other: Budget): Budget {
+function tightest(item: Budget = {}, other: Budget): Budget {
   const least = (a = Number.POSITIVE_INFINITY, b = Number.POSITIVE_INFINITY) => Math.min(a, b)
-  const [calls, tokens] = [least(one.tool_calls, other.tool_calls), least(one.tokens, other.tokens)]
+  const [calls, tokens] = [least(item.tool_calls, other.tool_calls), least(item.tokens, other.tokens)]
   return { ...(calls < Infinity ? { tool_calls: calls } : {}), ...(tokens < Infinity ? { tokens } : {}) }
 }
 

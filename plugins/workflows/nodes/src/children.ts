@@ -48,7 +48,7 @@ function mapOutputs(children: Readonly<Record<string, ChildOutcome>>, keepGoing:
   // the first failure has ended the other children
   const failed = keepGoing ? undefined : outcomes.find(({ status }) => status === 'failed')
   if (failed) return outputOf(failed)
-  return outcomes.map(one => (one.status === 'completed' ? one.output : null))
+  return outcomes.map(outcome => (outcome.status === 'completed' ? outcome.output : null))
 }
 
 const MAX = 10
@@ -125,8 +125,8 @@ export const parallel: WorkflowNode = {
 /** The outputs by name. Throws the error of a body that was needed. */
 function joined(children: Readonly<Record<string, ChildOutcome>>, join: Join): Json {
   const ended = Object.entries(children)
-  const done = ended.flatMap(([name, one]) => (one.status === 'completed' ? [[name, one.output] as const] : []))
-  const failure = ended.map(([, one]) => one).find(one => one.status === 'failed')
+  const done = ended.flatMap(([name, entry]) => (entry.status === 'completed' ? [[name, entry.output] as const] : []))
+  const failure = ended.map(([, entry]) => entry).find(item => item.status === 'failed')
   if (failure && (join === 'all' || done.length === 0)) throw raised(failure.error)
   return Object.fromEntries(done)
 }

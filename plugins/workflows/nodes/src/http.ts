@@ -84,7 +84,7 @@ function urlOf({ url: written, query = {} }: HttpSettings): string {
   const url = URL.parse(written)
   if (!url) throw invalid('url', 'must be a URL, like https://api.example.com/things')
   for (const [name, value] of Object.entries(query))
-    for (const one of listOf(value)) if (one !== null) url.searchParams.append(name, String(one))
+    for (const item of listOf(value)) if (item !== null) url.searchParams.append(name, String(item))
   return url.href
 }
 

@@ -57,8 +57,8 @@ describe('a node agent', () => {
   )
 
   it('tells its tools and what it has spent, no more than it was granted, and when it fails, too', async () => {
-    await using one = await openNode('agent', options)
-    const words = await nodeSteps(one, {
+    await using node = await openNode('agent', options)
+    const words = await nodeSteps(node, {
       settings: { prompt: '/tool look {"a":1}\n/tool look {"a":2}', tools: ['look'] },
       allowance: { tool_calls: 1 },
     })
@@ -78,29 +78,29 @@ describe('a node agent', () => {
       }
       const ctx = { signal: new AbortController().signal, principal: { id: 'me', scopes: ['*'] }, requestId: 'r' }
       const settings = { prompt: '/tool look {}\n/fail overloaded', tools: ['look'] }
-      for await (const word of one.node.run({ ...task, settings }, ctx)) if (word.type === 'spent') spent.push(word.tool_calls)
+      for await (const word of node.node.run({ ...task, settings }, ctx)) if (word.type === 'spent') spent.push(word.tool_calls)
     }
     expect((await codeThrown(work())).code).to.equal('MODEL_FAILED')
     expect(spent).to.deep.equal([1])
   })
 
   it('is asked again after its process has ended where its tools only read', async () => {
-    await using one = await openNode('agent', options)
+    await using node = await openNode('agent', options)
     for (const tools of [[], ['look']])
-      expect((await nodeSteps(one, { settings: { prompt: 'hi', tools }, interrupted: true })).at(-1)?.type).to.equal('output')
+      expect((await nodeSteps(node, { settings: { prompt: 'hi', tools }, interrupted: true })).at(-1)?.type).to.equal('output')
     for (const settings of [{ prompt: 'hi' }, { prompt: 'hi', tools: ['look', 'save'] }])
-      expect((await codeThrown(nodeSteps(one, { settings, interrupted: true }))).code).to.equal('NODE_INTERRUPTED')
+      expect((await codeThrown(nodeSteps(node, { settings, interrupted: true }))).code).to.equal('NODE_INTERRUPTED')
   })
 
   it('leaves no conversation', async () => {
-    await using one = await openNode('agent', options)
-    await nodeSteps(one, { settings: { prompt: 'hi' } })
-    expect((await one.host.service(Conversations).list({ limit: 9 }, testContext())).conversations).to.deep.equal([])
+    await using node = await openNode('agent', options)
+    await nodeSteps(node, { settings: { prompt: 'hi' } })
+    expect((await node.host.service(Conversations).list({ limit: 9 }, testContext())).conversations).to.deep.equal([])
   })
 
   it('says what to add where there is no chat', async () => {
-    await using one = await openNode('agent')
-    expect(await codeThrown(nodeSteps(one, { settings: { prompt: 'hi' } }))).to.include({
+    await using node = await openNode('agent')
+    expect(await codeThrown(nodeSteps(node, { settings: { prompt: 'hi' } }))).to.include({
       code: 'SERVICE_MISSING',
       hint: 'Add "@svc/plugin-chat" to "plugins"',
     })

@@ -20,15 +20,15 @@ describe('a node compute', () => {
   )
 
   it('tells what its code writes to the console', async () => {
-    await using one = await openNode('compute', { plugins: ['sandbox-quickjs'] })
-    expect(await nodeSteps(one, { settings: { code: 'console.log("half"); 1' } })).to.deep.equal([
+    await using node = await openNode('compute', { plugins: ['sandbox-quickjs'] })
+    expect(await nodeSteps(node, { settings: { code: 'console.log("half"); 1' } })).to.deep.equal([
       { type: 'progress', message: 'half' },
       { type: 'output', output: 1 },
     ])
   })
 
   it('says what to add where there is no sandbox', async () => {
-    await using one = await openNode('compute')
-    expect((await codeThrown(nodeSteps(one, { settings: { code: '1' } }))).code).to.equal('SERVICE_MISSING')
+    await using node = await openNode('compute')
+    expect((await codeThrown(nodeSteps(node, { settings: { code: '1' } }))).code).to.equal('SERVICE_MISSING')
   })
 })

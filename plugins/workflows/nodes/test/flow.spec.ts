@@ -34,15 +34,15 @@ describe('a node parallel', () => {
   })
 
   it('fails with what failed where all are needed, and where nothing else came', async () => {
-    await using one = await openNode('parallel')
+    await using node = await openNode('parallel')
     const broke = { status: 'failed', error: { code: 'BROKE', message: 'it broke', details: { a: 1 } } } as const
     const done = { status: 'completed', output: 1 } as const
-    const error = await codeThrown(nodeSteps(one, { settings: {}, children: { a: done, b: broke } }))
+    const error = await codeThrown(nodeSteps(node, { settings: {}, children: { a: done, b: broke } }))
     expect(error).to.deep.include({ code: 'BROKE', message: 'it broke', details: { a: 1 } })
-    expect((await codeThrown(nodeSteps(one, { settings: { join: 'any' }, children: { a: broke, b: broke } }))).code).to.equal(
+    expect((await codeThrown(nodeSteps(node, { settings: { join: 'any' }, children: { a: broke, b: broke } }))).code).to.equal(
       'BROKE'
     )
-    const [answer] = await nodeSteps(one, { settings: { join: 'any' }, children: { a: broke, b: done } })
+    const [answer] = await nodeSteps(node, { settings: { join: 'any' }, children: { a: broke, b: done } })
     expect(answer).to.deep.include({ output: { b: 1 } })
   })
 })
@@ -74,20 +74,20 @@ describe('a node map', () => {
   })
 
   it('keeps the order of a long list', async () => {
-    await using one = await openNode('map')
+    await using node = await openNode('map')
     const over = Array.from({ length: 200 }, (_, at) => at)
     const children = Object.fromEntries(over.map(at => [at, { status: 'completed', output: at } as const]))
-    expect(await nodeSteps(one, { settings: { over }, children })).to.deep.equal([{ type: 'output', output: over }])
+    expect(await nodeSteps(node, { settings: { over }, children })).to.deep.equal([{ type: 'output', output: over }])
   })
 
   it('fails with what failed, unless it keeps going', async () => {
-    await using one = await openNode('map')
+    await using node = await openNode('map')
     const children = {
       0: { status: 'cancelled' },
       1: { status: 'failed', error: { code: 'BROKE', message: 'it broke', details: {} } },
     } as const
-    expect((await codeThrown(nodeSteps(one, { settings: { over: [1, 2] }, children }))).code).to.equal('BROKE')
-    const [answer] = await nodeSteps(one, { settings: { over: [1, 2], keep_going: true }, children })
+    expect((await codeThrown(nodeSteps(node, { settings: { over: [1, 2] }, children }))).code).to.equal('BROKE')
+    const [answer] = await nodeSteps(node, { settings: { over: [1, 2], keep_going: true }, children })
     expect(answer).to.deep.include({ output: [null, null] })
   })
 })

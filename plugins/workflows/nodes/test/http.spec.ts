@@ -90,19 +90,19 @@ describe('a node http', () => {
   )
 
   it('tells the status and the beginning of the answer, and no query, which may hold a key', async () => {
-    await using one = await openNode('http', options)
-    const { message, details } = await codeThrown(nodeSteps(one, { settings: { url: `${base}/503?token=hidden` } }))
+    await using node = await openNode('http', options)
+    const { message, details } = await codeThrown(nodeSteps(node, { settings: { url: `${base}/503?token=hidden` } }))
     expect(message).to.equal(`${base}/503 returned the status 503`)
     expect(details).to.include({ status: 503, retry_after: '7', url: `${base}/503` })
   })
 
   it('is run again after its process has ended where it changes nothing', async () => {
-    await using one = await openNode('http', options)
+    await using node = await openNode('http', options)
     for (const method of ['GET', 'HEAD'])
-      expect((await nodeSteps(one, { settings: { url: `${base}/text`, method }, interrupted: true })).at(-1)?.type).to.equal(
+      expect((await nodeSteps(node, { settings: { url: `${base}/text`, method }, interrupted: true })).at(-1)?.type).to.equal(
         'output'
       )
-    expect((await codeThrown(nodeSteps(one, { settings: { url: base, method: 'DELETE' }, interrupted: true }))).code).to.equal(
+    expect((await codeThrown(nodeSteps(node, { settings: { url: base, method: 'DELETE' }, interrupted: true }))).code).to.equal(
       'NODE_INTERRUPTED'
     )
   })

@@ -46,12 +46,12 @@ describe('a node human', () => {
   })
 
   it('asks the configured question for the configured time', async () => {
-    await using one = await openNode('human')
+    await using node = await openNode('human')
     const before = Date.now()
-    const [word] = await nodeSteps(one, { settings: { kind: 'choice', message: 'Which?', choices: ['a', 'b'], for: '2h' } })
+    const [word] = await nodeSteps(node, { settings: { kind: 'choice', message: 'Which?', choices: ['a', 'b'], for: '2h' } })
     expect(word).to.deep.include({ type: 'wait', ask: { kind: 'choice', message: 'Which?', choices: ['a', 'b'] } })
     expect((word as { until: number }).until).to.be.within(before + 7_200_000, Date.now() + 7_200_000)
-    expect((await nodeSteps(one, { settings: { message: 'Well?' } }))[0]).to.deep.equal({
+    expect((await nodeSteps(node, { settings: { message: 'Well?' } }))[0]).to.deep.equal({
       type: 'wait',
       ask: { kind: 'approval', message: 'Well?' },
     })
@@ -88,12 +88,12 @@ describe('a node wait', () => {
     ],
   })
 
-  it('waits until the time that it was told', async () => {
-    await using one = await openNode('wait')
-    expect(await nodeSteps(one, { settings: { until: '2027-01-31T12:00:00Z' } })).to.deep.equal([
+  it('waits until the given time', async () => {
+    await using node = await openNode('wait')
+    expect(await nodeSteps(node, { settings: { until: '2027-01-31T12:00:00Z' } })).to.deep.equal([
       { type: 'wait', until: Date.UTC(2027, 0, 31, 12) },
     ])
-    expect(await nodeSteps(one, { settings: { event: 'paid' } })).to.deep.equal([{ type: 'wait', event: 'paid' }])
-    expect((await codeThrown(nodeSteps(one, { settings: { for: 'long' } }))).code).to.equal('INVALID_VALUE')
+    expect(await nodeSteps(node, { settings: { event: 'paid' } })).to.deep.equal([{ type: 'wait', event: 'paid' }])
+    expect((await codeThrown(nodeSteps(node, { settings: { for: 'long' } }))).code).to.equal('INVALID_VALUE')
   })
 })

@@ -23,7 +23,7 @@ describe('a node team', () => {
       good: [
         {
           settings: { team: 'writers', task: 'a poem' },
-          child: one => ({ status: 'completed', output: one.body as never }),
+          child: item => ({ status: 'completed', output: item.body as never }),
           expect: output => expect(output).to.deep.equal(body('a poem')),
         },
       ],
@@ -33,7 +33,7 @@ describe('a node team', () => {
   )
 
   it('says what to add where there are no teams', async () => {
-    await using one = await openNode('team')
-    expect((await codeThrown(nodeSteps(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
+    await using node = await openNode('team')
+    expect((await codeThrown(nodeSteps(node, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
   })
 })

@@ -38,7 +38,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   }),
   picture: tool({ call: async () => ({ content: [{ type: 'image', data: 'AA==', mimeType: 'image/png' }] }) }),
 }
-const options: HostOptions = { give: Object.entries(TOOLS).map(([name, one]) => item(Tools, name, one)) }
+const options: HostOptions = { give: Object.entries(TOOLS).map(([name, entry]) => item(Tools, name, entry)) }
 
 describe('a node tool', () => {
   provesNode(
@@ -72,20 +72,20 @@ describe('a node tool', () => {
   )
 
   it('tells its progress and what it spends, and asks a person with the arguments before', async () => {
-    await using one = await openNode('tool', options)
-    expect(await nodeSteps(one, { settings: { name: 'steps' } })).to.deep.equal([
+    await using node = await openNode('tool', options)
+    expect(await nodeSteps(node, { settings: { name: 'steps' } })).to.deep.equal([
       { type: 'spent', tool_calls: 1 },
       { type: 'progress', message: 'half', fraction: 0.5 },
       { type: 'output', output: 'whole' },
     ])
     const ask = { kind: 'approval', message: 'Allow the tool "asks" to run with {"n":1}?' }
-    expect(await nodeSteps(one, { settings: { name: 'asks', arguments: { n: 1 } } })).to.deep.equal([{ type: 'wait', ask }])
+    expect(await nodeSteps(node, { settings: { name: 'asks', arguments: { n: 1 } } })).to.deep.equal([{ type: 'wait', ask }])
   })
 
   it('is run again after its process has ended where it only reads', async () => {
-    await using one = await openNode('tool', options)
-    expect(await nodeSteps(one, { settings: { name: 'say' }, interrupted: true })).to.have.lengthOf(2)
-    const { code, message } = await codeThrown(nodeSteps(one, { settings: { name: 'save' }, interrupted: true }))
+    await using node = await openNode('tool', options)
+    expect(await nodeSteps(node, { settings: { name: 'say' }, interrupted: true })).to.have.lengthOf(2)
+    const { code, message } = await codeThrown(nodeSteps(node, { settings: { name: 'save' }, interrupted: true }))
     expect([code, message]).to.deep.equal([
       'NODE_INTERRUPTED',
       'the process exited while it ran the node "s", and the tool "save" can have done its work',

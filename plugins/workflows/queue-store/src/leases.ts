@@ -53,7 +53,7 @@ export class Leases {
   /** Renews the leases of a claim. Throws STORE_FENCED if another process holds one of them. */
   async keep(id: string, fence: Fence, ctx: CallContext): Promise<void> {
     const place = this.#places.get(id)
-    await Promise.all((place ? [fence, place] : [fence]).map(one => this.#store.renew(one, CLAIM_MS, ctx)))
+    await Promise.all((place ? [fence, place] : [fence]).map(item => this.#store.renew(item, CLAIM_MS, ctx)))
   }
 
   async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {

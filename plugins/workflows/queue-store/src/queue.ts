@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type CallContext } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { Leases, type QueueEntry, QUEUE } from './leases.ts'
 
 /** Wakes waiters. */
 class Wakeup {
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting = new Set<AbortController>()
   #rings = 0
 
   /** Number of wake-ups. Read it before you look for work, so that you miss no wake-up in between. */
@@ -14,24 +15,16 @@ class Wakeup {
 
   ring(): void {
     this.#rings += 1
-    for (const wake of this.#waiting) wake()
+    for (const wait of this.#waiting) wait.abort()
   }
 
   /** Resolves at the next wake-up after `rings`, after `ms`, or when the signal aborts. */
   async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#rings !== rings || signal.aborted) return
-    const rung = Promise.withResolvers<void>()
-    const wake = () => rung.resolve()
-    const timer = setTimeout(wake, ms)
-    this.#waiting.add(wake)
-    signal.addEventListener('abort', wake, { once: true })
-    try {
-      await rung.promise
-    } finally {
-      clearTimeout(timer)
-      this.#waiting.delete(wake)
-      signal.removeEventListener('abort', wake)
-    }
+    const wait = new AbortController()
+    this.#waiting.add(wait)
+    await sleep(ms, undefined, { signal: AbortSignal.any([signal, wait.signal]) }).catch(() => {})
+    this.#waiting.delete(wait)
   }
 }
 
@@ -166,7 +159,7 @@ export class StoreQueue implements RunQueue {
   async gone(holder: string, ctx: CallContext): Promise<void> {
     for await (const { key, value } of this.#inState('held', NEVER, ctx)) {
       const place = value as unknown as QueueEntry
-      if (place.holder?.startsWith(holder)) await this.#update(key, one => one && { ...one, due: Date.now() }, {}, ctx)
+      if (place.holder?.startsWith(holder)) await this.#update(key, item => item && { ...item, due: Date.now() }, {}, ctx)
     }
     this.#bell.ring()
   }

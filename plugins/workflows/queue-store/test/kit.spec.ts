@@ -20,11 +20,11 @@ const ALONE: Peers = {
 
 /** A host with the queue over a store, as a process of a server of its own; `gone` tells it that another has ended. */
 async function openProcess(serverId: string, store: Store) {
-  const told = Promise.withResolvers<(holder: string) => Promise<unknown>>()
+  const reported = Promise.withResolvers<(holder: string) => Promise<unknown>>()
   const peers = definePlugin({
     provides: Peers,
     setup(scope) {
-      told.resolve(holder => scope.hooks.workerExit({ holder }, ctx))
+      reported.resolve(holder => scope.hooks.workerExit({ holder }, ctx))
       return ALONE
     },
   })
@@ -36,20 +36,20 @@ async function openProcess(serverId: string, store: Store) {
       { name: 'test:peers', use: peers },
     ],
   })
-  return { host, queue: host.service(RunQueue), gone: await told.promise }
+  return { host, queue: host.service(RunQueue), gone: await reported.promise }
 }
 
 async function openTwo(first: Store, second: Store, close: () => Promise<unknown>): Promise<RunQueueSubject> {
-  const [one, two] = [await openProcess('one', first), await openProcess('two', second)]
+  const [head, two] = [await openProcess('one', first), await openProcess('two', second)]
   return {
-    queue: one.queue,
+    queue: head.queue,
     other: two.queue,
     async kill() {
       await second.releaseHolder('one/', ctx)
       await two.gone('one/')
     },
     async close() {
-      await Promise.all([one.host.close(), two.host.close()])
+      await Promise.all([head.host.close(), two.host.close()])
       await close()
     },
   }
@@ -65,7 +65,7 @@ describe('the queue of runs in a store', () => {
       const host = await openStore('store-memory')
       return openTwo(host.service(Store), host.service(Store), () => host.close())
     }
-    for (const one of runQueueKit(open)) it(one.title, one.run)
+    for (const testCase of runQueueKit(open)) it(testCase.title, testCase.run)
   })
 
   describe('in a file', () => {
@@ -78,6 +78,6 @@ describe('the queue of runs in a store', () => {
         await rm(folder, { recursive: true, force: true })
       })
     }
-    for (const one of runQueueKit(open)) it(one.title, one.run)
+    for (const testCase of runQueueKit(open)) it(testCase.title, testCase.run)
   })
 })

@@ -27,7 +27,7 @@ export class Finder {
     const found = search.search([...task.telling].join(' '), { prefix: word => word.length >= PREFIX, boost: { name: 2 } })
     return found
       .map(({ id, match }) => candidateOf(id as string, match, task))
-      .filter(one => one.confidence >= LEAST)
+      .filter(candidate => candidate.confidence >= LEAST)
       .toSorted((a, b) => b.confidence - a.confidence || (a.name < b.name ? -1 : 1))
   }
 
@@ -36,7 +36,7 @@ export class Finder {
     if (this.#index?.key === key) return this.#index.search
     const { default: Search } = await import('minisearch')
     const search = new Search<Listed & { id: string }>({ fields: ['name', 'description'], tokenize: wordsOf })
-    search.addAll(listed.map(one => ({ ...one, id: `${one.kind} ${one.name}` })))
+    search.addAll(listed.map(item => ({ ...item, id: `${item.kind} ${item.name}` })))
     this.#index = { key, search }
     return search
   }
@@ -89,10 +89,10 @@ function patternHit({ words }: VerticalPattern, task: Task): Hit | undefined {
 function patternCandidates({ weight = 1, team, workflow }: VerticalPattern, hit: Hit | undefined): Candidate[] {
   if (!hit) return []
   const confidence = rounded(weight * (SURE + (1 - SURE) * hit.share))
-  const told = { confidence, reason: `the task matches the pattern "${hit.trigger}"`, trigger: hit.trigger }
+  const reported = { confidence, reason: `the task matches the pattern "${hit.trigger}"`, trigger: hit.trigger }
   return [
-    ...(team === undefined ? [] : [{ kind: 'team', name: team, ...told } as const]),
-    ...(workflow === undefined ? [] : [{ kind: 'workflow', name: workflow, ...told } as const]),
+    ...(team === undefined ? [] : [{ kind: 'team', name: team, ...reported } as const]),
+    ...(workflow === undefined ? [] : [{ kind: 'workflow', name: workflow, ...reported } as const]),
   ]
 }
 

@@ -36,8 +36,8 @@ export function createRecommend(parts: RecommendOptions): Recommend {
       const catalog = await catalogOf(parts, ctx)
       const found = await finder.find(task, catalog.listed)
       const asked = parts.verticals.entries().filter(([name]) => vertical === undefined || name === vertical)
-      const each = asked.map(([name, one]) => entryOf(parts, { name, vertical: one, task, catalog, found, action }, ctx))
-      return (await Promise.all(each)).filter(one => one !== undefined).toSorted(surest)
+      const each = asked.map(([name, request]) => entryOf(parts, { name, vertical: request, task, catalog, found, action }, ctx))
+      return (await Promise.all(each)).filter(entry => entry !== undefined).toSorted(surest)
     },
   }
 }
@@ -61,13 +61,16 @@ interface Question {
 async function entryOf(parts: RecommendOptions, question: Question, ctx: CallContext): Promise<Recommendation | undefined> {
   const { name, action } = question
   const candidates = candidatesOf(question)
-  const [team, workflow] = [candidates.find(one => one.kind === 'team'), candidates.find(one => one.kind === 'workflow')]
+  const [team, workflow] = [
+    candidates.find(candidate => candidate.kind === 'team'),
+    candidates.find(candidate => candidate.kind === 'workflow'),
+  ]
   if (!team && !workflow) return undefined
-  const told = team && (await teamOf(parts, team, ctx))
+  const reported = team && (await teamOf(parts, team, ctx))
   return {
     vertical: name,
-    action: told?.acts && parts.approval && action === 'auto_spawn' ? 'require_approval' : action,
-    team: told?.team ?? null,
+    action: reported?.acts && parts.approval && action === 'auto_spawn' ? 'require_approval' : action,
+    team: reported?.team ?? null,
     workflow: workflow ? workflowOf(workflow, question.catalog) : null,
   }
 }
@@ -130,7 +133,7 @@ function actionOf(mode: string, complexity: string): RecommendedAction {
 }
 
 function levelOf(complexity: string): Level {
-  const level = Object.hasOwn(ALIASES, complexity) ? ALIASES[complexity] : LEVELS.find(one => one === complexity)
+  const level = Object.hasOwn(ALIASES, complexity) ? ALIASES[complexity] : LEVELS.find(item => item === complexity)
   if (!level) throw unknownWord('complexity', complexity, [...LEVELS, ...Object.keys(ALIASES)])
   return level
 }
@@ -143,7 +146,7 @@ interface Effects {
 
 /** Whether a member of a team can write or execute. A member without a list of tools has those of its mode. */
 const acts = ({ members }: TeamDefinition, effects: Effects): boolean =>
-  Object.values(members).some(member => effectsOf(member, effects).some(one => one === 'write' || one === 'execute'))
+  Object.values(members).some(member => effectsOf(member, effects).some(effect => effect === 'write' || effect === 'execute'))
 
 /** Default mode of a member. */
 const USUAL = 'build'
@@ -152,7 +155,7 @@ function effectsOf({ tools, mode = USUAL }: TeamMember, effects: Effects): reado
   const allowed = effects.modes.get(mode)?.effects ?? ['write']
   return tools === undefined
     ? allowed
-    : tools.flatMap(name => effects.tools.get(name)?.effects ?? []).filter(one => allowed.includes(one))
+    : tools.flatMap(name => effects.tools.get(name)?.effects ?? []).filter(item => allowed.includes(item))
 }
 
 interface CatalogOptions {
@@ -170,8 +173,8 @@ interface Catalog {
 async function catalogOf({ teams, workflows }: CatalogOptions, ctx: CallContext): Promise<Catalog> {
   const [someTeams = [], someWorkflows = []] = await Promise.all([teams?.list(ctx), workflows?.list(ctx)])
   const [good, running] = [someTeams.filter(isSound), someWorkflows.filter(isSound)]
-  const listed = [...good.map(one => listedOf('team', one)), ...running.map(one => listedOf('workflow', one))]
-  return { teams: new Set(good.map(({ name }) => name)), workflows: new Map(running.map(one => [one.name, one])), listed }
+  const listed = [...good.map(item => listedOf('team', item)), ...running.map(item => listedOf('workflow', item))]
+  return { teams: new Set(good.map(({ name }) => name)), workflows: new Map(running.map(item => [item.name, item])), listed }
 }
 
 const isSound = ({ problems }: { readonly problems?: readonly unknown[] }) => problems === undefined
@@ -189,7 +192,7 @@ const listedOf = (
 function budgetOf({ budget, members }: TeamDefinition): number | null {
   if (budget?.tool_calls !== undefined) return budget.tool_calls
   const each = Object.values(members).map(member => member.budget?.tool_calls)
-  return each.every(one => one !== undefined) ? each.reduce((sum, one) => sum + one, 0) : null
+  return each.every(item => item !== undefined) ? each.reduce((sum, item) => sum + item, 0) : null
 }
 
 /** Number of members by role. */

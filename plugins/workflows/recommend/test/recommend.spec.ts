@@ -114,7 +114,7 @@ describe('recommendations', () => {
   it('have one entry for each vertical that matches, the surest first, or the one that is asked for', async () => {
     await using desk = await openRecommendHost([COOKING, CODING])
     const verticals = async (vertical?: string) =>
-      (await desk.recommend({ taskType: 'pull request', ...(vertical ? { vertical } : {}) })).map(one => one.vertical)
+      (await desk.recommend({ taskType: 'pull request', ...(vertical ? { vertical } : {}) })).map(item => item.vertical)
     expect(await verticals()).to.deep.equal(['coding', 'cooking'])
     expect(await verticals('cooking')).to.deep.equal(['cooking'])
   })

@@ -109,10 +109,10 @@ function linesOf({ info, definition }: { readonly info: TeamInfo; readonly defin
 
 function memberLines([name, { role, goal, lead, profile, mode, tools, budget }]: [string, TeamMember]): string[] {
   const facts = { lead, profile, mode, tools: tools?.join(' '), budget: budget && JSON.stringify(budget) }
-  const told = Object.entries(facts).flatMap(([key, value]) =>
+  const reported = Object.entries(facts).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}: ${value === '' ? 'none' : value}`]
   )
-  return ['', `${name}: ${oneLine(role, 200)}`, `  ${oneLine(goal, 400)}`, ...told.map(line => `  ${line}`)]
+  return ['', `${name}: ${oneLine(role, 200)}`, `  ${oneLine(goal, 400)}`, ...reported.map(line => `  ${line}`)]
 }
 
 const LIST_HEAD = ['TEAM', 'FORMATION', 'MEMBERS', 'FROM', 'DESCRIPTION']

@@ -71,9 +71,9 @@ const TEAM = schema<TeamDefinition>(
 /** All problems of the form of a definition, and of the keys that do not fit its formation. */
 export function formProblems(definition: unknown): WorkflowProblem[] {
   // the pattern reports a wrong member name
-  const faults = TEAM.check(structuredClone(definition)).filter(({ keyword }) => keyword !== 'propertyNames')
-  return faults.length > 0
-    ? faults.map(problemOf)
+  const problems = TEAM.check(structuredClone(definition)).filter(({ keyword }) => keyword !== 'propertyNames')
+  return problems.length > 0
+    ? problems.map(problemOf)
     : [...leadProblems(definition as TeamDefinition), ...keyProblems(definition as TeamDefinition)]
 }
 

@@ -38,14 +38,14 @@ export class TeamFiles {
         .slice(0, MOST)
         .map(({ root, path }) => this.#file(root, path))
     )
-    const there = found.filter(one => one !== undefined)
-    this.#read = new Map(there.map(one => [one.path, one]))
+    const there = found.filter(item => item !== undefined)
+    this.#read = new Map(there.map(item => [item.path, item]))
     return there.map(({ file }) => file)
   }
 
   /** Ignores links that lead out of their root. */
   async #file(root: string, path: string) {
-    const [base, real] = await Promise.all([root, path].map(one => realpath(one).catch(() => undefined)))
+    const [base, real] = await Promise.all([root, path].map(item => realpath(item).catch(() => undefined)))
     if (!base || !real?.startsWith(base + sep)) return undefined
     const facts = await stat(real).catch(() => undefined)
     if (!facts?.isFile()) return undefined

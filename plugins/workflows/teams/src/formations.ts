@@ -56,7 +56,8 @@ function* hierarchical(team: Team, task: string): FormationScript {
     const plan = dataOf<Plan>(team, lead, said!)
     if (plan.done) return { answer: plan.answer, rounds: round }
     const { known, refused } = sorted(team, plan.assignments)
-    const brought: readonly Said[] = known.length === 0 ? [] : yield known.map(one => ({ member: one.member, prompt: one.task }))
+    const brought: readonly Said[] =
+      known.length === 0 ? [] : yield known.map(item => ({ member: item.member, prompt: item.task }))
     past.push(prompt(`# What round ${round} has brought`, contributions(team, brought), refused))
   }
   const [said] = yield [
@@ -292,7 +293,7 @@ const prompt = (...parts: readonly (string | false | undefined)[]): string => pa
 const theTask = (task: string) => `# Task\n\n${task}`
 
 /** Formats the replies of members, each under its name. */
-const contributions = (team: Team, said: readonly Said[]): string => said.map(one => contribution(team, one)).join('\n\n')
+const contributions = (team: Team, said: readonly Said[]): string => said.map(item => contribution(team, item)).join('\n\n')
 
 function contribution({ members }: Team, { member, text, error }: Said): string {
   const { role = '' } = members.find(({ name }) => name === member) ?? {}

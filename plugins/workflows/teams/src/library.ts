@@ -67,7 +67,7 @@ export class Library {
     await this.look()
     const definition = this.#parts.slot.get(name)
     if (definition) return this.#known(name, definition)
-    const broken = this.#broken.find(one => one.name === name)
+    const broken = this.#broken.find(item => item.name === name)
     throw broken ? teamInvalid(name, broken.problems) : teamUnknown(name, this.#parts.slot.names())
   }
 

@@ -81,7 +81,7 @@ function saidBy(asked: readonly string[], children: Readonly<Record<string, Chil
 
 function childrenOf(team: Team, asks: readonly Ask[], heard: TeamState['heard']): ChildSpec[] {
   const before = heard.flat().length
-  const asked = new Map(asks.map(({ member }) => [member, asks.filter(one => one.member === member)]))
+  const asked = new Map(asks.map(({ member }) => [member, asks.filter(ask => ask.member === member)]))
   return asks.map((ask, at) => {
     const member = team.members.find(({ name }) => name === ask.member)!
     const own = asked.get(ask.member)!
@@ -183,6 +183,6 @@ function resultOf(team: Team, heard: readonly (readonly Said[])[], ending: Endin
 function outcomeOf(said: readonly Said[]): MemberOutcome {
   const last = said.at(-1)
   if (!last) return { status: 'idle' }
-  const error = said.findLast(one => one.error)?.error
+  const error = said.findLast(item => item.error)?.error
   return { status: last.error ? 'failed' : 'completed', ...(error ? { error } : {}) }
 }

@@ -73,10 +73,10 @@ export interface Team {
 const ROUNDS = 3
 
 export function teamOf({ name, formation, members, rounds = ROUNDS, agreement }: TeamDefinition): Team {
-  const all = Object.entries(members).map(([member, one]) => ({ ...one, name: member }))
+  const all = Object.entries(members).map(([member, item]) => ({ ...item, name: member }))
   const lead = leadOf(formation, all)
   const needed = agreement === undefined ? Math.floor(all.length / 2) + 1 : Math.ceil(agreement * all.length)
-  return { name, formation, members: all, lead, others: all.filter(one => one !== lead), rounds, needed }
+  return { name, formation, members: all, lead, others: all.filter(item => item !== lead), rounds, needed }
 }
 
 function leadOf(formation: Team['formation'], members: readonly Member[]): Member | undefined {

@@ -86,5 +86,5 @@ function written(value: Json): Json {
   if (typeof value === 'string') return value.includes('${{') ? `\${{ ${JSON.stringify(value.toWellFormed())} }}` : value
   if (Array.isArray(value)) return value.map(written)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, written(one!)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, written(item!)]))
 }

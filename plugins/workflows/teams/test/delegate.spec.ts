@@ -50,18 +50,18 @@ describe('the tool delegate', () => {
   })
 
   it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
-    const told = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
+    const reported = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
       await using host = await openTeamHost({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
       return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)).response
     }
-    expect(await told(() => new Error('all are ill')))
+    expect(await reported(() => new Error('all are ill')))
       .to.include('the team \\"crew\\" failed')
       .and.include('all are ill')
-    expect(await told(() => 'So.', 'sequential', new ToolWish('delegate', { team: 'boat', task: 'Build.' }))).to.include(
+    expect(await reported(() => 'So.', 'sequential', new ToolWish('delegate', { team: 'boat', task: 'Build.' }))).to.include(
       'team \\"boat\\" does not exist'
     )
     const split: Script = ({ member, isData }) => (isData ? { vote: member, reason: 'mine' } : `plan of ${member}`)
-    expect(await told(split, 'consensus'))
+    expect(await reported(split, 'consensus'))
       .to.include('did not agree')
       .and.include('plan of ann')
       .and.include('plan of bob')
@@ -101,7 +101,7 @@ describe('the tool delegate', () => {
     expect((await host.service(Workflows).settled(runs[0]!.id, 15_000, ctx)).status).to.equal('completed')
   })
 
-  it('cancels the team when nobody waits for it any more', async () => {
+  it('cancels the team when its caller waits no longer', async () => {
     const working = Promise.withResolvers<void>()
     const leaving = new AbortController()
     await using host = await open(

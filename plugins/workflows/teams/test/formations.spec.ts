@@ -83,7 +83,7 @@ describe('a parallel team', () => {
     expect(result.members).to.have.nested.property('bob.error.message', 'bob is ill')
   })
 
-  it('fails when nobody is left, and when its lead fails', async () => {
+  it('fails when no member is left, and when its lead fails', async () => {
     const { run } = await worked(team('parallel', ['ann', 'bob']), () => new Error('all are ill'))
     expect(run.error).to.deep.include({ code: 'TEAM_MEMBER_FAILED' })
     const crew = team('parallel', ['ann', 'bob'])
@@ -124,7 +124,7 @@ describe('a hierarchical team', () => {
     expect(result.members).to.deep.equal({ ann: { status: 'idle' }, bob: { status: 'completed' } })
   })
 
-  it('tells its lead of work that it gave to nobody, and of a member that failed', async () => {
+  it('reports to its lead the work that it gave to no member, and a member that failed', async () => {
     let turn = 0
     const plans = [
       give({ member: 'zoe', task: 'dance' }),

@@ -32,7 +32,7 @@ describe('the node team_work', () => {
       { settings: { team: json(team('reflection', ['ann', 'bob', 'cy'])), task: 'a boat' }, code: 'TEAM_INVALID' },
     ],
   }
-  for (const one of nodeKit(open, samples)) it(one.title, one.run)
+  for (const testCase of nodeKit(open, samples)) it(testCase.title, testCase.run)
 })
 
 describe('delegate, as any tool', () => {
@@ -49,5 +49,5 @@ describe('delegate, as any tool', () => {
     slow: { args: { team: 'crew', task: 'sleep' } },
     concurrent: 10,
   }
-  for (const one of toolKit(open, samples)) it(one.title, one.run)
+  for (const testCase of toolKit(open, samples)) it(testCase.title, testCase.run)
 })

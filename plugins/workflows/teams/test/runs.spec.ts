@@ -40,11 +40,11 @@ describe('the budget of a team', () => {
     expect(run.result).to.have.nested.property('spent.tokens', 35)
   })
 
-  it('that leaves nobody enough is told of each member', async () => {
+  it('that leaves too few members reports each failed member', async () => {
     await using host = await openTeamHost({ teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
     const run = await ran(host, 'crew')
-    const told = (run.error!.details as { members: Record<string, { code: string }> }).members
-    expect(Object.values(told).map(({ code }) => code)).to.deep.equal([
+    const reported = (run.error!.details as { members: Record<string, { code: string }> }).members
+    expect(Object.values(reported).map(({ code }) => code)).to.deep.equal([
       'BUDGET_EXHAUSTED',
       'BUDGET_EXHAUSTED',
       'BUDGET_EXHAUSTED',
@@ -102,8 +102,8 @@ describe('the budget of a team', () => {
 
 /** A lead with one other, who has this budget; two rounds. */
 function led(budget: Budget): TeamDefinition {
-  const { crew: one } = crew('hierarchical', ['boss', 'ann'], { rounds: 2 })
-  return { ...one!, members: { ...one!.members, ann: { ...one!.members.ann!, budget } } }
+  const { crew: found } = crew('hierarchical', ['boss', 'ann'], { rounds: 2 })
+  return { ...found!, members: { ...found!.members, ann: { ...found!.members.ann!, budget } } }
 }
 
 /** The lead gives out the same in each round. */
@@ -127,7 +127,9 @@ describe('the run of a team', () => {
     const quiet = {
       crew: {
         ...teams.crew!,
-        members: Object.fromEntries(Object.entries(teams.crew!.members).map(([name, one]) => [name, { ...one, tools: [] }])),
+        members: Object.fromEntries(
+          Object.entries(teams.crew!.members).map(([name, member]) => [name, { ...member, tools: [] }])
+        ),
       },
     }
     const asked: string[] = []
@@ -136,11 +138,11 @@ describe('the run of a team', () => {
       store: 'store-sqlite',
       config,
       teams: quiet,
-      script: one => {
-        asked.push(one.member)
-        if (one.member !== 'bob') return `word of ${one.member}`
+      script: entry => {
+        asked.push(entry.member)
+        if (entry.member !== 'bob') return `word of ${entry.member}`
         hangs.resolve()
-        return sleeping(one)
+        return sleeping(entry)
       },
     })
     const { id } = await first.service(Teams).start('crew', 'Build a boat.', ctx)

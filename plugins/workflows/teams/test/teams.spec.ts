@@ -75,8 +75,8 @@ members:
     await using host = await open()
     const [wrong] = await host.service(Teams).list(ctx)
     expect(wrong).to.deep.include({ name: 'wrong', source: 'wrong.yaml', members: [] })
-    const told = wrong!.problems!.map(({ path, line }) => `${path}:${line}`)
-    expect(told).to.have.members(['formation:1', 'rounds:2', 'members.ann.goal:4', 'members:3', 'members.Bob.colour:5'])
+    const reported = wrong!.problems!.map(({ path, line }) => `${path}:${line}`)
+    expect(reported).to.have.members(['formation:1', 'rounds:2', 'members.ann.goal:4', 'members:3', 'members.Bob.colour:5'])
     expect(wrong!.problems!.find(({ path }) => path === 'formation')!.hint).to.include('pipeline')
     const error = await failure(host.service(Teams).start('wrong', 'Build.', ctx))
     expect(error).to.include({ code: 'TEAM_INVALID' })
@@ -91,7 +91,7 @@ members:
     expect(torn!.problems![0]!.line).to.be.greaterThan(1)
   })
 
-  const faults: readonly (readonly [string, Partial<TeamDefinition>, RegExp])[] = [
+  const found: readonly (readonly [string, Partial<TeamDefinition>, RegExp])[] = [
     ['one member only', { members: members('ann') }, /members must NOT have fewer than 2/],
     [
       'a lead where nobody leads',
@@ -122,7 +122,7 @@ members:
     ],
     ['another name than its plugin gives it', { name: 'other' }, /name must be "crew"/],
   ]
-  for (const [title, change, message] of faults)
+  for (const [title, change, message] of found)
     it(`of plugins do not work with ${title}`, async () => {
       await using host = await open({ crew: { ...CREW, ...change } as TeamDefinition })
       const error = await failure(host.service(Teams).start('crew', 'Build.', ctx))
@@ -151,7 +151,7 @@ members:
     expect(await host.service(Teams).list(ctx)).to.deep.equal([])
   })
 
-  it('that are not there are told with those that are, and never looked for as a path', async () => {
+  it('that are not there are reported with those that are, and never looked for as a path', async () => {
     await file('boat.yaml', BOAT)
     await using host = await open()
     for (const name of ['boot', '../in/boat.yaml', 'boat.yaml']) {

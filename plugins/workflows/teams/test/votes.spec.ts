@@ -98,7 +98,7 @@ describe('a reflection team', () => {
     expect(result).to.deep.include({ answer: 'a draft', approved: false, rounds: 2, reasons: ['still too short'] })
   })
 
-  it('fails with its critic: nobody else may approve', async () => {
+  it('fails with its critic: no other member may approve', async () => {
     const { run } = await worked(team('reflection', ['ann', 'bob']), failing('bob', ECHO))
     expect(run.error!.details).to.deep.include({ member: 'bob' })
   })

@@ -93,7 +93,7 @@ describe('a plugin with "runtime": "vertical"', () => {
     expect(code).to.equal('CONTRIBUTION_UNDECLARED')
   })
 
-  it('is told all that is wrong with it at once, each with its line', async () => {
+  it('reports all its problems at once, each with its line', async () => {
     const broken = GARDEN.replace('description: Beds and trees', 'descripton: Beds')
       .replace('weight: 0.5', 'weight: 2')
       .replace('formation: sequential', 'formation: circle')
@@ -112,7 +112,7 @@ describe('a plugin with "runtime": "vertical"', () => {
     expect(problems.find(({ path }) => path === 'descripton')!.hint).to.equal('did you mean "description"?')
   })
 
-  it('is told patterns that lead nowhere, and second leads', async () => {
+  it('reports patterns that lead nowhere, and second leads', async () => {
     const lost = GARDEN.replace('team: diggers, workflow: water, ', '')
     expect(await problemsOf(lost)).to.deep.equal([
       { line: 4, path: 'patterns[0]', message: 'must name a team, a workflow or both' },

@@ -4,7 +4,7 @@ const message = '/tool launch {}'
 const error = matching(/^Not allowed: .*this turn has no interactive reader/)
 
 export default exchange({
-  rule: 'denies a tool call that asks in words where nobody can be asked: a plain chat, whatever it says, and a stream that is not interactive',
+  rule: 'denies a tool call that asks in words where no person can be asked: a plain chat, whatever it says, and a stream that is not interactive',
   source: 'an extension of v1: `interactive`; decisions.md 1, unknown body fields are ignored',
   together: 'parts',
   config: { plugins: [beside('../a-tool-that-asks/plugin.ts', import.meta.url)] },

@@ -7,7 +7,7 @@ const ASKED = {
 }
 
 const idsIn = (held: Answer | undefined) => {
-  const data = held?.events.map(one => one.data as Record<string, unknown>) ?? []
+  const data = held?.events.map(event => event.data as Record<string, unknown>) ?? []
   return { request_id: data[0]?.request_id, call_id: data.at(-1)?.call_id }
 }
 const answer = (held: Answer | undefined, said: object) => post('/api/v1/chat/answer', { ...idsIn(held), ...said })

@@ -4,7 +4,7 @@ const head = ['POST /api/v1/chat HTTP/1.1', 'Host: localhost', 'Connection: clos
 const body = '{"message":"a"}'
 
 export default exchange({
-  rule: 'refuses a body whose length is told twice or in two ways',
+  rule: 'refuses a body whose length is given twice or in two ways',
   source: 'issue 3, bad input: duplicate and contradictory headers',
   steps: [
     ['Content-Length: 15', 'Content-Length: 16'],

@@ -1,4 +1,4 @@
-import { any, exchange, get, invalid, list, ok } from '../../exchange.ts'
+import { any, exchange, get, invalid, ok } from '../../exchange.ts'
 
 const PATH = '/api/v1/conversations'
 
@@ -15,6 +15,7 @@ export default exchange({
       expect: invalid('cursor'),
     })),
     { request: get(`${PATH}?limit=1&limit=2`), expect: invalid('limit') },
-    { request: get(`${PATH}?limit=1&more=yes&__proto__=1`), expect: ok({ conversations: list(any('object'), 1) }) },
+    { request: get(`${PATH}?limit=1&more=yes`), expect: invalid('more') },
+    { request: get(`${PATH}?limit=1`), expect: ok({ conversations: any('array') }) },
   ],
 })

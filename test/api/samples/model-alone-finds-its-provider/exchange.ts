@@ -1,7 +1,7 @@
 import { chat, exchange, ok, refused } from '../../exchange.ts'
 
 export default exchange({
-  rule: 'lets a model named alone be answered by the current provider, else by the only provider that has it, else by nobody',
+  rule: 'lets a model named alone be answered by the current provider, else by the only provider that has it, else by none',
   source: 'decisions.md 1, which model answers: `model` alone',
   together: 'parts',
   config: {

@@ -1,4 +1,4 @@
-import { chat, exchange, get, ok } from '../../exchange.ts'
+import { chat, exchange, get, invalid, ok } from '../../exchange.ts'
 
 export default exchange({
   rule: 'finds a route whatever its query says',
@@ -7,7 +7,8 @@ export default exchange({
     { request: get('/health?'), expect: ok() },
     { request: get('/health?a=b&c'), expect: ok() },
     { request: get('/health/live?%'), expect: ok() },
-    { request: get('/api/v1/tools?__proto__=1'), expect: ok() },
-    { request: { ...chat({ message: 'a' }), path: '/api/v1/chat?message=b' }, expect: ok({ response: 'You said: a' }) },
+    { request: get('/api/v1/tools?__proto__=1'), expect: invalid('__proto__') },
+    { request: { ...chat({ message: 'a' }), path: '/api/v1/chat?message=b' }, expect: invalid('message') },
+    { request: { ...chat({ message: 'a' }), path: '/api/v1/chat?' }, expect: ok({ response: 'You said: a' }) },
   ],
 })

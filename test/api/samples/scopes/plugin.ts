@@ -9,7 +9,7 @@ export default definePlugin({
       challenge: 'Word',
       authenticate: async ({ headers }) => {
         const scopes = headers['x-scopes']
-        return scopes === undefined ? undefined : { id: 'someone', scopes: scopes.split(' ') }
+        return scopes === undefined ? undefined : { id: scopes, scopes: scopes.split(' ') }
       },
     }),
 })

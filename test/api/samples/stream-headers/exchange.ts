@@ -1,7 +1,7 @@
 import { any, exchange, reply, stream } from '../../exchange.ts'
 
 export default exchange({
-  rule: 'sends a stream as text/event-stream that nobody between may cache or gather',
+  rule: 'sends a stream as text/event-stream that no proxy may cache or buffer',
   source: 'decisions.md 1, SSE form',
   steps: [
     {

@@ -3,7 +3,7 @@ import { exchange, get, ok } from '../../exchange.ts'
 const profiles = 'default: small\nprofiles: { small: { mode: review } }'
 
 export default exchange({
-  rule: 'takes the default profile from the file and its mode where no other is told',
+  rule: 'takes the default profile from the file and its mode where the request names no other',
   source: 'decisions.md 1, mode in force; profiles.yaml',
   together: 'start',
   files: { 'profiles.yaml': profiles },

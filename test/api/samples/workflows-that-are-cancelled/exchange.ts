@@ -4,7 +4,7 @@ const RUN = '/api/v1/workflows/run'
 const idOf = (answers: readonly Answer[]) => field(answers[0], 'workflow_id')
 
 export default exchange({
-  rule: 'ends a run that is cancelled as failed with the error "cancelled"; one that has ended is not cancelled, answered or told anything',
+  rule: 'ends a run that is cancelled as failed with the error "cancelled"; one that has ended is not cancelled, answered or sent anything',
   source:
     'decisions.md 1: workflow statuses; issue 7, bad input: cancel of a finished run, an answer to a node that does not wait',
   together: 'parts',

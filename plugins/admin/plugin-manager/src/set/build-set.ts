@@ -27,18 +27,22 @@ export interface Plan {
 /** Builds the new set in its place. If only links change, the set in effect stays. */
 export async function buildSet(plan: Plan, candidates: readonly Candidate[]): Promise<NewSet> {
   const { before, removed, ingredients } = plan
-  const spoken = new Set([...candidates, ...removed].map(one => one.name))
+  const spoken = new Set([...candidates, ...removed].map(candidate => candidate.name))
   const { own, ...made } = await makeSet(plan)
   return {
     ...made,
-    kept: before.plugins.filter(one => !spoken.has(one.name)).map(one => rehashed(one, own)),
-    plugins: candidates.map(one =>
-      draftOf(one, own.get(one.name) ?? '', ingredients.kept.find(same(one)) ?? before.plugins.find(same(one)))
+    kept: before.plugins.filter(plugin => !spoken.has(plugin.name)).map(plugin => rehashed(plugin, own)),
+    plugins: candidates.map(candidate =>
+      draftOf(
+        candidate,
+        own.get(candidate.name) ?? '',
+        ingredients.kept.find(same(candidate)) ?? before.plugins.find(same(candidate))
+      )
     ),
   }
 }
 
-const same = (one: { readonly name: string }) => (other: { readonly name: string }) => one.name === other.name
+const same = (item: { readonly name: string }) => (other: { readonly name: string }) => item.name === other.name
 
 interface MadeSet extends Pick<NewSet, 'folder' | 'set' | 'dependencies'> {
   /** Hashes of the own files of each plugin. */
@@ -50,14 +54,14 @@ async function makeSet(plan: Plan): Promise<MadeSet> {
   const { kept, fresh, dropped, old } = ingredients
   if (kept.length + fresh.length === 0) return { folder: '', set: '', dependencies: EMPTY.dependencies, own: new Map() }
   if (dropped.length === 0) {
-    const own = new Map(kept.map(one => [one.name, one.files]))
+    const own = new Map(kept.map(item => [item.name, item.files]))
     return { folder: old!, set: before.set, dependencies: before.dependencies, own }
   }
   await install(plan)
   options.onProgress?.({ step: 'hash' })
   const hashed = hashSet(
     staging.set,
-    [...kept, ...fresh].map(one => one.name)
+    [...kept, ...fresh].map(item => item.name)
   )
   options.signal?.throwIfAborted()
   return { folder: await staging.settle(), set: staging.id, ...hashed }
@@ -74,12 +78,17 @@ async function install(plan: Plan): Promise<void> {
     options.onProgress?.({ step: 'copy' })
     await copyModules(ingredients.old!, set, ingredients.dropped)
   }
-  options.onProgress?.({ step: 'install' })
+  const packages = Object.keys((await readNpmLock(set))?.packages ?? {}).filter(path => path.startsWith('node_modules/')).length
+  options.onProgress?.({ step: 'install', ...(packages > 1 ? { packages: packages - 1 } : {}) })
   await runNpm(['install', '--prefer-offline'], { ...options, cwd: set, offline })
   const unpacked = [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)]
   for (const plugin of unpacked) await checkUnpacked(set, plugin)
   // kept plugins have already run their scripts
-  for (const plugin of unpacked) if (plugin.scripts) await runScripts(plugin, set, options)
+  const scripted = unpacked.filter(plugin => plugin.scripts)
+  for (const [at, plugin] of scripted.entries()) {
+    options.onProgress?.({ step: 'scripts', plugin: plugin.name, at: at + 1, of: scripted.length })
+    await runScripts(plugin, set, options)
+  }
   await linkHost(set)
 }
 
@@ -92,7 +101,6 @@ async function runScripts(
   set: string,
   options: SetOptions
 ): Promise<void> {
-  options.onProgress?.({ step: 'scripts', plugin: name })
   const args = ['rebuild', '--foreground-scripts', '--dangerously-allow-all-scripts', '--', `${name}@${version}`]
   await runNpm(args, { ...options, cwd: set, runsScripts: true, plugin: name })
 }

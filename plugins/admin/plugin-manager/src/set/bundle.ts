@@ -54,7 +54,7 @@ export function bundleIn(text: string): Bundle {
     const [problem] = bundleSchema.check(bundle)
     if (problem) throw new Error(`${problem.path} ${problem.message}`)
     const { plugins } = checkedLock({ ...EMPTY, set: SOME_SET, plugins: bundle.plugins })
-    if (plugins.some(one => one.origin.kind === 'link')) throw new Error('one of its plugins is a link')
+    if (plugins.some(plugin => plugin.origin.kind === 'link')) throw new Error('one of its plugins is a link')
     return bundle
   } catch (error) {
     throw bundleInvalid(`${MANIFEST} does not have the form that svc writes`, error)

@@ -16,6 +16,8 @@ export interface Fetched extends PluginPackage {
   readonly scripts: boolean
   /** Undefined for a link. */
   readonly tarball?: string
+  /** Its own files: path → SHA-256. Undefined for a link. */
+  readonly contents?: ReadonlyMap<string, string>
   readonly integrity: string
   readonly bytes: number
   readonly registry?: NonNullable<Candidate['registry']>
@@ -45,11 +47,11 @@ export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, 
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
   // npm would fetch it before the user has consented
   if (plugin.stray[0] !== undefined) throw dependencyStray(plugin.name, plugin.stray[0])
-  if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, integrity, bytes }
+  if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, contents, integrity, bytes }
   const [asked] = partsOf(origin.spec)
   if (asked !== plugin.name) throw nameDiffers(asked, plugin.name)
   const registry = await toldBy(plugin, { ...npm, cwd: work })
-  return { ...plugin, origin, scripts, tarball, integrity, bytes, ...(registry ? { registry } : {}) }
+  return { ...plugin, origin, scripts, tarball, contents, integrity, bytes, ...(registry ? { registry } : {}) }
 }
 
 const FETCH = {
@@ -104,7 +106,7 @@ async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Ca
 /** Describes a new plugin for the user; `npmLock` has its dependencies. */
 export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock | undefined): Candidate {
   const { name, version, origin, manifest, description, installScripts, scripts, integrity, bytes, registry } = plugin
-  const old = plugins.find(one => one.name === name)
+  const old = plugins.find(item => item.name === name)
   const permissions = manifest.permissions ?? {}
   const change = permissionChange(old?.permissions ?? {}, permissions)
   const dependencies =
@@ -119,7 +121,9 @@ export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock
     permissions,
     permissionChange: change,
     installScripts,
-    dependencyScripts: dependencies.filter(one => one.hasScripts).map(one => `${one.name}@${one.version}`),
+    dependencyScripts: dependencies
+      .filter(dependency => dependency.hasScripts)
+      .map(dependency => `${dependency.name}@${dependency.version}`),
     scripts,
     dependencies: dependencies.length,
     ...(registry ? { registry } : {}),
@@ -151,6 +155,7 @@ export function draftOf(
     isolation: isolationOf(manifest.runtime, old?.isolation),
     enabled: old?.enabled ?? true,
     permissions,
+    ...(old?.values === undefined ? {} : { values: old.values }),
     scripts,
     trusted: old?.trusted ?? false,
     ...(declares === undefined ? {} : { declares }),

@@ -48,16 +48,16 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
   const seen = new Map<string, NpmPackage>()
   const open = [`node_modules/${plugin}`]
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
-    const one = packages[path]
-    if (one === undefined || one.link || seen.has(path)) continue
-    seen.set(path, one)
-    open.push(...Object.keys(wishesOf(one)).flatMap(name => placeOf(packages, path!, name) ?? []))
+    const found = packages[path]
+    if (found === undefined || found.link || seen.has(path)) continue
+    seen.set(path, found)
+    open.push(...Object.keys(wishesOf(found)).flatMap(name => placeOf(packages, path!, name) ?? []))
   }
   seen.delete(`node_modules/${plugin}`)
-  return [...seen].map(([path, one]) => ({
+  return [...seen].map(([path, npmPackage]) => ({
     name: path.slice(path.lastIndexOf(MODULES) + MODULES.length),
-    version: one.version ?? '',
-    hasScripts: one.hasInstallScript ?? false,
+    version: npmPackage.version ?? '',
+    hasScripts: npmPackage.hasInstallScript ?? false,
   }))
 }
 
@@ -66,8 +66,8 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
  * and a package under another's name would run in each package that imports that name. Undefined if there is none.
  */
 export function strayDependency({ packages }: NpmLock): { readonly of: string; readonly what: string } | undefined {
-  const wishes = Object.entries(packages).flatMap(([path, one]) =>
-    !path.startsWith(MODULES) ? [] : Object.entries(wishesOf(one)).map(([name, spec]) => ({ path, name, spec }))
+  const wishes = Object.entries(packages).flatMap(([path, item]) =>
+    !path.startsWith(MODULES) ? [] : Object.entries(wishesOf(item)).map(([name, spec]) => ({ path, name, spec }))
   )
   for (const { path, name, spec } of wishes) {
     const what = strayWords(packages, path, name, spec)

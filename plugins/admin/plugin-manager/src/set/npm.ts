@@ -231,7 +231,9 @@ function isOfSearch(error: unknown): boolean {
 }
 
 const foundIn = (answer: string): FoundPlugin[] =>
-  (JSON.parse(answer) as SearchResult[]).filter(one => one.keywords?.includes(KEYWORD) && one.name !== undefined).map(foundPlugin)
+  (JSON.parse(answer) as SearchResult[])
+    .filter(item => item.keywords?.includes(KEYWORD) && item.name !== undefined)
+    .map(foundPlugin)
 
 const foundPlugin = ({ name, version, description, date, time, 'dist-tags': tags }: SearchResult): FoundPlugin => ({
   name: name!,

@@ -27,7 +27,7 @@ export async function packSet(
   const lock = await settledLock(home)
   const set = await packable(home, lock)
   const files = filesBelow(set, path => path === 'host')
-  const out = files.find(one => one.isLink && !staysInside(`${SET}/${one.path}`, readlinkSync(join(set, one.path))))
+  const out = files.find(item => item.isLink && !staysInside(`${SET}/${item.path}`, readlinkSync(join(set, item.path))))
   if (out) throw leadsOut(out.path)
   onProgress?.({ step: 'hash' })
   const bundle = bundleOf(set, lock, files)
@@ -49,7 +49,7 @@ export async function packSet(
 
 /** The folder of a set that can be packed. */
 async function packable(home: string, lock: Lock): Promise<string> {
-  const link = lock.plugins.find(one => !needsSet(one))
+  const link = lock.plugins.find(plugin => !needsSet(plugin))
   if (link) throw linked(link.name)
   const set = setFolder(home, lock)
   if (set === undefined) throw setEmpty()
@@ -62,14 +62,14 @@ const bundleOf = (set: string, { plugins, dependencies }: Lock, files: readonly 
   bundle: 1,
   plugins,
   dependencies: dependencies.files,
-  files: Object.fromEntries(files.map(one => [one.path, bundledFile(set, one)])),
+  files: Object.fromEntries(files.map(file => [file.path, bundledFile(set, file)])),
 })
 
 /** The facts of a file that must match on another machine: its bytes, and whether it is executable. */
-export function bundledFile(set: string, one: FileBelow): BundledFile {
-  if (one.isLink) return { link: readlinkSync(join(set, one.path)) }
-  const isExecutable = (lstatSync(join(set, one.path)).mode & 0o100) !== 0
-  return { sha256: contentOf(set, one), ...(isExecutable ? { executable: true } : {}) }
+export function bundledFile(set: string, fileBelow: FileBelow): BundledFile {
+  if (fileBelow.isLink) return { link: readlinkSync(join(set, fileBelow.path)) }
+  const isExecutable = (lstatSync(join(set, fileBelow.path)).mode & 0o100) !== 0
+  return { sha256: contentOf(set, fileBelow), ...(isExecutable ? { executable: true } : {}) }
 }
 
 interface Contents {

@@ -43,7 +43,7 @@ export async function readPluginPackage(
   if (isOurs(name)) throw nameOurs(name)
   if (typeof version !== 'string' || !VERSION.test(version)) throw notAPlugin(name, 'its package.json has no version like 1.0.0')
   if (svc === undefined) throw notAPlugin(name, 'its package.json has no "svc" part, so it is not a plugin')
-  const own = INSTALL_SCRIPTS.filter(one => typeof scripts?.[one] === 'string')
+  const own = INSTALL_SCRIPTS.filter(item => typeof scripts?.[item] === 'string')
   return {
     name,
     version,

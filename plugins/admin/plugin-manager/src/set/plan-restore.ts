@@ -37,12 +37,12 @@ export async function planRestore(
   const dependencies = checkHashes(staging.set, bundle)
   const candidates = await candidatesOf(bundle, staging, before, options.signal)
   undo.move()
-  const names = new Set(candidates.map(one => one.name))
+  const names = new Set(candidates.map(candidate => candidate.name))
   return createStagedChange({
     home,
     before,
     candidates,
-    removed: before.plugins.filter(one => !names.has(one.name)),
+    removed: before.plugins.filter(plugin => !names.has(plugin.name)),
     isEmpty: false,
     staging,
     hold,
@@ -53,9 +53,9 @@ export async function planRestore(
 
 /** The files match the bundle's manifest; this checks that they match its lock. */
 function checkHashes(set: string, { plugins, dependencies }: Bundle): Lock['dependencies'] {
-  const names = plugins.map(one => one.name)
+  const names = plugins.map(plugin => plugin.name)
   const now = hashSet(set, names)
-  const other = plugins.find(one => one.files === '' || now.own.get(one.name) !== one.files)
+  const other = plugins.find(plugin => plugin.files === '' || now.own.get(plugin.name) !== plugin.files)
   if (other) throw bundleInvalid(`the files of ${other.name} differ from the installed ones`)
   if (now.dependencies.files !== dependencies) throw bundleInvalid('the dependencies differ from the installed ones')
   return now.dependencies
@@ -154,21 +154,21 @@ function isManifestFirst(entries: ReadonlyMap<string, ArchiveEntry>): boolean {
 
 /** Accepts only the entries that the manifest names, and no path or link out of the set. */
 function checkEntries({ files }: Bundle, entries: ReadonlyMap<string, ArchiveEntry>): void {
-  const known = new Map(Object.entries(files).map(([path, one]) => [`${SET}/${path}`, one]))
+  const known = new Map(Object.entries(files).map(([path, file]) => [`${SET}/${path}`, file]))
   if (entries.size !== known.size + 1) throw bundleInvalid('it contains other files than it names')
-  for (const [path, one] of known) {
+  for (const [path, item] of known) {
     const entry = entries.get(path)
     if (entry === undefined) throw bundleInvalid(`${path} is missing`)
-    const isLink = 'link' in one
-    if (isLink ? entry.type !== 'SymbolicLink' || entry.target !== one.link : !isFile(entry))
+    const isLink = 'link' in item
+    if (isLink ? entry.type !== 'SymbolicLink' || entry.target !== item.link : !isFile(entry))
       throw bundleInvalid(`${path} differs from its description`)
-    if (isLink && !staysInside(path, one.link)) throw bundleInvalid(`${path} leaves the bundle`)
+    if (isLink && !staysInside(path, item.link)) throw bundleInvalid(`${path} leaves the bundle`)
   }
 }
 
 function checkFiles({ files }: Bundle, set: string): void {
   const found = filesBelow(set)
-  const other = found.find(one => JSON.stringify(bundledFile(set, one)) !== JSON.stringify(files[one.path]))
+  const other = found.find(file => JSON.stringify(bundledFile(set, file)) !== JSON.stringify(files[file.path]))
   if (other) throw bundleInvalid(`${other.path} differs from the packed file`)
   if (found.length !== Object.keys(files).length) throw bundleInvalid('files are missing')
 }

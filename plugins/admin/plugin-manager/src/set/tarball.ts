@@ -182,7 +182,10 @@ export function strayPath(path: string): string | undefined {
 
 /** A path in an error: shortened, with control characters escaped. */
 export const quoted = (path: string): string =>
-  JSON.stringify(path.slice(0, SHOWN)).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, one => `\\u{${one.codePointAt(0)!.toString(16)}}`)
+  JSON.stringify(path.slice(0, SHOWN)).replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    item => `\\u{${item.codePointAt(0)!.toString(16)}}`
+  )
 
 const SHOWN = 120
 

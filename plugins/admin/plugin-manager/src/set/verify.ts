@@ -21,12 +21,12 @@ export async function verifySet(home: string, lock: Lock): Promise<SvcError[]> {
 
 /** As `verifySet`, including disabled plugins that a change keeps. */
 export async function problemsOf(home: string, lock: Lock, { enabledOnly = false } = {}): Promise<SvcError[]> {
-  const wanted = lock.plugins.filter(one => one.enabled || !enabledOnly)
-  const gone = wanted.filter(one => !needsSet(one) && !existsSync(join(one.origin.spec, 'package.json'))).map(goneLink)
+  const wanted = lock.plugins.filter(plugin => plugin.enabled || !enabledOnly)
+  const gone = wanted.filter(plugin => !needsSet(plugin) && !existsSync(join(plugin.origin.spec, 'package.json'))).map(goneLink)
   const folder = setFolder(home, lock)
   if (folder === undefined) return gone
   if (!existsSync(folder)) return [...gone, filesMissing(undefined, 'the folder of the installed plugins does not exist')]
-  const own = await Promise.all(wanted.filter(needsSet).map(one => pluginProblem(folder, one)))
+  const own = await Promise.all(wanted.filter(needsSet).map(plugin => pluginProblem(folder, plugin)))
   const dependencies = dependencyProblem(join(folder, 'node_modules'), lock)
   return [...gone, ...own, dependencies].filter(problem => problem !== undefined)
 }
@@ -61,7 +61,7 @@ async function changedNames(set: string, { name, version, scripts }: LockedPlugi
 }
 
 function dependencyProblem(modules: string, { plugins, dependencies }: Lock): SvcError | undefined {
-  const names = plugins.filter(needsSet).map(one => one.name)
+  const names = plugins.filter(needsSet).map(plugin => plugin.name)
   const files: FileBelow[] = dependencyFiles(modules, names)
   if (stampOf(modules, files) === dependencies.stamp) return undefined
   return hashOf(contentsOf(modules, files)) === dependencies.files ? undefined : changedDependencies()
@@ -89,11 +89,11 @@ export function filesBelow(root: string, skip: Skip = () => false): FileBelow[] 
 
 // one list sorted per folder takes half the time, and a start waits for it
 function walk(root: string, prefix: string, skip: Skip, found: FileBelow[]): void {
-  for (const one of entriesOf(root + prefix)) {
-    const path = prefix.slice(1) + (prefix === '' ? '' : '/') + one.name
+  for (const entry of entriesOf(root + prefix)) {
+    const path = prefix.slice(1) + (prefix === '' ? '' : '/') + entry.name
     if (skip(path)) continue
-    if (one.isDirectory()) walk(root, `/${path}`, skip, found)
-    else found.push({ path, isLink: one.isSymbolicLink(), isOdd: !one.isFile() && !one.isSymbolicLink() })
+    if (entry.isDirectory()) walk(root, `/${path}`, skip, found)
+    else found.push({ path, isLink: entry.isSymbolicLink(), isOdd: !entry.isFile() && !entry.isSymbolicLink() })
   }
 }
 
@@ -112,7 +112,7 @@ export function dependencyFiles(modules: string, plugins: readonly string[]): Fi
   const shared = filesBelow(modules, path => own.has(path) || givenPath(path) !== undefined)
   const nested = [...plugins].sort(inOrder).flatMap(name => {
     const folder = `${name}/node_modules`
-    return filesBelow(`${modules}/${folder}`).map(one => ({ ...one, path: `${folder}/${one.path}` }))
+    return filesBelow(`${modules}/${folder}`).map(file => ({ ...file, path: `${folder}/${file.path}` }))
   })
   return [...shared, ...nested]
 }

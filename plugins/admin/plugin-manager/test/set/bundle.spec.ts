@@ -37,9 +37,9 @@ describe('a bundle', () => {
   }
   const contents = async (home: string) => {
     const set = setFolder(home, await readLock(home))!
-    return filesBelow(set, path => path === 'host').map(one => [
-      one.path,
-      one.isLink ? 'link' : readFileSync(join(set, one.path), 'base64'),
+    return filesBelow(set, path => path === 'host').map(file => [
+      file.path,
+      file.isLink ? 'link' : readFileSync(join(set, file.path), 'base64'),
     ])
   }
   /** The bundle, unpacked, changed, and packed again. */
@@ -50,7 +50,7 @@ describe('a bundle', () => {
     const names = [
       'bundle.json',
       ...filesBelow(folder)
-        .map(one => one.path)
+        .map(file => file.path)
         .filter(path => path !== 'bundle.json'),
     ]
     await create({ file: `${folder}.tgz`, cwd: folder, gzip: true, noDirRecurse: true }, names)
@@ -87,9 +87,9 @@ describe('a bundle', () => {
   it('shows what it would put in force, and takes the place of all that is installed', async () => {
     const other = join(workspace.folder, 'third')
     await using change = await planRestore(other, bundle)
-    expect(change.candidates.map(one => [one.name, one.version, one.dependencies, one.same])).to.deep.equal([
-      ['svc-plugin-one', '1.0.0', 1, false],
-    ])
+    expect(
+      change.candidates.map(candidate => [candidate.name, candidate.version, candidate.dependencies, candidate.same])
+    ).to.deep.equal([['svc-plugin-one', '1.0.0', 1, false]])
     await change.build()
     await change[Symbol.asyncDispose]()
     expect((await stateOf({ home: other })).files).to.deep.equal([])
@@ -119,26 +119,26 @@ describe('a bundle', () => {
       folder => symlinkSync('/etc/passwd', join(folder, own, 'passwd')),
       folder => writeFileSync(join(folder, 'outside.js'), ''),
       folder =>
-        edit(folder, one => ({
-          ...one,
-          files: { ...one.files, 'node_modules/svc-plugin-one/index.js': { sha256: '0'.repeat(64) } },
+        edit(folder, item => ({
+          ...item,
+          files: { ...item.files, 'node_modules/svc-plugin-one/index.js': { sha256: '0'.repeat(64) } },
         })),
       folder => edit(folder, ({ plugins: _plugins, ...rest }) => rest),
     ]
-    for (const one of edits) await refused(await changed(one))
+    for (const item of edits) await refused(await changed(item))
   })
 
   it('is refused if it names a link out of the bundle, or files that its lock does not have', async () => {
     const link = await changed(folder => {
       symlinkSync('../../../../../etc/passwd', join(folder, 'set/node_modules/svc-plugin-one/passwd'))
-      edit(folder, one => ({
-        ...one,
-        files: { ...one.files, 'node_modules/svc-plugin-one/passwd': { link: '../../../../../etc/passwd' } },
+      edit(folder, item => ({
+        ...item,
+        files: { ...item.files, 'node_modules/svc-plugin-one/passwd': { link: '../../../../../etc/passwd' } },
       }))
     })
     expect(await refused(link)).to.contain('leaves the bundle')
     const lying = await changed(folder =>
-      edit(folder, one => ({ ...one, plugins: one.plugins.map(plugin => ({ ...plugin, files: '0'.repeat(64) })) }))
+      edit(folder, item => ({ ...item, plugins: item.plugins.map(plugin => ({ ...plugin, files: '0'.repeat(64) })) }))
     )
     expect(await refused(lying)).to.contain('svc-plugin-one')
     const climbing = join(workspace.folder, 'climbing.tgz')

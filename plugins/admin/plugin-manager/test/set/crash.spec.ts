@@ -76,7 +76,7 @@ describe('an install that is killed', function () {
   it('has the new set whole and in force once it is committed; and the next change takes away all that was left', async () => {
     await killAt('committed')
     expect(await versionNow()).to.equal('2.0.0')
-    const lock = await changeLock(workspace.home, one => one)
+    const lock = await changeLock(workspace.home, item => item)
     await using change = await planChange(workspace.home, { uninstall: ['svc-plugin-one'] })
     expect(change.removed[0]!.version).to.equal('2.0.0')
     expect(readdirSync(join(workspace.home, 'plugins', 'sets'))).to.have.members([lock.set, lock.former])

@@ -39,8 +39,8 @@ describe('what is installed', () => {
   after(() => workspace[Symbol.asyncDispose]())
 
   const problems = async () =>
-    (await verifySet(workspace.home, await workspace.lock())).map(one =>
-      [one.code, one.plugin ?? '', ...((one.details.files as string[]) ?? [])].join(' ').trim()
+    (await verifySet(workspace.home, await workspace.lock())).map(item =>
+      [item.code, item.plugin ?? '', ...((item.details.files as string[]) ?? [])].join(' ').trim()
     )
   const fileOf = async (path: string) =>
     join(setFolder(workspace.home, await workspace.lock())!, 'node_modules', 'svc-plugin-one', path)
@@ -49,8 +49,8 @@ describe('what is installed', () => {
     const text = await readFile(lockFile(workspace.home), 'utf8')
     expect((await stat(lockFile(workspace.home))).mode & 0o777).to.equal(0o600)
     expect(text.endsWith('}\n')).to.equal(true)
-    const [one] = (await workspace.lock()).plugins
-    expect(one).to.deep.include({
+    const [first] = (await workspace.lock()).plugins
+    expect(first).to.deep.include({
       name: 'svc-plugin-one',
       version: '1.0.0',
       isolation: 'process',
@@ -59,7 +59,7 @@ describe('what is installed', () => {
       trusted: false,
       permissions: {},
     })
-    expect(one!.origin).to.deep.equal({ kind: 'tarball', spec: tarball })
+    expect(first!.origin).to.deep.equal({ kind: 'tarball', spec: tarball })
     const from = pathToFileURL(`${setFolder(workspace.home, await workspace.lock())}/`).href
     const module = (await importFrom('svc-plugin-one', from)) as { definePlugin: unknown }
     expect(module.definePlugin).to.equal((await import('@svc/core')).definePlugin)
@@ -105,7 +105,7 @@ describe('what is installed', () => {
     const file = await fileOf('index.js')
     const before = await readFile(file)
     const enable = (enabled: boolean) =>
-      changeLock(workspace.home, lock => ({ ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled })) }))
+      changeLock(workspace.home, lock => ({ ...lock, plugins: lock.plugins.map(item => ({ ...item, enabled })) }))
     await enable(false)
     await appendFile(file, '//')
     expect(await problems()).to.deep.equal([])
@@ -129,8 +129,8 @@ describe('what is installed', () => {
       { ...lock, plugins: [...lock.plugins, lock.plugins[0]] },
       { ...lock, plugins: [{ ...lock.plugins[0], name: '../x' }] },
     ]
-    for (const one of broken) {
-      await writeFile(lockFile(workspace.home), typeof one === 'string' ? one : JSON.stringify(one))
+    for (const item of broken) {
+      await writeFile(lockFile(workspace.home), typeof item === 'string' ? item : JSON.stringify(item))
       expect(await failure(readLock(workspace.home))).to.equal('LOCK_INVALID')
     }
     expect(await failure(planChange(workspace.home, { uninstall: ['svc-plugin-one'] }))).to.equal('LOCK_INVALID')
@@ -170,7 +170,7 @@ describe('what is installed', () => {
     const options = { npm: '/no/npm' }
     const { set } = await workspace.lock()
     const lock = await workspace.change({ link: [folder] }, options)
-    expect(lock.plugins.map(one => [one.name, one.origin.kind, one.files])).to.deep.equal([
+    expect(lock.plugins.map(item => [item.name, item.origin.kind, item.files])).to.deep.equal([
       ['svc-plugin-linked', 'link', ''],
       ['svc-plugin-one', 'tarball', lock.plugins[1]!.files],
     ])

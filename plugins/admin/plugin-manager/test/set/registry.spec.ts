@@ -169,7 +169,7 @@ describe('plugins of a registry', function () {
     expect(existsSync(join(await modules(), 'svc-plugin-other', 'ran'))).to.equal(false)
     const before = settings({ npm_config_registry: NOWHERE })
     const lock = await workspace.change({ uninstall: ['svc-plugin-other'] })
-    expect(lock.plugins.map(one => one.name)).to.deep.equal(['svc-plugin-weather'])
+    expect(lock.plugins.map(item => item.name)).to.deep.equal(['svc-plugin-weather'])
     expect(await verifySet(workspace.home, lock)).to.deep.equal([])
     expect(await workspace.installed('svc-plugin-weather/ran')).to.contain('PATH')
     expect(existsSync(join(await modules(), 'svc-plugin-other'))).to.equal(false)

@@ -41,7 +41,7 @@ export async function startIssuer(): Promise<Issuer> {
     if (issuer.answer?.(req, res)) return
     const send = (value: unknown) => res.setHeader('content-type', 'application/json').end(JSON.stringify(value))
     if (req.url === '/.well-known/openid-configuration') return void send({ issuer: issuer.url, jwks_uri: `${issuer.url}/keys` })
-    if (req.url === '/keys') return void send({ keys: pairs.map(one => one.jwk) })
+    if (req.url === '/keys') return void send({ keys: pairs.map(pair => pair.jwk) })
     res.writeHead(404).end()
   })
   server.listen(0, '127.0.0.1')

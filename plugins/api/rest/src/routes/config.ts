@@ -74,7 +74,7 @@ export function createConfigRoutes({ selection, modes }: { selection: Selection;
       object({ profiles: list(profile), active: STRING }),
       async (_request, ctx) => {
         const { profiles, active, default: standard } = await selection.profiles(ctx)
-        return { body: { profiles: profiles.map(one => profileWire(one, active, standard)), active } }
+        return { body: { profiles: profiles.map(item => profileWire(item, active, standard)), active } }
       }
     ),
     modes: read(

@@ -1,6 +1,7 @@
-import { type SlotView, type CallContext, withTimeout } from '@svc/core'
+import { type CallContext, type JsonSchema, type SlotView, withTimeout } from '@svc/core'
 import type { Provider, Route, Tool } from '@svc/core/contracts'
 import { toolRecord } from '@svc/api-types'
+import { categoryUnknown } from '../errors.ts'
 import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
 
 const LIST_MS = 5_000
@@ -11,6 +12,11 @@ const toolList = object({
   tools: list(object({ name: STRING, description: STRING, category: STRING, parameters: OBJECT })),
   categories: list(STRING),
 })
+
+const toolQuery: JsonSchema = {
+  type: 'object',
+  properties: { category: { type: 'string', description: 'Only the tools of this category.' } },
+}
 
 /** Routes that list providers and tools. */
 export function createDiscoveryRoutes({
@@ -28,7 +34,9 @@ export function createDiscoveryRoutes({
       scope: 'read',
       responses: ok('The providers.', providerList),
       handle: async (_request, ctx) => ({
-        body: { providers: await Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, ctx))) },
+        body: {
+          providers: await Promise.all(providers.entries().map(([name, provider]) => providerRecord(name, provider, ctx))),
+        },
       }),
     },
     tools: {
@@ -36,8 +44,9 @@ export function createDiscoveryRoutes({
       path: '/api/v1/tools',
       summary: 'List tools',
       scope: 'read',
+      query: toolQuery,
       responses: ok('The tools.', toolList),
-      handle: async () => ({ body: toolsRecord(tools.entries()) }),
+      handle: async ({ query }) => ({ body: toolsRecord(tools.entries(), query.category) }),
     },
   }
 }
@@ -51,12 +60,17 @@ async function providerRecord(name: string, provider: Provider, ctx: CallContext
 
 const CATEGORIES = ['files', 'search', 'web', 'code', 'shell', 'git', 'text', 'time', 'mcp']
 
-function toolsRecord(entries: [string, Tool][]) {
+/** Lists the tools of a category, or all tools. `categories` always names all. Throws INVALID_VALUE for an unknown category. */
+function toolsRecord(entries: [string, Tool][], category: string | undefined) {
   const byName = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))
   const used = new Set(byName.map(([, { category }]) => category))
   const others = [...used].filter(category => !CATEGORIES.includes(category)).sort()
+  // a known category can be without tools, such as `mcp` while no server is connected
+  if (category !== undefined && !CATEGORIES.includes(category) && !used.has(category))
+    throw categoryUnknown(category, [...CATEGORIES, ...others])
+  const shown = category === undefined ? byName : byName.filter(([, tool]) => tool.category === category)
   return {
-    tools: byName.map(([name, tool]) => toolRecord(name, tool)),
-    categories: [...CATEGORIES.filter(category => used.has(category)), ...others],
+    tools: shown.map(([name, tool]) => toolRecord(name, tool)),
+    categories: [...CATEGORIES.filter(item => used.has(item)), ...others],
   }
 }

@@ -48,8 +48,8 @@ export function createHealthRoutes({
       async handle(_request, ctx) {
         const [report, probed, more] = await Promise.all([host.report(ctx), probes.all(ctx), factsOf(facts, ctx)])
         const plugins = failedPlugins(report)
-        const status = worst([...[...probed.values()].map(one => one.status), ...(plugins ? (['degraded'] as const) : [])])
-        const statuses = Object.fromEntries([...probed].map(([name, one]) => [name, one.status]))
+        const status = worst([...[...probed.values()].map(item => item.status), ...(plugins ? (['degraded'] as const) : [])])
+        const statuses = Object.fromEntries([...probed].map(([name, item]) => [name, item.status]))
         const record = {
           status,
           version: report.version,

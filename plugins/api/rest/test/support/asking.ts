@@ -57,6 +57,6 @@ export const WITH_WORKFLOWS = {
     service(Peers, peers),
     item(WorkflowNodes, 'asking', asking),
     item(WorkflowNodes, 'telling', telling),
-    ...Object.entries(workflows).map(([name, one]) => item(WorkflowDefinitions, name, one)),
+    ...Object.entries(workflows).map(([name, workflow]) => item(WorkflowDefinitions, name, workflow)),
   ] as readonly Fixture[],
 }

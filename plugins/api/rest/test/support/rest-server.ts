@@ -56,6 +56,7 @@ export const effective: Effective = {
 const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unused }
 const conversations: Conversations = { begin: unused, append: unused, end: unused, get: unused, list: unused, delete: unused }
 const selection: Selection = {
+  mode: async () => effective.mode,
   effective: async () => effective,
   profiles: async () => ({ profiles: [], active: 'default', default: 'default' }),
   select: unused,
@@ -90,10 +91,10 @@ export async function serveRest(fakes: Fakes = {}) {
       service(Chat, { ...chat, ...fakes.chat }),
       service(Conversations, { ...conversations, ...fakes.conversations }),
       service(Selection, { ...selection, ...fakes.selection }),
-      ...Object.entries(fakes.checks ?? {}).map(([name, one]) => item(Checks, name, one)),
-      ...Object.entries(fakes.providers ?? {}).map(([name, one]) => item(Providers, name, one)),
-      ...Object.entries(fakes.tools ?? {}).map(([name, one]) => item(Tools, name, one)),
-      ...Object.entries(fakes.modes ?? {}).map(([name, one]) => item(Modes, name, one)),
+      ...Object.entries(fakes.checks ?? {}).map(([name, check]) => item(Checks, name, check)),
+      ...Object.entries(fakes.providers ?? {}).map(([name, provider]) => item(Providers, name, provider)),
+      ...Object.entries(fakes.tools ?? {}).map(([name, tool]) => item(Tools, name, tool)),
+      ...Object.entries(fakes.modes ?? {}).map(([name, mode]) => item(Modes, name, mode)),
       ...(fakes.more ?? []),
     ],
   })

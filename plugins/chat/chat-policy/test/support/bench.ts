@@ -1,5 +1,5 @@
 import { systemContext } from '@svc/core'
-import type { ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
+import type { ChoiceSource, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
 import { createBreakers, createOutcomes } from '../../src/breakers.ts'
 import {
   createCandidates,
@@ -50,7 +50,7 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
     /** A call has ended as chat tells it. */
     end: (end: Partial<ModelDone>, parts: CallDependencies = {}) => outcomes.done(doneOf(callOf(parts), end)),
     answer: (parts: CallDependencies = {}) => outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 })),
-    state: (ref: ModelRef) => breakers.states().find(([one]) => one.provider === ref.provider && one.model === ref.model)?.[1],
+    state: (ref: ModelRef) => breakers.states().find(([item]) => item.provider === ref.provider && item.model === ref.model)?.[1],
     health: () => createCheck(breakers).probe(systemContext(new AbortController().signal, 'test')),
     /** What the metrics tell, as `name{labels} value`. */
     told: () =>
@@ -68,7 +68,9 @@ export interface CallDependencies {
   readonly at?: ModelRef
   readonly turn?: string
   readonly fallback?: Selected['fallback']
-  readonly source?: Selected['source']['model']
+  readonly source?: ChoiceSource
+  /** What chose the provider; default: what chose the model. */
+  readonly providerSource?: ChoiceSource
   readonly tried?: readonly ModelRef[]
   readonly attempt?: number
   readonly round?: number
@@ -79,13 +81,14 @@ function callOf({
   at = A,
   fallback = [],
   source = 'profile',
+  providerSource = source,
   tried = [],
   attempt = 1,
   round = 1,
 }: CallDependencies): ModelCall {
   const selected: Selected = {
     ...at,
-    source: { provider: source, model: source },
+    source: { provider: providerSource, model: source },
     profile: { name: 'p' },
     mode: 'build',
     fallback,

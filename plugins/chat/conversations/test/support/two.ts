@@ -36,11 +36,11 @@ export async function two() {
     makes: first.service(Conversations),
     other: second.service(Conversations),
     news,
-    topics: () => news.map(one => one.topic),
+    topics: () => news.map(peerMessage => peerMessage.topic),
     /** Resolves when something is told under this topic. */
     async said(topic: string): Promise<PeerMessage> {
       for (;;) {
-        const found = news.find(one => one.topic === topic)
+        const found = news.find(peerMessage => peerMessage.topic === topic)
         if (found) return found
         await wait(5)
       }

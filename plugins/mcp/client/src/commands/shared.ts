@@ -1,25 +1,16 @@
 import { Args, Flags } from '@svc/cli/command'
 import { type CallContext, codeOf, formatError, systemContext } from '@svc/core'
-import { type CommandContext, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
+import { type CommandContext, type Json, PeerAnswers, Store } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
-import { findServers, fromWire, reachServer } from '@svc/runtime'
-import type { McpClient, ToolList } from '../connection/client-types.ts'
+import { findServers, type FoundServer, fromWire, reachServer } from '@svc/runtime'
 import type { LoginOptions } from '../connection/oauth/login.ts'
-import { storeForgets } from '../errors.ts'
+import { serverUnknown, storeForgets } from '../errors.ts'
+import { TOPIC } from '../ownership/peer-workers.ts'
+import type { CommandQuestion } from '../ownership/questions.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import { readServers, type Server, serverNamed } from '../registry/configured-servers.ts'
 import { homeFile } from '../registry/home-file.ts'
-import type { Pins } from '../registry/pinning.ts'
-import {
-  type CatalogueRecord,
-  loginStorage,
-  openRecords,
-  personStorage,
-  readCatalogue,
-  readPins,
-  RECORDS,
-  type StateRecord,
-} from '../registry/records.ts'
+import { openRecords, personStorage } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
 /** The servers of the configuration and of mcp.yaml. Throws the first problem. */
@@ -46,80 +37,48 @@ export async function openStore(call: CommandContext, ctx: CallContext): Promise
   return store
 }
 
-/** The process sandbox of the configured host, if there is one. */
-async function sandboxOf(call: CommandContext): Promise<ProcessSandbox | undefined> {
+/** The answers of the running server to a question, or of the plugins in this process if none runs. Throws SERVER_AMBIGUOUS, STORE_FORGETS. */
+export async function* askServers<T>(
+  call: CommandContext,
+  { port }: { readonly port?: number | undefined },
+  question: CommandQuestion
+): AsyncGenerator<T, void> {
+  const ctx = contextOf(call, `mcp ${question.do}`)
+  using running = await runningServer(call, port)
+  if (running) return yield* answersOf<T>(running.control.ask(TOPIC, question, ctx), question)
+  if (question.do === 'approve' || question.do === 'switch') await openStore(call, ctx)
+  const here = (await call.host()).slot(PeerAnswers).get(TOPIC)
+  if (here) yield* answersOf<T>(here.answer(question as unknown as Json, ctx), question)
+}
+
+/** As `askServers`, for a question with one answer; `undefined` if the server answers nothing. */
+export async function askServersOnce<T>(
+  call: CommandContext,
+  flags: { readonly port?: number | undefined },
+  question: CommandQuestion
+): Promise<T | undefined> {
+  for await (const answer of askServers<T>(call, flags, question)) return answer
+  return undefined
+}
+
+/** A server that has not loaded any MCP server answers nothing to `list`. */
+async function* answersOf<T>(answers: AsyncIterable<unknown>, question: CommandQuestion): AsyncGenerator<T, void> {
   try {
-    return (await call.host()).service(ProcessSandbox)
+    yield* answers as AsyncIterable<T>
   } catch (error) {
-    if (codeOf(error) === 'SERVICE_MISSING') return undefined
-    throw error
+    if (codeOf(error) !== 'PEER_SILENT') throw error
+    if (question.do !== 'list') throw serverUnknown('server' in question ? question.server : '', [])
   }
 }
 
-/** The id of the running server of this home, `undefined` if none runs. Throws SERVER_AMBIGUOUS. */
-export async function runningId(call: CommandContext, port: number | undefined, ctx: CallContext): Promise<string | undefined> {
+/** The running server of this home, `undefined` if none runs. Throws SERVER_AMBIGUOUS, and SERVER_NONE for a port without one. */
+export async function runningServer(call: CommandContext, port: number | undefined): Promise<FoundServer | undefined> {
   try {
-    using server = await reachServer(call.home, { port })
-    return (await server.control.report(ctx)).serverId
+    return await reachServer(call.home, { port })
   } catch (error) {
     if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
     throw error
   }
-}
-
-export type KeyedState = StateRecord & { readonly key: string }
-
-/** The states of the MCP servers in a running server, by name. */
-export async function statesOf(store: Store, serverId: string, ctx: CallContext): Promise<Map<string, KeyedState>> {
-  const prefix = `state/${serverId}/`
-  const states = new Map<string, KeyedState>()
-  for (let cursor: string | undefined; ; ) {
-    const page = await store.range(
-      RECORDS,
-      { from: prefix, to: `${prefix}\u{10ffff}`, limit: 1000, ...(cursor === undefined ? {} : { cursor }) },
-      ctx
-    )
-    for (const { key, value } of page.records) {
-      const name = key.slice(prefix.length, key.lastIndexOf('/'))
-      const state = { ...(value as unknown as StateRecord), key }
-      if (isNewer(state, states.get(name))) states.set(name, state)
-    }
-    if (page.next === undefined) return states
-    cursor = page.next
-  }
-}
-
-/** A state with an owner is newer than one without. */
-const isNewer = (one: StateRecord, other: StateRecord | undefined): boolean =>
-  other === undefined ||
-  (one.worker === null) < (other.worker === null) ||
-  ((one.worker === null) === (other.worker === null) && one.seen > other.seen)
-
-/** The pinned tools of a server, and its last list in the running server. */
-export interface KnownTools {
-  readonly pins: Pins
-  readonly catalogue: CatalogueRecord | undefined
-}
-
-export async function knownTools(
-  store: Store,
-  serverId: string | undefined,
-  server: Server,
-  ctx: CallContext
-): Promise<KnownTools> {
-  const state = serverId === undefined ? undefined : (await statesOf(store, serverId, ctx)).get(server.entry.name)
-  return toolsIn(state, store, server, ctx)
-}
-
-/** As `knownTools`, for a state of `statesOf`. */
-export async function toolsIn(
-  state: KeyedState | undefined,
-  store: Store,
-  server: Server,
-  ctx: CallContext
-): Promise<KnownTools> {
-  const catalogue = state?.catalogue ? await readCatalogue(store, state.key, ctx) : undefined
-  return { catalogue, pins: await readPins(store, server, ctx) }
 }
 
 /** Limit for a line of a problem: a plugin can have written it. */
@@ -139,27 +98,6 @@ export async function reloadServers(call: CommandContext, ctx: CallContext): Pro
     if (problems.length > 0) code = 1
   }
   return code
-}
-
-/** The address, or the command line. */
-export const locationOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')
-
-/** Connects from this command. Throws MCP_CALL_FAILED if a variable or the sandbox that the entry names is missing. */
-export async function openClient(call: CommandContext, store: Store, server: Server, ctx: CallContext): Promise<McpClient> {
-  const sandbox = server.entry.sandbox && server.entry.url === undefined ? await sandboxOf(call) : undefined
-  const storage = loginStorage(store, server, ctx)
-  const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: ctx })
-  const { createMcpClient } = await import('../connection/mcp-client.ts')
-  const client = createMcpClient(options)
-  // a user waits: reports the first failure
-  client.setReconnectPolicy(0, 'constant')
-  return client
-}
-
-/** Lists the tools from this command. Throws MCP_CALL_FAILED. */
-export async function listNow(call: CommandContext, store: Store, server: Server, ctx: CallContext): Promise<ToolList> {
-  await using client = await openClient(call, store, server, ctx)
-  return await client.listTools({ signal: ctx.signal })
 }
 
 /** Logs a user in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */

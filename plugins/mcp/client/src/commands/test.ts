@@ -1,38 +1,29 @@
-import { lookup } from 'node:dns/promises'
-import { once } from 'node:events'
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { messageOf } from '@svc/core'
-import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp-protocol'
+import type { Json } from '@svc/core/contracts'
 import { lineInvalid, oneLine } from '@svc/plugin-kit'
-import type { McpClient } from '../connection/client-types.ts'
-import type { Server } from '../registry/configured-servers.ts'
-import { configuredServer, contextOf, openClient, openStore, SERVER_ARG } from './shared.ts'
+import type { TestStep } from '../ownership/connection-test.ts'
+import { askServers, configuredServer, PORT_FLAG, SERVER_ARG } from './shared.ts'
 
-/** `svc mcp test <name>`: connects step by step from this command; exits with 1 if a step fails. */
+/** `svc mcp test <name>`: connects step by step over a connection of its own; exits with 1 if a step fails. */
 export class McpTest extends SvcCommand {
   static override summary = 'Test the connection to an MCP server step by step'
   static override description =
-    'Resolves, connects, authenticates, shakes hands and lists the tools over a connection of its own, and prints the time of each step. Exits with 1 if a step fails.'
+    'Resolves, connects, authenticates, shakes hands and lists the tools over a connection of its own, and prints the time of each step. The running server does this; if none runs, this command does. Exits with 1 if a step fails.'
   static override examples = [`<%= config.bin %> <%= command.id %> files --tool read_file --args '{"path": "/data/notes.txt"}'`]
   static override args = SERVER_ARG
   static override flags = {
     tool: Flags.string({ summary: 'Tool to call at the end', helpValue: '<tool>' }),
     args: Flags.string({ summary: 'Arguments of the call', helpValue: '<json>', dependsOn: ['tool'] }),
+    ...PORT_FLAG,
     ...JSON_FLAG,
   }
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpTest)
     const server = await configuredServer(this, args.name)
-    const ctx = contextOf(this, 'mcp test')
-    const store = await openStore(this, ctx)
-    const open = () => openClient(this, store, server, ctx)
-    const asked = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
-    const steps: Step[] = []
-    for await (const step of checkSteps({ server, open, ...asked, signal: this.signal })) {
+    const call = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
+    const steps: TestStep[] = []
+    for await (const step of askServers<TestStep>(this, flags, { do: 'test', server: args.name, ...call })) {
       steps.push(step)
       if (!flags.json) this.print(lineOf(step))
     }
@@ -44,7 +35,7 @@ export class McpTest extends SvcCommand {
 
 const WIDTH = 10
 
-const lineOf = ({ step, ms, found = '', error }: Step): string =>
+const lineOf = ({ step, ms, found = '', error }: TestStep): string =>
   error
     ? `✗ ${step.padEnd(WIDTH)} ${ms} ms  ${error.class}: ${oneLine(error.message, 300)}`
     : `✓ ${step.padEnd(WIDTH)} ${ms} ms  ${oneLine(found, 300)}`.trimEnd()
@@ -57,161 +48,4 @@ function argsOf(text: string): { readonly [name: string]: Json | undefined } {
     // reported below
   }
   throw lineInvalid('--args must be a JSON object', 'mcp test <name> --tool <tool> --args <json>')
-}
-
-/** One step of the test: its result, and its time in milliseconds. */
-interface Step {
-  readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
-  readonly ms: number
-  readonly found?: string
-  readonly error?: McpFailure
-}
-
-interface CheckOptions {
-  readonly server: Server
-  /** Makes the client. Throws MCP_CALL_FAILED. */
-  readonly open: () => Promise<McpClient>
-  /** A tool to call at the end. */
-  readonly call?: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } }
-  readonly signal: AbortSignal
-}
-
-const STEP_MS = 10_000
-
-/** Tests a server step by step; ends with the first failed step. */
-async function* checkSteps(parts: CheckOptions): AsyncGenerator<Step> {
-  const steps = [
-    ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
-    ...serverSteps(parts),
-  ]
-  try {
-    for (const { step, kind, work } of steps) {
-      const done = await timed(step, kind, work, parts)
-      yield done
-      if (done.error) return
-    }
-  } finally {
-    for (const { end } of steps) await end?.()
-  }
-}
-
-interface Work {
-  readonly step: Step['step']
-  /** The class for an error without one. */
-  readonly kind: McpErrorClass
-  readonly work: (signal: AbortSignal) => Promise<string>
-  readonly end?: () => Promise<void>
-}
-
-async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work'], parts: CheckOptions): Promise<Step> {
-  const { signal, server } = parts
-  const begun = performance.now()
-  const ms = () => Math.round((performance.now() - begun) * 10) / 10
-  try {
-    return { step, found: await work(signal), ms: ms() }
-  } catch (error) {
-    signal.throwIfAborted()
-    const failure = failureOf(error)
-    const isPlain = failure.class === 'protocol_error' && (error as { code?: string }).code !== 'MCP_CALL_FAILED'
-    const failed = isPlain
-      ? { class: kind, message: messageOf(error) }
-      : { ...failure, message: messageTo(server, failure, error) }
-    return { step: step === 'auth' && failed.class !== 'authentication_failed' ? 'handshake' : step, ms: ms(), error: failed }
-  }
-}
-
-/** The message with the paths and the command that callers of tools do not see. */
-function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): string {
-  const { cause } = Object(error) as { cause?: { code?: unknown; hint?: unknown } }
-  const hint = cause?.hint === undefined ? '' : `; ${cause.hint as string}`
-  if (cause?.code === 'CHILD_NOT_STARTED') return `${entry.name}: ${message}: ${entry.command}${hint}`
-  return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
-}
-
-/** The network steps of a connection, made separately to show which one fails. */
-function networkSteps({ hostname, protocol, port }: URL): Work[] {
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const isTls = protocol === 'https:'
-  const at = Number(port === '' ? (isTls ? 443 : 80) : port)
-  const kind = 'connection_refused'
-  const resolve: Work = {
-    step: 'resolve',
-    kind,
-    work: async () => (await lookup(host, { all: true })).map(one => one.address).join(', '),
-  }
-  const connect: Work = {
-    step: 'connect',
-    kind,
-    work: signal => reached(connectTcp({ host, port: at }), 'connect', signal, () => `port ${at}`),
-  }
-  const tls: Work = {
-    step: 'tls',
-    kind,
-    work: signal => {
-      const socket = connectTls({ host, port: at, ...(/^[\d.:]+$/.test(host) ? {} : { servername: host }) })
-      return reached(socket, 'secureConnect', signal, () => socket.getProtocol() ?? '')
-    },
-  }
-  return isTls ? [resolve, connect, tls] : [resolve, connect]
-}
-
-async function reached(
-  socket: ReturnType<typeof connectTcp>,
-  event: string,
-  signal: AbortSignal,
-  result: () => string
-): Promise<string> {
-  try {
-    await once(socket, event, { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) })
-    return result()
-  } finally {
-    socket.destroy()
-  }
-}
-
-function serverSteps({ server, open, call }: CheckOptions): Work[] {
-  let client: McpClient | undefined
-  const opened = async () => (client ??= await open())
-  const start: Work = {
-    step: server.entry.url === undefined ? 'start' : 'auth',
-    kind: 'connection_refused',
-    async work(signal) {
-      await (await opened()).connect({ signal })
-      return credentialOf(server)
-    },
-    end: async () => client?.close(),
-  }
-  const handshake: Work = {
-    step: 'handshake',
-    kind: 'protocol_error',
-    async work() {
-      const { protocolVersion = '', server: named } = (await opened()).status()
-      return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
-    },
-  }
-  const list: Work = {
-    step: 'list',
-    kind: 'protocol_error',
-    async work(signal) {
-      const { tools, problems } = await (await opened()).listTools({ signal })
-      return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
-    },
-  }
-  return [start, handshake, list, ...(call ? [calling(opened, call)] : [])]
-}
-
-const calling = (opened: () => Promise<McpClient>, { tool, args }: NonNullable<CheckOptions['call']>): Work => ({
-  step: 'call',
-  kind: 'tool_error',
-  async work(signal) {
-    const { content, error } = await (await opened()).callTool(tool, args, { signal })
-    if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
-    return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
-  },
-})
-
-function credentialOf({ entry }: Server): string {
-  if (entry.url === undefined) return entry.sandbox ? 'in the process sandbox' : 'runs'
-  if (entry.api_key_env !== undefined) return `accepted with the key of ${entry.api_key_env}`
-  return entry.oauth === undefined ? 'accepted' : 'accepted with a token'
 }

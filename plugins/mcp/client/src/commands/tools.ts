@@ -1,11 +1,11 @@
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { McpTool } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
-import { assessTools, withNewPins } from '../registry/pinning.ts'
-import { changePins, pinListed } from '../registry/records.ts'
-import { configuredServer, contextOf, knownTools, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG } from './shared.ts'
+import { selected } from '../ownership/mcp-clients.ts'
+import type { ToolsAnswer } from '../ownership/questions.ts'
+import { askServersOnce, configuredServer, PORT_FLAG, SERVER_ARG } from './shared.ts'
 
-/** `svc mcp tools <name>`: the last list of the running server, or a new one; shows changes and removed hidden characters. */
+/** `svc mcp tools <name>`: lists the tools now, or as they were listed last; shows changes and removed hidden characters. */
 export class McpTools extends SvcCommand {
   static override summary = 'List the tools of an MCP server and their changes'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
@@ -14,20 +14,15 @@ export class McpTools extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpTools)
-    const server = await configuredServer(this, args.name)
-    const ctx = contextOf(this, 'mcp tools')
-    const running = await runningId(this, flags.port, ctx)
-    const store = await openStore(this, ctx)
-    const known = await knownTools(store, running, server, ctx)
-    const read = known.catalogue ?? (await listNow(this, store, server, ctx))
-    // pins new tools, as a running server does
-    if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), ctx)
-    const all = assessTools(read.tools, known.pins, server.entry)
-    if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.problems }))
-    for (const tool of all) for (const line of linesOf(tool)) this.print(line)
-    for (const fault of read.problems) this.note(`left out: ${oneLine(fault)}`)
-    if (all.some(one => one.standing === 'changed'))
-      this.note(`changed tools cannot be used until you approve them: svc mcp approve ${server.entry.name}`)
+    const { name } = (await configuredServer(this, args.name)).entry
+    const { tools, problems, failure } = (await askServersOnce<ToolsAnswer>(this, flags, { do: 'tools', server: name }))!
+    if (flags.json) return this.print(JSON.stringify({ server: name, tools, left_out: problems, ...(failure && { failure }) }))
+    for (const tool of tools) for (const line of linesOf(tool)) this.print(line)
+    for (const problem of problems) this.note(`left out: ${oneLine(problem)}`)
+    if (failure)
+      this.note(`as it listed them last, because it cannot be asked now: ${failure.class}: ${oneLine(failure.message)}`)
+    if (tools.some(one => one.standing === 'changed'))
+      this.note(`changed tools cannot be used until you approve them: svc mcp approve ${name}`)
   }
 }
 
@@ -57,17 +52,13 @@ export class McpApprove extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpApprove)
-    const { name, tool: names = [] } = args
-    const server = await configuredServer(this, name)
-    const ctx = contextOf(this, 'mcp approve')
-    const running = await runningId(this, flags.port, ctx)
-    const store = await openStore(this, ctx)
-    const { pins, catalogue } = await knownTools(store, running, server, ctx)
-    const { tools } = catalogue ?? (await listNow(this, store, server, ctx))
-    const isSelected = (tool: string) => names.length === 0 || names.includes(tool)
-    const changed = assessTools(tools, pins, server.entry).filter(one => one.standing === 'changed' && isSelected(one.name))
-    // pins the tools that are shown here, even if the server has changed them again meanwhile
-    await pinListed(store, server, tools, names.length === 0 ? undefined : names, ctx)
+    const names = args.tool?.length ? args.tool : undefined
+    const { name } = (await configuredServer(this, args.name)).entry
+    const { tools, listed } = (await askServersOnce<ToolsAnswer>(this, flags, { do: 'tools', server: name }))!
+    const changed = selected(name, tools, names).filter(one => one.standing === 'changed')
+    // approves the versions that are shown here, even if the server has changed them again meanwhile
+    const versions = listed.filter(one => changed.some(tool => tool.name === one.name))
+    if (changed.length > 0) await askServersOnce(this, flags, { do: 'approve', server: name, tools: versions })
     if (flags.json) return this.print(JSON.stringify({ server: name, approved: changed }))
     for (const tool of changed) for (const line of linesOf(tool)) this.print(line)
     this.note(changed.length === 0 ? `no tool of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)

@@ -1,53 +1,72 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Json, McpCallOptions, McpClients, McpServerInfo, PeerAnswer, Store, ToolStep } from '@svc/core/contracts'
-import { callFailed } from '@svc/mcp-protocol'
-import { serverMoved } from '../errors.ts'
+import type { Json, McpCallOptions, McpClients, McpServerInfo, ToolStep } from '@svc/core/contracts'
+import { callFailed, type ListedTool } from '@svc/mcp-protocol'
+import { toolUnknown } from '../errors.ts'
 import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
 import { type Server, serverNamed } from '../registry/configured-servers.ts'
-import { pinListed, pinsKey, putSwitch, switchKey } from '../registry/records.ts'
+import type { CatalogueRecord } from '../registry/records.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import { type PeerWorkers, type PING, reachedNoOwner } from './peer-workers.ts'
+import { type PeerWorkers, reachedNoOwner } from './peer-workers.ts'
 import type { ServerOwner } from './server-owner.ts'
+import type { ServerSession } from './server-session.ts'
 
 export interface McpClientsOptions {
   readonly owners: readonly ServerOwner[]
   readonly registry: ServerRegistry
-  readonly store: Store
   readonly workers: PeerWorkers | undefined
 }
 
-/** A question of one worker to the owner of a server. */
-type Question = { readonly server: string; readonly fingerprint: string } & (
+/** What the owner of a server is asked to do. */
+export type OwnerTask =
   | { readonly do: 'open' }
+  | { readonly do: 'refresh' }
   | {
       readonly do: 'call'
       readonly tool: string
       readonly args: { readonly [name: string]: Json | undefined }
       readonly options: McpCallOptions
     }
-)
 
-/** The service `McpClients`: each call goes to the worker that owns the server. */
-export function createClients(options: McpClientsOptions): McpClients {
-  const { owners, registry, store } = options
+/** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
+export type OwnerQuestion = OwnerTask & { readonly server: string; readonly fingerprint: string }
+
+/** The service, and what the commands of this plugin need besides. */
+export interface McpClientsService extends McpClients {
+  /** Connects a server if necessary, and lists its tools again. Throws MCP_CALL_FAILED, MCP_SERVER_UNKNOWN. */
+  refresh(server: string, ctx: CallContext): Promise<CatalogueRecord>
+  /** Approves these versions of tools. */
+  approveVersions(server: string, tools: readonly ListedTool[], ctx: CallContext): Promise<void>
+}
+
+/** Creates the service `McpClients`: each call goes to the worker that owns the server. */
+export function createClients(options: McpClientsOptions): McpClientsService {
+  const { owners, registry } = options
   const servers = owners.map(owner => owner.server)
   const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
+  const approveVersions = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
+    registry.approve(ownerOf(name).server, tools, ctx)
   return {
+    approveVersions,
     list: async () => servers.map(server => currentInfo(server, registry)),
     async tools(name, ctx) {
       const owner = ownerOf(name)
-      const { server } = owner
-      const known = registry.tools(server)
+      const known = registry.tools(owner.server)
       if (known) return known
-      for await (const _ of askOwner(options, owner, { ...target(server), do: 'open' }, ctx)) continue
+      for await (const _ of askOwner(options, owner, { do: 'open' }, ctx)) continue
       // the list comes through the store, a moment after the answer
       for (;;) {
-        const tools = registry.tools(server)
+        const tools = registry.tools(owner.server)
         if (tools) return tools
         ctx.signal.throwIfAborted()
         await owner.nextChange(ctx)
       }
+    },
+    async refresh(name, ctx) {
+      const owner = ownerOf(name)
+      for await (const catalogue of askOwner(options, owner, { do: 'refresh' }, ctx))
+        return catalogue as unknown as CatalogueRecord
+      throw callFailed(name, 'cancelled', 'the list of its tools ended without an answer')
     },
     call(name, tool, args, asked, ctx) {
       const owner = ownerOf(name)
@@ -55,57 +74,53 @@ export function createClients(options: McpClientsOptions): McpClients {
       const callOptions = limitedBySandbox(server.entry, asked)
       const session = registry.isEnabled(server) ? owner.session : undefined
       if (session) return session.call(tool, args, callOptions, ctx)
-      return askOwner(options, owner, { ...target(server), do: 'call', tool, args, options: callOptions }, ctx)
+      const steps = askOwner(options, owner, { do: 'call', tool, args, options: callOptions }, ctx)
+      return steps as AsyncIterable<unknown> as AsyncIterable<ToolStep>
     },
-    async approve(name, tools, ctx) {
-      const { server } = ownerOf(name)
-      const listed = registry.catalogue(server)?.tools ?? []
-      await registry.take(pinsKey(server), await pinListed(store, server, listed, tools, ctx), ctx)
+    async approve(name, names, ctx) {
+      const listed = registry.catalogue(ownerOf(name).server)?.tools ?? []
+      await approveVersions(name, selected(name, listed, names), ctx)
     },
-    async setEnabled(name, enabled, ctx) {
-      const { server } = ownerOf(name)
-      await registry.take(switchKey(server), await putSwitch(store, server, enabled, ctx), ctx)
-    },
+    setEnabled: (name, enabled, ctx) => registry.setEnabled(ownerOf(name).server, enabled, ctx),
   }
 }
 
-const target = ({ entry, fingerprint }: Server) => ({ server: entry.name, fingerprint })
+/** The tools of these names, or all. Throws MCP_TOOL_UNKNOWN. */
+export function selected<T extends { readonly name: string }>(
+  server: string,
+  tools: readonly T[],
+  names: readonly string[] | undefined
+): readonly T[] {
+  const known = tools.map(tool => tool.name)
+  const unknown = names?.find(name => !known.includes(name))
+  if (unknown !== undefined) throw toolUnknown(server, unknown, known)
+  return names === undefined ? tools : tools.filter(tool => names.includes(tool.name))
+}
 
-/** Answers the questions of other workers to this one as an owner. */
-export function createAnswer(owners: readonly ServerOwner[], lasting: CallContext): PeerAnswer {
-  return {
-    async *answer(message, ctx) {
-      const question = message as unknown as Question | typeof PING
-      if (question.do === 'ping') return yield true
-      const { server: name, fingerprint } = question
-      const owner = owners.find(({ server }) => server.entry.name === name && server.fingerprint === fingerprint)
-      const session = owner?.offered
-      if (!session) throw serverMoved(name)
-      if (question.do === 'open') return await session.open({ ...lasting, signal: ctx.signal })
-      yield* session.call(question.tool, question.args, question.options, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
-    },
-  }
+/** Does the task in the worker that owns the server. */
+export async function* doTask(session: ServerSession, task: OwnerTask, ctx: CallContext): AsyncGenerator<Json, void> {
+  if (task.do === 'open') return await session.open(ctx)
+  if (task.do === 'refresh') return yield (await session.refresh(ctx)) as unknown as Json
+  yield* session.call(task.tool, task.args, task.options, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
 }
 
 /** Asks the owner of a server; asks the next owner if the question has reached none. */
 async function* askOwner(
   { workers }: McpClientsOptions,
   owner: ServerOwner,
-  question: Question,
+  task: OwnerTask,
   ctx: CallContext
-): AsyncGenerator<ToolStep, void> {
-  const endsAt = performance.now() + callTimesOf(owner.server.entry).usual
+): AsyncGenerator<Json, void> {
+  const { entry, fingerprint } = owner.server
+  const question: OwnerQuestion = { ...task, server: entry.name, fingerprint }
+  const endsAt = performance.now() + callTimesOf(entry).usual
   for (;;) {
     const found = await owner.find(ctx)
-    if (typeof found !== 'string') {
-      if (question.do === 'open') return await found.open(ctx)
-      return yield* found.call(question.tool, question.args, question.options, ctx)
-    }
+    if (typeof found !== 'string') return yield* doTask(found, task, ctx)
     try {
-      // the session of the other worker yields the steps
-      return yield* workers!.ask(found, question as unknown as Json, ctx) as AsyncIterable<unknown> as AsyncIterable<ToolStep>
+      return yield* workers!.ask(found, question as unknown as Json, ctx)
     } catch (error) {
-      if (performance.now() > endsAt || !reachedNoOwner(error)) throw ownerFailure(question.server, error)
+      if (performance.now() > endsAt || !reachedNoOwner(error)) throw ownerFailure(entry.name, error)
       await owner.nextChange(ctx)
     }
   }

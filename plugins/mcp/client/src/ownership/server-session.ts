@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
-import { type CallContext, codeOf, type Log } from '@svc/core'
+import { abortable, type CallContext, codeOf, type Log } from '@svc/core'
 import type { Fence, Json, McpCallOptions, McpErrorClass, McpFailure, McpState, McpTool, ToolStep } from '@svc/core/contracts'
 import { callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
 import type { McpClientOptions } from '../connection/options.ts'
 import { STATES } from '../connection/states.ts'
-import { abortable } from '../connection/timing.ts'
 import type { Server } from '../registry/configured-servers.ts'
 import type { CatalogueRecord, ReportedStatus, StateRecord } from '../registry/records.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
@@ -27,6 +26,8 @@ export interface ServerSessionOptions {
   readonly holder: string
   /** The fence of the lease, `undefined` if there are no other workers. */
   readonly fence: Fence | undefined
+  /** Milliseconds after which the tools are listed again; 0 for never. */
+  readonly recheckMs: number
   readonly metrics: ServerMetrics
   readonly listener: ConnectionListener
   readonly log: Log
@@ -50,6 +51,7 @@ export class ServerSession {
   #catalogue: CatalogueRecord | undefined
   #known: StateRecord['known']
   #since = performance.now()
+  #recheck: NodeJS.Timeout | undefined
   #calls = 0
   #idle = Promise.withResolvers<void>()
   #isLeaving = false
@@ -74,6 +76,16 @@ export class ServerSession {
     const client = await this.#connectable()
     await client.connect({ signal })
     await this.#listing.known(signal)
+  }
+
+  /** Connects, lists the tools again, and returns the list. Throws MCP_CALL_FAILED. */
+  async refresh({ signal }: CallContext): Promise<CatalogueRecord> {
+    const wasConnected = STATES[this.state].isConnected
+    const client = await this.#connectable()
+    await client.connect({ signal })
+    if (wasConnected) this.#listing.again()
+    await this.#listing.known(signal)
+    return this.#catalogue!
   }
 
   /** Calls a tool that this connection has listed and whose standing is good. */
@@ -138,6 +150,7 @@ export class ServerSession {
 
   /** Ends the connection; its process has ended when this resolves. */
   async close(): Promise<void> {
+    clearTimeout(this.#recheck)
     this.#listing.forget()
     const client = await this.#client?.catch(() => undefined)
     await Promise.all([this.#publisher.end(), client?.close()])
@@ -159,12 +172,24 @@ export class ServerSession {
   }
 
   async #begin(tool: string, args: Args, options: StepOptions, ctx: CallContext): Promise<AsyncIterable<ToolStep>> {
-    const { server, registry } = this.#options
     ctx.signal.throwIfAborted()
     if (!this.#listing.isKnown) await this.#listing.known(ctx.signal)
-    checkStanding(server.entry.name, tool, registry.tools(server))
+    this.#checkStanding(tool)
     const client = await this.#connectable()
-    return client.call(tool, args, options, ctx)
+    const beforeResend = async (signal: AbortSignal) => {
+      await this.#listing.known(signal)
+      this.#checkStanding(tool)
+    }
+    return client.call(tool, args, { ...options, beforeResend }, ctx)
+  }
+
+  /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
+  #checkStanding(tool: string): void {
+    const { server, registry } = this.#options
+    const { name } = server.entry
+    const standing = registry.tools(server)?.find(one => one.name === tool)?.standing
+    if (standing === 'good') return
+    throw callFailed(name, 'tool_not_found', REFUSALS[standing ?? 'unknown'](tool, name), { delivered: 'no' })
   }
 
   #connectable(): Promise<McpClient> {
@@ -200,6 +225,7 @@ export class ServerSession {
         return void this.#listing.current().catch(() => {}) // the state has the error
       case 'disconnected':
         listener.disconnected(server, change.reason, seconds)
+        clearTimeout(this.#recheck)
         return this.#listing.forget()
       case 'tools':
         return this.#listing.again()
@@ -213,12 +239,14 @@ export class ServerSession {
 
   /** Lists the tools, pins new ones, and reports them to all workers. */
   async #list(): Promise<void> {
-    const { server, registry, self, lasting } = this.#options
+    const { server, registry, self, lasting, recheckMs } = this.#options
     const client = await this.#connectable()
+    clearTimeout(this.#recheck)
     const { tools, problems } = await client.listTools({ signal: lasting.signal }).catch((error: unknown) => {
       client.setDegraded(failureOf(error))
       throw error
     })
+    if (recheckMs > 0) this.#recheck = setTimeout(() => this.#listing.again(), recheckMs).unref()
     await registry.pinNewTools(server, tools, lasting)
     const hash = catalogueHash(tools, problems)
     if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, problems }
@@ -301,13 +329,6 @@ class StatePublisher {
       await this.#send()
     } while (this.#isStale && this.#isOn)
   }
-}
-
-/** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
-function checkStanding(server: string, tool: string, tools: readonly McpTool[] | undefined) {
-  const standing = tools?.find(one => one.name === tool)?.standing
-  if (standing !== 'good')
-    throw callFailed(server, 'tool_not_found', REFUSALS[standing ?? 'unknown'](tool, server), { delivered: 'no' })
 }
 
 const REFUSALS = {

@@ -2,9 +2,8 @@ import { type CallContext, codeOf } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp-protocol'
 import type { KnownEra, TokenStorage } from '../connection/options.ts'
-import { toolUnknown } from '../errors.ts'
 import type { Server } from './configured-servers.ts'
-import { type Pins, pinTools } from './pinning.ts'
+import type { Pins } from './pinning.ts'
 
 /** The collection of all records of a server, under the keys below. The name is part of the stored data. */
 export const RECORDS = 'mcp_notes'
@@ -110,9 +109,6 @@ async function changeRecord(
 
 const pinsIn = (value: Json | undefined): Pins => (value as unknown as PinsRecord | undefined)?.tools ?? {}
 
-export const readPins = async (store: RecordStore, server: Server, ctx: CallContext): Promise<Pins> =>
-  pinsIn((await readRecord(store, pinsKey(server), ctx)).value)
-
 /** Changes the pinned tools of a server; writes nothing if `change` returns its argument. */
 export async function changePins(
   store: RecordStore,
@@ -126,21 +122,6 @@ export async function changePins(
     return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
   }
   return changeRecord(store, pinsKey(server), put, ctx)
-}
-
-/** Pins listed tools: those of these names, or all. Throws MCP_TOOL_UNKNOWN. */
-export async function pinListed(
-  store: RecordStore,
-  server: Server,
-  listed: readonly ListedTool[],
-  names: readonly string[] | undefined,
-  ctx: CallContext
-): Promise<StoredRecord> {
-  const known = listed.map(tool => tool.name)
-  const unknown = names?.find(name => !known.includes(name))
-  if (unknown !== undefined) throw toolUnknown(server.entry.name, unknown, known)
-  const meant = names === undefined ? listed : listed.filter(tool => names.includes(tool.name))
-  return changePins(store, server, pins => pinTools(pins, meant), ctx)
 }
 
 /** Enables or disables a server until the next such change. */

@@ -3,7 +3,7 @@ import type { Fence, McpTool, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp-protocol'
 import { follow } from '@svc/storage-kit/follow'
 import type { Server } from './configured-servers.ts'
-import { assessTools, type Pins, withNewPins } from './pinning.ts'
+import { assessTools, type Pins, pinTools, withNewPins } from './pinning.ts'
 import {
   asJson,
   type CatalogueRecord,
@@ -13,6 +13,7 @@ import {
   openRecords,
   pinsKey,
   type PinsRecord,
+  putSwitch,
   readCatalogue,
   readRecord,
   RECORDS,
@@ -95,12 +96,17 @@ export class ServerRegistry {
     const key = this.#stateKey(server)
     const known = this.#tools.get(key)
     if (known) return known
-    const pins: Pins = this.#value<PinsRecord>(pinsKey(server))?.tools ?? {}
+    const pins = this.pins(server)
     const listed = this.#catalogues.get(key)?.tools ?? Object.values(pins)
     if (listed.length === 0 && !this.#catalogues.has(key)) return undefined
     const tools = assessTools(listed, pins, server.entry)
     this.#tools.set(key, tools)
     return tools
+  }
+
+  /** The tools as they were approved or first seen. */
+  pins(server: Server): Pins {
+    return this.#value<PinsRecord>(pinsKey(server))?.tools ?? {}
   }
 
   catalogue(server: Server): CatalogueRecord | undefined {
@@ -110,6 +116,16 @@ export class ServerRegistry {
   async pinNewTools(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
     const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), ctx)
     await this.take(pinsKey(server), record, ctx)
+  }
+
+  /** Pins these versions of tools; they are approved here at once. */
+  async approve(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
+    const record = await changePins(this.#options.store, server, pins => pinTools(pins, tools), ctx)
+    await this.take(pinsKey(server), record, ctx)
+  }
+
+  async setEnabled(server: Server, enabled: boolean, ctx: CallContext): Promise<void> {
+    await this.take(switchKey(server), await putSwitch(this.#options.store, server, enabled, ctx), ctx)
   }
 
   /** The owner, this worker, has listed these tools: they count here at once, in other workers after `report`. */

@@ -137,6 +137,25 @@ export const MCP_CLIENTS = schema<readonly McpClientConfig[]>({
   description: 'MCP servers whose tools svc uses; svc mcp add writes the same entries to mcp.yaml.',
 })
 
+/** The section `mcp`, as far as it belongs to this plugin. */
+export interface McpConfig {
+  readonly clients: readonly McpClientConfig[]
+  readonly recheck_s: number
+}
+
+export const MCP_CONFIG = schema<McpConfig>(
+  closed({
+    clients: MCP_CLIENTS.json,
+    recheck_s: {
+      type: 'number',
+      minimum: 0,
+      maximum: 86_400,
+      default: 300,
+      description: 'Seconds after which svc lists the tools of a remote MCP server again, to notice changes; 0 never does.',
+    },
+  })
+)
+
 /** `<svc home>/mcp.yaml` */
 export const MCP_FILE = schema<{ readonly clients: readonly McpClientConfig[] }>(
   closed({ clients: { type: 'array', items: client, default: [] } })

@@ -11,7 +11,7 @@ import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 const HOSTILE = fileURLToPath(new URL('../../../../../test/support/hostile-server.mjs', import.meta.url))
 
 /** A server that violates the protocol as the options say. */
-export const hostile = (faults: object = {}) => ({ command: process.execPath, args: [HOSTILE, JSON.stringify(faults)] })
+export const hostile = (problems: object = {}) => ({ command: process.execPath, args: [HOSTILE, JSON.stringify(problems)] })
 
 /** An MCP server from npm. */
 export const community = (name: string, ...args: string[]) => ({
@@ -41,7 +41,11 @@ export interface ClientHost extends AsyncDisposable {
 }
 
 /** Starts a host with a temporary home and a store in memory. */
-export async function openClientHost(clients: readonly McpClientConfig[], give: readonly Fixture[] = []): Promise<ClientHost> {
+export async function openClientHost(
+  clients: readonly McpClientConfig[],
+  give: readonly Fixture[] = [],
+  mcp: object = {}
+): Promise<ClientHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home
@@ -55,11 +59,11 @@ export async function openClientHost(clients: readonly McpClientConfig[], give: 
       }),
   })
   const host = await testHost(['store-memory', 'mcp-client'].map(pluginFolder), {
-    config: { mcp: { clients } },
+    config: { mcp: { clients, ...mcp } },
     give: [{ name: 'test:changes', use: changes }, ...give],
   })
   const service = host.service(McpClients)
-  const info = async (name: string) => (await service.list(testContext())).find(one => one.name === name)!
+  const info = async (name: string) => (await service.list(testContext())).find(item => item.name === name)!
   return {
     host,
     clients: service,

@@ -26,7 +26,10 @@ export async function openCommandHost(clients: readonly object[] = [], give: rea
   process.env.SVC_HOME = home
   let started: Promise<RunningHost> | undefined
   const host = () =>
-    (started ??= testHost([pluginFolder('store-sqlite')], { give, config: { store: { path: join(home, 'svc.db') } } }))
+    (started ??= testHost([pluginFolder('store-sqlite'), pluginFolder('mcp-client')], {
+      give,
+      config: { store: { path: join(home, 'svc.db') }, mcp: { clients } },
+    }))
   return {
     home,
     async run(command, ...args) {

@@ -80,3 +80,52 @@ export async function openRemote(
   })
   return { ...listening, url: `${listening.url}/mcp`, headers }
 }
+
+/** A server without sessions whose tool can change between two requests. */
+export interface Changing extends AsyncDisposable {
+  readonly url: string
+  /** The description of the tool at each call. */
+  readonly calls: readonly string[]
+  /** Changes the description of the tool. */
+  change(description: string): void
+  end(): Promise<void>
+  /** Another server takes the port. */
+  begin(): Promise<void>
+}
+
+export async function openChanging(): Promise<Changing> {
+  const calls: string[] = []
+  let description = 'Greets.'
+  const answer: Answer = async (request, response) => {
+    const server = new McpServer1(info)
+    server.registerTool('greet', { description }, () => {
+      calls.push(description)
+      return { content: [{ type: 'text', text: description }] }
+    })
+    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
+    await server.connect(transport as Parameters<typeof server.connect>[0])
+    response.on('close', () => void server.close())
+    await transport.handleRequest(request, response)
+  }
+  let server = createServer((request, response) => void answer(request, response))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const end = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    calls,
+    change(words) {
+      description = words
+    },
+    end,
+    async begin() {
+      server = createServer((request, response) => void answer(request, response))
+      await once(server.listen(port, '127.0.0.1'), 'listening')
+    },
+    [Symbol.asyncDispose]: end,
+  }
+}

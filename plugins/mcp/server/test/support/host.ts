@@ -17,6 +17,8 @@ export interface HostSetup {
   /** More of our plugins, by pluginFolder. */
   readonly plugins?: readonly string[]
   readonly log?: LogOptions
+  /** More sections. */
+  readonly config?: ConfigTree
 }
 
 /** Answers what it is given. */
@@ -52,10 +54,15 @@ export async function startMcpHost({
   server = {},
   plugins = [],
   log,
+  config = {},
 }: HostSetup = {}) {
   const host = await testHost([pluginFolder('mcp-server'), pluginFolder('http'), ...plugins.map(pluginFolder)], {
     give: [...Object.entries(tools).map(([name, tool]) => item(Tools, name, tool)), ...give],
-    config: { server: { port: 0, ...server }, mcp: { server: { enabled: true, ...mcp }, ...(clients ? { clients } : {}) } },
+    config: {
+      ...config,
+      server: { port: 0, ...server },
+      mcp: { server: { enabled: true, ...mcp }, ...(clients ? { clients } : {}) },
+    },
     version: '1.2.3',
     ...(log ? { log } : {}),
   })

@@ -39,13 +39,13 @@ export async function keyed(setup: HostSetup = {}, key: string | undefined = KEY
 
 /** Asks for a path of the tool server as its clients do. */
 export const asked = (
-  one: Awaited<ReturnType<typeof keyed>>,
+  awaited: Awaited<ReturnType<typeof keyed>>,
   path: string,
   headers: Readonly<Record<string, string>> = {}
 ): Promise<Said> =>
   path.startsWith('/mcp') || path.endsWith('/call')
-    ? one.ask.post(path, path.startsWith('/mcp') ? PING : { arguments: { text: 'hi' } }, { ...MCP_HEADERS, ...headers })
-    : one.ask.get(path, headers)
+    ? awaited.ask.post(path, path.startsWith('/mcp') ? PING : { arguments: { text: 'hi' } }, { ...MCP_HEADERS, ...headers })
+    : awaited.ask.get(path, headers)
 const PING = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
 const MCP_HEADERS = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
 

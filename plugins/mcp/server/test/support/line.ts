@@ -6,9 +6,9 @@ import type { McpHost } from './host.ts'
 import type { Json } from './wire.ts'
 
 /** A client at the other end of a pair of streams, which the SDK alone serves. */
-export function line(one: McpHost, ending = new AbortController()) {
+export function line(mcpHost: McpHost, ending = new AbortController()) {
   const [input, output] = [new PassThrough(), new PassThrough()]
-  const served = one.host.slot(Pipes).get('mcp')!.serve(input, output, systemContext(ending.signal))
+  const served = mcpHost.host.slot(Pipes).get('mcp')!.serve(input, output, systemContext(ending.signal))
   const lines = createInterface({ input: output })[Symbol.asyncIterator]()
   const say = (message: Json) => void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
   const hear = async () =>

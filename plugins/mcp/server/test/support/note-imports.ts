@@ -11,14 +11,14 @@ registerHooks({
 })
 const { startHost } = await import('@svc/core')
 const { default: use } = (await import('../../src/index.ts')) as { default: Plugin }
-const told = []
+const reported = []
 for (const enabled of [false, true]) {
   const host = await startHost({
     plugins: [{ use, name: 'mcp-server' }],
     config: { mcp: { server: { enabled } } },
     log: { destination: { write() {} } },
   })
-  told.push([...seen])
+  reported.push([...seen])
   await host.close()
 }
-process.stdout.write(JSON.stringify(told))
+process.stdout.write(JSON.stringify(reported))

@@ -23,7 +23,7 @@ export async function back(response: Response): Promise<Back> {
   const { status, headers } = response
   const isStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false
   const events = isStream ? eventsOf(text) : []
-  const body = isStream ? (events.findLast(one => 'id' in one) ?? {}) : text.startsWith('{') ? JSON.parse(text) : {}
+  const body = isStream ? (events.findLast(event => 'id' in event) ?? {}) : text.startsWith('{') ? JSON.parse(text) : {}
   return { status, headers, text, body, events }
 }
 
@@ -93,9 +93,9 @@ export interface WireSession {
 export async function begin(url: string, { capabilities = {}, headers = {}, path = '/mcp' }: Asking = {}): Promise<WireSession> {
   const params = { protocolVersion: LEGACY, capabilities, clientInfo: { name: 'test', version: '1.0.0' } }
   const begun = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }), { headers, path })
-  const told = await back(begun)
+  const reported = await back(begun)
   const id = begun.headers.get('mcp-session-id')
-  if (id === null) throw new Error(`no session: ${told.status} ${told.text}`)
+  if (id === null) throw new Error(`no session: ${reported.status} ${reported.text}`)
   const own = { 'mcp-session-id': id, 'mcp-protocol-version': LEGACY, ...headers }
   const send = (message: Json, { headers: more = {}, ...rest }: Sending = {}) =>
     post(url, JSON.stringify({ jsonrpc: '2.0', ...message }), { headers: { ...own, ...more }, path, ...rest })

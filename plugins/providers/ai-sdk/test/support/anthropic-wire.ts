@@ -1,6 +1,6 @@
 import { event, halves, type Refusal, type Wire } from './wire.ts'
 
-const told = (type: string, more: object) => event({ type, ...more }, type)
+const reported = (type: string, more: object) => event({ type, ...more }, type)
 const refuse = (status: number, type: string, message: string, headers?: Record<string, string>): Refusal => ({
   status,
   body: { type: 'error', error: { type, message } },
@@ -40,7 +40,7 @@ export const MESSAGES: Wire = {
   }),
   usage: { input: 5, output: 2, cached: 2 },
   begin: () =>
-    told('message_start', {
+    reported('message_start', {
       message: {
         id: 'msg_1',
         type: 'message',
@@ -51,31 +51,31 @@ export const MESSAGES: Wire = {
         stop_sequence: null,
         usage: { input_tokens: 3, cache_read_input_tokens: 2, cache_creation_input_tokens: 0, output_tokens: 1 },
       },
-    }) + told('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+    }) + reported('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
   thoughts: pieces =>
     [
-      told('content_block_start', { index: 9, content_block: { type: 'thinking', thinking: '', signature: '' } }),
-      ...pieces.map(thinking => told('content_block_delta', { index: 9, delta: { type: 'thinking_delta', thinking } })),
-      told('content_block_delta', { index: 9, delta: { type: 'signature_delta', signature: 'sig-1' } }),
-      told('content_block_stop', { index: 9 }),
+      reported('content_block_start', { index: 9, content_block: { type: 'thinking', thinking: '', signature: '' } }),
+      ...pieces.map(thinking => reported('content_block_delta', { index: 9, delta: { type: 'thinking_delta', thinking } })),
+      reported('content_block_delta', { index: 9, delta: { type: 'signature_delta', signature: 'sig-1' } }),
+      reported('content_block_stop', { index: 9 }),
     ].join(''),
-  text: text => told('content_block_delta', { index: 0, delta: { type: 'text_delta', text } }),
+  text: text => reported('content_block_delta', { index: 0, delta: { type: 'text_delta', text } }),
   calls: calls =>
-    told('content_block_stop', { index: 0 }) +
+    reported('content_block_stop', { index: 0 }) +
     calls
       .flatMap(({ id, name, json }, at) => [
-        told('content_block_start', { index: at + 1, content_block: { type: 'tool_use', id, name, input: {} } }),
+        reported('content_block_start', { index: at + 1, content_block: { type: 'tool_use', id, name, input: {} } }),
         ...halves(json).map(partial_json =>
-          told('content_block_delta', { index: at + 1, delta: { type: 'input_json_delta', partial_json } })
+          reported('content_block_delta', { index: at + 1, delta: { type: 'input_json_delta', partial_json } })
         ),
-        told('content_block_stop', { index: at + 1 }),
+        reported('content_block_stop', { index: at + 1 }),
       ])
       .join(''),
   end: (end, { output }) =>
-    told('content_block_stop', { index: 0 }) +
-    told('message_delta', { delta: { stop_reason: STOP[end], stop_sequence: null }, usage: { output_tokens: output } }) +
-    told('message_stop', {}),
-  error: message => told('error', { error: { type: 'overloaded_error', message } }),
+    reported('content_block_stop', { index: 0 }) +
+    reported('message_delta', { delta: { stop_reason: STOP[end], stop_sequence: null }, usage: { output_tokens: output } }) +
+    reported('message_stop', {}),
+  error: message => reported('error', { error: { type: 'overloaded_error', message } }),
   refusals: echo => ({
     rate_limited: refuse(429, 'rate_limit_error', 'Number of requests has exceeded your limit', { 'retry-after': '2' }),
     overloaded: refuse(529, 'overloaded_error', 'Overloaded'),

@@ -76,7 +76,7 @@ export const CHAT: Wire = {
   refusals,
 }
 
-const told = (type: string, more: object) => event({ type, sequence_number: 1, ...more }, type)
+const reported = (type: string, more: object) => event({ type, sequence_number: 1, ...more }, type)
 const MESSAGE = { type: 'message', id: 'msg_1', status: 'in_progress', role: 'assistant', content: [] }
 const call = ({ id, name }: WireCall, json: string) => ({
   type: 'function_call',
@@ -109,7 +109,7 @@ export const RESPONSES: Wire = {
     const output = [
       ...(thoughts === undefined ? [] : [{ ...THOUGHT, summary }]),
       ...(text === undefined ? [] : [{ ...MESSAGE, status: 'completed', content }]),
-      ...calls.map(one => call(one, one.json)),
+      ...calls.map(item => call(item, item.json)),
     ]
     return {
       id: 'resp_1',
@@ -123,38 +123,40 @@ export const RESPONSES: Wire = {
   path: '/responses',
   usage: { input: 5, output: 2, cached: 2, reasoning: 1 },
   begin: () =>
-    told('response.created', { response: { id: 'resp_1', created_at: 1, model: 'm' } }) +
-    told('response.output_item.added', { output_index: 0, item: MESSAGE }),
+    reported('response.created', { response: { id: 'resp_1', created_at: 1, model: 'm' } }) +
+    reported('response.output_item.added', { output_index: 0, item: MESSAGE }),
   thoughts: pieces =>
     [
-      told('response.output_item.added', { output_index: 9, item: THOUGHT }),
-      told('response.reasoning_summary_part.added', { item_id: 'rs_1', output_index: 9, summary_index: 0 }),
+      reported('response.output_item.added', { output_index: 9, item: THOUGHT }),
+      reported('response.reasoning_summary_part.added', { item_id: 'rs_1', output_index: 9, summary_index: 0 }),
       ...pieces.map(delta =>
-        told('response.reasoning_summary_text.delta', { item_id: 'rs_1', output_index: 9, summary_index: 0, delta })
+        reported('response.reasoning_summary_text.delta', { item_id: 'rs_1', output_index: 9, summary_index: 0, delta })
       ),
-      told('response.reasoning_summary_part.done', { item_id: 'rs_1', output_index: 9, summary_index: 0 }),
-      told('response.output_item.done', { output_index: 9, item: THOUGHT }),
+      reported('response.reasoning_summary_part.done', { item_id: 'rs_1', output_index: 9, summary_index: 0 }),
+      reported('response.output_item.done', { output_index: 9, item: THOUGHT }),
     ].join(''),
-  text: delta => told('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta }),
+  text: delta => reported('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta }),
   calls: calls =>
     [
-      ...calls.map((one, at) => told('response.output_item.added', { output_index: at + 1, item: call(one, '') })),
-      ...calls.flatMap((one, at) =>
-        halves(one.json).map(delta =>
-          told('response.function_call_arguments.delta', { item_id: `fc_${one.id}`, output_index: at + 1, delta })
+      ...calls.map((item, at) => reported('response.output_item.added', { output_index: at + 1, item: call(item, '') })),
+      ...calls.flatMap((item, at) =>
+        halves(item.json).map(delta =>
+          reported('response.function_call_arguments.delta', { item_id: `fc_${item.id}`, output_index: at + 1, delta })
         )
       ),
-      ...calls.map((one, at) => told('response.output_item.done', { output_index: at + 1, item: call(one, one.json) })).reverse(),
+      ...calls
+        .map((item, at) => reported('response.output_item.done', { output_index: at + 1, item: call(item, item.json) }))
+        .reverse(),
     ].join(''),
   end(end, usage) {
     const reason = INCOMPLETE[end]
     const type = reason === undefined ? 'response.completed' : 'response.incomplete'
     const details = reason === undefined ? null : { reason }
     return (
-      told('response.output_item.done', { output_index: 0, item: { ...MESSAGE, status: 'completed' } }) +
-      told(type, { response: { id: 'resp_1', incomplete_details: details, usage: responsesUsage(usage) } })
+      reported('response.output_item.done', { output_index: 0, item: { ...MESSAGE, status: 'completed' } }) +
+      reported(type, { response: { id: 'resp_1', incomplete_details: details, usage: responsesUsage(usage) } })
     )
   },
-  error: message => told('error', { error: { type: 'server_error', code: 'server_error', message, param: null } }),
+  error: message => reported('error', { error: { type: 'server_error', code: 'server_error', message, param: null } }),
   refusals,
 }

@@ -144,6 +144,6 @@ function faultOf({ method, path, headers, body }: Received): [number, object] | 
 }
 
 type Message = Body['messages'][number]
-const calls = ({ content }: Message) => content.filter(one => one.type === 'tool_use').map(one => one.id)
+const calls = ({ content }: Message) => content.filter(item => item.type === 'tool_use').map(item => item.id)
 const results = (message: Message | undefined) =>
-  (message?.content ?? []).filter(one => one.type === 'tool_result').map(one => one.tool_use_id)
+  (message?.content ?? []).filter(item => item.type === 'tool_result').map(item => item.tool_use_id)

@@ -53,7 +53,7 @@ export async function openHostile({
   const listeners = new Set<() => void>()
   const write = (line: string) => {
     lines.push(line)
-    for (const one of listeners) one()
+    for (const listener of listeners) listener()
   }
   const gong = definePlugin({
     provides: Gong,
@@ -68,7 +68,7 @@ export async function openHostile({
     config: { host: { tap_timeout_ms: 300 }, ...config },
     log: { destination: { write } },
   })
-  const report = () => host.report().plugins.find(one => one.name === REF.name)!
+  const report = () => host.report().plugins.find(plugin => plugin.name === REF.name)!
   return {
     host,
     lines,
@@ -130,7 +130,8 @@ export async function openCanary() {
 export const failed = (work: Promise<unknown>): Promise<string> =>
   work.then(
     value => Promise.reject(new Error(`it did not fail, it answered ${String(value)}`)),
-    (error: Failure) => [error, ...(error.problems ?? [])].map(one => `${one.code} ${one.message} ${one.hint}`).join('\n')
+    (error: Failure) =>
+      [error, ...(error.problems ?? [])].map(problem => `${problem.code} ${problem.message} ${problem.hint}`).join('\n')
   )
 
 interface Failure {

@@ -46,7 +46,7 @@ export async function startPostgres(certificate: Certificate): Promise<TestServe
   }
   const port = await freePort()
   const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'ssl=on', 'fsync=off']
-  const child = spawn(programPath('postgres')!, ['-D', data, ...settings.flatMap(one => ['-c', one])], {
+  const child = spawn(programPath('postgres')!, ['-D', data, ...settings.flatMap(setting => ['-c', setting])], {
     ...user,
     cwd: folder,
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -15,14 +15,15 @@ export function openWorkerPeers(): (generation: number) => PluginEntry {
       setup({ hooks }) {
         const self = { generation, hooks }
         all.push(self)
-        const metricsOf = async (one: Worker, ...[ctx]: Parameters<Peers['metrics']>): Promise<WorkerMetrics> => ({
-          ...(await one.hooks.metrics({}, ctx)),
-          generation: one.generation,
+        const metricsOf = async (worker: Worker, ...[ctx]: Parameters<Peers['metrics']>): Promise<WorkerMetrics> => ({
+          ...(await worker.hooks.metrics({}, ctx)),
+          generation: worker.generation,
         })
         return {
           broadcast: async (topic, message, ctx) =>
-            void (await Promise.all(all.map(one => one.hooks.message({ topic, message }, ctx)))),
-          metrics: async ctx => Promise.all([self, ...all.filter(one => one !== self)].map(one => metricsOf(one, ctx))),
+            void (await Promise.all(all.map(worker => worker.hooks.message({ topic, message }, ctx)))),
+          metrics: async ctx =>
+            Promise.all([self, ...all.filter(worker => worker !== self)].map(worker => metricsOf(worker, ctx))),
           acquire: async () => true,
           release: async () => {},
           self: async () => 'w1',

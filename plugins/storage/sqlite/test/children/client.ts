@@ -94,7 +94,7 @@ const tasks: Record<string, () => Promise<void>> = {
   async hits() {
     const hit = () => store.count('shared', [{ ms: 3_600_000, limit: 500 }], ctx)
     const done = await Promise.all(Array.from({ length: 400 }, hit))
-    say(done.filter(one => one.counted).length)
+    say(done.filter(item => item.counted).length)
   },
 }
 

@@ -22,7 +22,7 @@ type Args = Parameters<Tool['call']>[0]
 export async function openGit(config: object = {}, inner = '.') {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-git-')))
   const at = (...parts: string[]) => join(folder, ...parts)
-  for (const one of ['root', 'beside', 'home']) await mkdir(at(one))
+  for (const item of ['root', 'beside', 'home']) await mkdir(at(item))
   await mkdir(at('root', inner), { recursive: true })
   await writeFile(at('home', '.gitconfig'), '[user]\n\tname = Ann\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n')
   const before = { ...process.env }

@@ -14,7 +14,7 @@ export const COMMANDS = ['sh', 'cat', 'echo', 'ls', 'node', 'sleep', 'yes', 'no-
 export async function openShell(config: object = {}, home = 'home') {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-shell-')))
   const at = (...parts: string[]) => join(folder, ...parts)
-  for (const one of ['root/inner', 'beside', home]) await mkdir(at(one), { recursive: true })
+  for (const item of ['root/inner', 'beside', home]) await mkdir(at(item), { recursive: true })
   await writeFile(at('root/a.txt'), 'hello\n')
   await writeFile(at('beside/secret'), 'secret\n')
   await symlink(at('beside'), at('root/leak'))

@@ -107,7 +107,7 @@ export class WorkflowsRuns extends SvcCommand {
 }
 
 function runCells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {
-  const waits = waiting.map(one => one.step).join(', ')
+  const waits = waiting.map(item => item.step).join(', ')
   const more = error ? `${error.code}: ${oneLine(error.message, 60)}` : waits && `waits at ${waits}`
   return [id, workflow, status, new Date(createdAt).toISOString(), shownMs(executionMs), more]
 }
@@ -141,7 +141,7 @@ function printRun({ print, note }: CommandContext, run: Run, steps: readonly Run
   print(`${id}  ${workflow}  ${run.status}${percent}  ${used}`)
   if (error) print(`${error.code}: ${oneLine(error.message, 400)}`)
   if (steps.length > 0) for (const line of table([STEPS_HEAD, ...steps.map(stepCells)])) print(line)
-  for (const one of waiting) note(waitText(id, one))
+  for (const item of waiting) note(waitText(id, item))
 }
 
 function stepCells({ step, type, status: state, startedAt, finishedAt, attempts, error }: RunStep): string[] {
@@ -211,11 +211,11 @@ export class WorkflowsAnswer extends SvcCommand {
     const ctx = contextOf(this, 'answer')
     const workflows = await openRuns(this, ctx)
     const { waiting, status } = await workflows.get(id, ctx)
-    const asking = waiting.filter(one => one.ask)
+    const asking = waiting.filter(item => item.ask)
     if (asking.length === 0) throw asksNothing(id, status)
     const step = args.answer === undefined ? onlyOne(asking) : args.step
     const typed = args.answer ?? args.step
-    const { ask } = asking.find(one => one.step === step) ?? {}
+    const { ask } = asking.find(item => item.step === step) ?? {}
     // the engine rejects answers to closed questions
     await workflows.answer(id, { step, value: ask ? valueOf(ask, typed) : typed }, ctx)
     if (flags.follow) return follow(this, workflows, id, flags)
@@ -227,7 +227,7 @@ export class WorkflowsAnswer extends SvcCommand {
 function onlyOne(asking: readonly Waiting[]): string {
   if (asking.length === 1) return asking[0]!.step
   throw lineInvalid(
-    `several steps ask: ${asking.map(one => one.step).join(', ')}`,
+    `several steps ask: ${asking.map(waiting => waiting.step).join(', ')}`,
     'workflows answer <run> [<step>] <answer> [--follow] [--json]'
   )
 }

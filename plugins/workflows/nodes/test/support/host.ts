@@ -22,7 +22,7 @@ export async function openNode(
 
 /** Runs the kit for a node type. */
 export function provesNode(type: string, samples: NodeSamples, options: HostOptions = {}): void {
-  for (const one of nodeKit(() => openNode(type, options), samples)) it(one.title, one.run)
+  for (const testCase of nodeKit(() => openNode(type, options), samples)) it(testCase.title, testCase.run)
 }
 
 /** The steps that a node yields in a call. */

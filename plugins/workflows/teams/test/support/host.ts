@@ -148,9 +148,9 @@ export const sleeping = ({ signal }: Asked): Promise<never> =>
 /** Starts a host with a team and runs a task. Returns the run, and the prompts of its members. */
 export async function worked(team: TeamDefinition, script: Script, task?: Json) {
   const asked: Asked[] = []
-  const noted: Script = one => {
-    asked.push(one)
-    return script(one)
+  const noted: Script = entry => {
+    asked.push(entry)
+    return script(entry)
   }
   await using host = await openTeamHost({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
   const run = await ran(host, team.name, task)

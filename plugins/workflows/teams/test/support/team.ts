@@ -16,6 +16,6 @@ export const names = (asked: readonly Asked[]) => asked.map(({ member }) => memb
 /** Like the script, but this member fails. */
 export const failing =
   (member: string, script: Script): Script =>
-  one =>
-    one.member === member ? new Error(`${member} is ill`) : script(one)
+  item =>
+    item.member === member ? new Error(`${member} is ill`) : script(item)
 export const ECHO: Script = ({ member }) => `word of ${member}`

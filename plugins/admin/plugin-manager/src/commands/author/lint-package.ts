@@ -39,7 +39,7 @@ function nameFindings({ name, private: isPrivate }: PackageJson): Finding[] {
 function aboutFindings({ folder, json }: LintedPackage): Finding[] {
   const has = (name: RegExp) =>
     ['README.md', 'README', 'readme.md', 'LICENSE', 'LICENSE.md', 'LICENCE'].some(
-      one => name.test(one) && existsSync(join(folder, one))
+      item => name.test(item) && existsSync(join(folder, item))
     )
   const keywords = Array.isArray(json.keywords) ? json.keywords : []
   return [
@@ -88,7 +88,7 @@ const isKey = (exports: unknown, key: string) =>
   typeof exports === 'string' ||
   (typeof exports === 'object' &&
     exports !== null &&
-    (Object.hasOwn(exports, key) || (key === '.' && !Object.keys(exports).some(one => one.startsWith('.')))))
+    (Object.hasOwn(exports, key) || (key === '.' && !Object.keys(exports).some(item => item.startsWith('.')))))
 
 /** The targets of `exports` for users of the package, without the condition for its development. */
 function installedOf(exports: unknown): string[] {
@@ -174,11 +174,11 @@ function takes(range: string, version: string): boolean {
 
 /** Uses the same function as `svc plugins install`. */
 const strayFindings = ({ folder, json }: LintedPackage): Finding[] =>
-  [json, ...installed(folder, json)].flatMap(one =>
-    strayDependencies(one).map(what =>
+  [json, ...installed(folder, json)].flatMap(item =>
+    strayDependencies(item).map(what =>
       error(
         'PLUGIN_DEPENDENCY_STRAY',
-        `${one.name ?? 'it'} ${what}: svc plugins install rejects it`,
+        `${item.name ?? 'it'} ${what}: svc plugins install rejects it`,
         'Depend only on packages of the registry, by name and version'
       )
     )
@@ -190,8 +190,8 @@ const INSTALL = ['preinstall', 'install', 'postinstall']
 function scriptFindings({ folder, json }: LintedPackage): Finding[] {
   const found = [
     ...new Set(
-      [json, ...installed(folder, json)].flatMap(one =>
-        INSTALL.some(name => one.scripts?.[name] !== undefined) ? [one.name ?? ''] : []
+      [json, ...installed(folder, json)].flatMap(item =>
+        INSTALL.some(name => item.scripts?.[name] !== undefined) ? [item.name ?? ''] : []
       )
     ),
   ]

@@ -1,6 +1,7 @@
+import { matchesPattern } from '@svc/core'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
+import { matchesHost } from '@svc/runtime/isolation'
 import type { Finding, LintedPackage } from './plugin-folder.ts'
 
 /** A line of source, without comments. */
@@ -23,7 +24,7 @@ export function sourceFindings({ folder, info }: LintedPackage): Finding[] {
   return once([
     ...lines.flatMap(line =>
       variablesIn(line)
-        .filter(name => !env.some(one => matchesPattern(one, name)))
+        .filter(name => !env.some(item => matchesPattern(item, name)))
         .map(name => variable(name, line))
     ),
     ...lines.flatMap(line =>
@@ -33,16 +34,16 @@ export function sourceFindings({ folder, info }: LintedPackage): Finding[] {
     ),
     ...(network.length > 0 ? [] : lines.filter(({ code }) => NETWORK.test(code)).map(unnamed)),
     ...(write.length > 0 ? [] : lines.flatMap(line => writesIn(line).map(name => writes(name, line)))),
-    ...lines.flatMap(line => CLOSED_NETWORK.filter(({ found }) => found.test(line.code)).map(one => closed(one, line))),
+    ...lines.flatMap(line => CLOSED_NETWORK.filter(({ found }) => found.test(line.code)).map(item => closed(item, line))),
     ...lines.filter(({ code }) => PROCESS.test(code)).map(starts),
   ])
 }
 
 function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap(one => {
-    if (ASIDE.has(one.name) || one.name.startsWith('.')) return []
-    const path = join(folder, one.name)
-    return one.isDirectory() ? filesBelow(path) : CODE.test(one.name) ? [path] : []
+  return readdirSync(folder, { withFileTypes: true }).flatMap(item => {
+    if (ASIDE.has(item.name) || item.name.startsWith('.')) return []
+    const path = join(folder, item.name)
+    return item.isDirectory() ? filesBelow(path) : CODE.test(item.name) ? [path] : []
   })
 }
 
@@ -59,7 +60,7 @@ function linesOf(file: string, name: string): Line[] {
 const variablesIn = ({ code }: Line): string[] => [
   ...[...code.matchAll(/process\.env(?:\.(\w+)|\[['"](\w+)['"]\])/g)].map(([, dot, bracket]) => dot ?? bracket!),
   ...[...code.matchAll(/\{([^}]*)\}\s*=\s*process\.env\b/g)].flatMap(([, names = '']) =>
-    names.split(',').flatMap(one => /^\s*(\w+)/.exec(one)?.[1] ?? [])
+    names.split(',').flatMap(part => /^\s*(\w+)/.exec(part)?.[1] ?? [])
   ),
 ]
 
@@ -145,4 +146,4 @@ const starts = (line: Line) =>
 
 /** Removes duplicates; the first occurrence stays. */
 const once = (findings: readonly Finding[]) =>
-  findings.filter((one, at) => findings.findIndex(other => other.message === one.message) === at)
+  findings.filter((finding, at) => findings.findIndex(other => other.message === finding.message) === at)

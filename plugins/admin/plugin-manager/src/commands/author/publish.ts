@@ -40,8 +40,8 @@ export async function publishPlugin({ folder, dryRun, yes, noIsolation, print }:
   const findings = await lintPlugin(at)
   print(findingsText(findings))
   const isolation = noIsolation ? 'in-process' : await isolationOf(at)
-  const tested = await testPlugin({ folder: at, seed: 1, home: svcHome(), isolation }, one =>
-    one.state === 'failed' ? print(caseText(one)) : undefined
+  const tested = await testPlugin({ folder: at, seed: 1, home: svcHome(), isolation }, item =>
+    item.state === 'failed' ? print(caseText(item)) : undefined
   )
   print(summaryText(tested))
   if (hasErrors(findings) || hasFailed(tested)) throw notPublished('it has errors, or its kit fails')
@@ -89,7 +89,7 @@ async function pack(cwd: string): Promise<Packed> {
 }
 
 const packedText = ({ name, version, size, files }: Packed) =>
-  [`${name} ${version}: ${files.length} files, ${size} bytes packed`, ...files.map(one => `  ${one.path}`)].join('\n')
+  [`${name} ${version}: ${files.length} files, ${size} bytes packed`, ...files.map(file => `  ${file.path}`)].join('\n')
 
 /** Without a terminal, the answer is no. */
 async function isAgreed(question: string): Promise<boolean> {

@@ -65,7 +65,7 @@ export async function testPlugin(
   }
   using strays = hearStrays(at)
   const warnings = new Set<string>()
-  for (const one of await pluginKit(at, { ...samples, beside, seed, sandbox })) add(await resultOf(one, warnings))
+  for (const testCase of await pluginKit(at, { ...samples, beside, seed, sandbox })) add(await resultOf(testCase, warnings))
   const error = strays.found().join('\n')
   if (error !== '') add({ title: STRAYS, state: 'failed', ms: 0, error })
   const why = reason === undefined ? {} : { isolation_reason: reason }
@@ -82,7 +82,7 @@ function hearStrays(folder: string): Disposable & { found(): readonly string[] }
   const seen = new Set<string>()
   const own = `${pathToFileURL(folder).href}/`
   const hear = (error: unknown) => {
-    const line = error instanceof Error ? error.stack?.split('\n').find(one => one.includes(own)) : undefined
+    const line = error instanceof Error ? error.stack?.split('\n').find(item => item.includes(own)) : undefined
     seen.add([messageOf(error), ...(line === undefined ? [] : [line.replace(own, '').trim()])].join('\n  '))
   }
   process.on('uncaughtException', hear)
@@ -96,15 +96,15 @@ async function samplesOf(folder: string): Promise<PluginSamples> {
   return module.default ?? {}
 }
 
-async function resultOf(one: KitCase, warnings: Set<string>): Promise<CaseResult> {
-  const { title, skipped } = one
+async function resultOf(kitCase: KitCase, warnings: Set<string>): Promise<CaseResult> {
+  const { title, skipped } = kitCase
   if (skipped !== undefined) return { title, state: 'skipped', ms: 0 }
   const began = performance.now()
   const took = () => Math.round(performance.now() - began)
   let missing: string | undefined
   const skip = (why: string) => (missing = why)
   try {
-    await withTimeout(CASE_MS, () => one.run.call({ skip, warn: (text: string) => warnings.add(text) }))
+    await withTimeout(CASE_MS, () => kitCase.run.call({ skip, warn: (text: string) => warnings.add(text) }))
     return missing === undefined
       ? { title, state: 'passed', ms: took() }
       : { title: `${title} – skipped: ${missing}`, state: 'skipped', ms: took() }
@@ -132,7 +132,7 @@ export function caseText({ title, state, ms, error = '' }: CaseResult): string {
 export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state }) => state === 'failed')
 
 export function summaryText({ plugin, version, seed, isolation, isolation_reason: reason, cases, warnings }: TestResult): string {
-  const count = (state: CaseResult['state']) => cases.filter(one => one.state === state).length
+  const count = (state: CaseResult['state']) => cases.filter(testCase => testCase.state === state).length
   const skipped =
     count('skipped') === 0
       ? ''
@@ -156,13 +156,13 @@ async function curatedFor(plugin: Plugin | undefined, runtime: string | undefine
   const { loaded } = await planHost(hostOptions(mergeConfig([{ name: 'defaults', value: CONFIG }]), home))
   const needed = new Map<string, (typeof loaded)[number]>()
   for (const service of wanted) {
-    const giver = loaded.find(one => one.plugin.provides?.name === service)
+    const giver = loaded.find(item => item.plugin.provides?.name === service)
     if (!giver || needed.has(giver.name)) continue
     needed.set(giver.name, giver)
     // the loop also visits names that it adds
     wanted.push(...servicesOf(giver.plugin))
   }
-  const local = wanted.includes('chat') ? loaded.filter(one => one.name === '@svc/plugin-provider-local') : []
+  const local = wanted.includes('chat') ? loaded.filter(item => item.name === '@svc/plugin-provider-local') : []
   return [...needed.values(), ...local].map(({ name }) => ({ use: NO_FILES[name] ?? name, from: OURS }))
 }
 

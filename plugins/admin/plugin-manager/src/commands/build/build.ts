@@ -64,9 +64,9 @@ async function writeBuild(part: string, file: string | undefined, signal: AbortS
   const curated = curatedIn(plan, installed)
   const work = join(part, '.work')
   const packages = packagesFor(curated)
-  for (const one of await bundled(packages, work, signal)) {
+  for (const item of await bundled(packages, work, signal)) {
     signal.throwIfAborted()
-    await copyPackage(one.folder, join(part, one.path), one.files)
+    await copyPackage(item.folder, join(part, item.path), item.files)
   }
   await rm(work, { recursive: true, force: true })
   await copyConfig(config, imports, part)
@@ -85,7 +85,7 @@ async function writeBuild(part: string, file: string | undefined, signal: AbortS
  */
 function curatedIn({ loaded }: Plan, installed: readonly LockedPlugin[]): string[] {
   const root = rootOf()
-  const others = loaded.filter(({ name, found }) => found.declared && !installed.some(one => one.name === name))
+  const others = loaded.filter(({ name, found }) => found.declared && !installed.some(lockedPlugin => lockedPlugin.name === name))
   return others.map(({ name, found }) => {
     const own = join(root, 'node_modules', name)
     if (!existsSync(own) || found.folder === undefined || realpathSync(own) !== realpathSync(found.folder))
@@ -102,7 +102,7 @@ const MODULE = /\.[mc]?[jt]s$/
 async function copyConfig(config: Config, imports: Imports, to: string): Promise<void> {
   const files = config.layers.flatMap(({ file }) => (file === undefined ? [] : [file]))
   const [file, ...others] = files
-  if (others.length > 0) throw configTwice(files.map(one => shownPath(one)))
+  if (others.length > 0) throw configTwice(files.map(item => shownPath(item)))
   if (file === undefined) return writeFile(join(to, 'svc.config.json'), '{}\n')
   const name = basename(file)
   const known = KNOWN.test(name)
@@ -118,7 +118,7 @@ async function copyConfig(config: Config, imports: Imports, to: string): Promise
     imports
       .withImports([file])
       .filter(existsSync)
-      .map(one => realpathSync(one))
+      .map(withImport => realpathSync(withImport))
   )) {
     const path = relative(base, other)
     if (path.startsWith('..')) throw configScattered(shownPath(file), shownPath(other))
@@ -132,8 +132,8 @@ async function copyConfig(config: Config, imports: Imports, to: string): Promise
 async function copyInstalled(to: string): Promise<readonly LockedPlugin[]> {
   const home = setHome()
   const lock = await readLock(home)
-  const plugins = lock.plugins.filter(one => one.enabled)
-  const link = plugins.find(one => one.origin.kind === 'link')
+  const plugins = lock.plugins.filter(plugin => plugin.enabled)
+  const link = plugins.find(plugin => plugin.origin.kind === 'link')
   if (link) throw pluginLinked(link.name)
   const set = setFolder(home, lock)
   if (set === undefined || plugins.length === 0) return []
@@ -151,7 +151,7 @@ async function copyInstalled(to: string): Promise<readonly LockedPlugin[]> {
 
 /** A lock without times and without paths of this machine, so that builds are identical. */
 function builtLock({ version, plugins, dependencies }: Lock): Lock {
-  const plain = plugins.map(one => ({ ...one, origin: { ...one.origin, spec: plainSpec(one) } }))
+  const plain = plugins.map(plugin => ({ ...plugin, origin: { ...plugin.origin, spec: plainSpec(plugin) } }))
   const id = createHash('sha256')
     .update(JSON.stringify([plain, dependencies.files]))
     .digest('hex')
@@ -178,7 +178,10 @@ if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) pro
 await import('./node_modules/@svc/cli/bin/svc.js')
 `
 
-const CONTAINER = `# This build in a container: podman build -t svc .
+const LIMITS = '@svc/plugin-rate-limit'
+
+/** An image listens on all addresses, so it requires credentials, and limits requests if the build can. */
+const container = (plugins: readonly BuiltPlugin[]) => `# This build in a container: podman build -t svc .
 FROM docker.io/library/node:24-bookworm-slim
 RUN apt-get update \\
   && apt-get install -y --no-install-recommends bubblewrap \\
@@ -187,7 +190,7 @@ RUN apt-get update \\
 WORKDIR /opt/svc
 COPY . .
 USER node
-ENV SVC_HOME=/var/lib/svc SVC_SERVER__HOST=0.0.0.0 SVC_SERVER__AUTH__ENABLED=true
+ENV SVC_HOME=/var/lib/svc SVC_SERVER__HOST=0.0.0.0 SVC_SERVER__AUTH__ENABLED=true${plugins.some(({ name }) => name === LIMITS) ? ' SVC_SERVER__RATE_LIMIT__ENABLED=true' : ''}
 VOLUME /var/lib/svc
 EXPOSE 8080
 # asks at the port and with the TLS of the configuration
@@ -214,7 +217,7 @@ async function writeFrame(to: string, version: string, plugins: readonly BuiltPl
   const files = {
     'package.json': `${JSON.stringify(pkg, null, 2)}\n`,
     'start.mjs': START,
-    Containerfile: CONTAINER,
+    Containerfile: container(plugins),
     '.dockerignore': 'home\n',
     'README.md': readme(plugins),
   }

@@ -105,12 +105,12 @@ const ASIDE = new Set(['node_modules', 'dist', 'test'])
 
 /** Bundles packages of a repository as for publication, in a separate folder. Returns installed bundles unchanged. */
 export async function bundled(packages: readonly BuildPackage[], work: string, signal: AbortSignal): Promise<BuildPackage[]> {
-  const own = packages.filter(one => one.files !== undefined)
+  const own = packages.filter(item => item.files !== undefined)
   if (!RUNS_SOURCES || own.length === 0) return [...packages]
   await mkdir(work, { recursive: true })
-  await Promise.all(own.map(one => copyTree(one.folder, join(work, shortOf(one)), () => true, ASIDE)))
+  await Promise.all(own.map(item => copyTree(item.folder, join(work, shortOf(item)), () => true, ASIDE)))
   await run(process.execPath, [join(rootOf(), 'scripts', 'bundle.ts'), ...own.map(shortOf)], { cwd: work, signal })
-  return packages.map(one => (one.files === undefined ? one : { ...one, folder: join(work, shortOf(one)) }))
+  return packages.map(item => (item.files === undefined ? item : { ...item, folder: join(work, shortOf(item)) }))
 }
 
 const shortOf = ({ name }: BuildPackage) => name.replace(/^@[^/]*\//, '')
@@ -145,8 +145,8 @@ export async function copyTree(
   takes: (path: string) => boolean = () => true,
   aside: ReadonlySet<string> = new Set()
 ): Promise<void> {
-  const files = (await filesIn(from, '', aside)).filter(one => takes(one.path))
-  for (const folder of new Set(files.map(one => dirname(join(to, one.path))))) await mkdir(folder, { recursive: true })
+  const files = (await filesIn(from, '', aside)).filter(file => takes(file.path))
+  for (const folder of new Set(files.map(file => dirname(join(to, file.path))))) await mkdir(folder, { recursive: true })
   const copy = ({ path, isLink }: FileFound) =>
     isLink ? copyLink(join(from, path), join(to, path)) : copyOne(join(from, path), join(to, path))
   await Promise.all(files.map(copy))
@@ -160,10 +160,10 @@ interface FileFound {
 async function filesIn(root: string, folder: string, aside: ReadonlySet<string>): Promise<FileFound[]> {
   const entries = await readdir(join(root, folder), { withFileTypes: true })
   const found = await Promise.all(
-    entries.map(async (one): Promise<FileFound[]> => {
-      const path = folder === '' ? one.name : `${folder}/${one.name}`
-      if (one.isDirectory()) return aside.has(path) ? [] : filesIn(root, path, aside)
-      return [{ path, isLink: one.isSymbolicLink() }]
+    entries.map(async (entry): Promise<FileFound[]> => {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`
+      if (entry.isDirectory()) return aside.has(path) ? [] : filesIn(root, path, aside)
+      return [{ path, isLink: entry.isSymbolicLink() }]
     })
   )
   return found.flat()
@@ -179,9 +179,9 @@ export async function copyOne(from: string, to: string): Promise<void> {
 
 /** Gives everything in a folder the same times, and folders the same mode. */
 export async function level(folder: string): Promise<void> {
-  for (const one of await readdir(folder, { withFileTypes: true })) {
-    const path = join(folder, one.name)
-    await (one.isDirectory() ? level(path) : lutimes(path, WRITTEN, WRITTEN))
+  for (const item of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, item.name)
+    await (item.isDirectory() ? level(path) : lutimes(path, WRITTEN, WRITTEN))
   }
   await chmod(folder, 0o755)
   await lutimes(folder, WRITTEN, WRITTEN)

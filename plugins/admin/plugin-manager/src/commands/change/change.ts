@@ -1,9 +1,11 @@
 import { join } from 'node:path'
-import { errorFacts, oneLine, passingPerson, printError, visible } from '@svc/cli/command'
-import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
-import type { SvcError } from '@svc/core'
-import type { BuiltSet, LockedPlugin, Progress, SetOptions, StagedChange } from '../../set.ts'
-import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
+import { errorFacts, passingPerson, printError, visible } from '@svc/cli/command'
+import { abortOnInterrupt, endUnchanged, findSettings, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import type { ConfigTree, SvcError } from '@svc/core'
+import { joinedValues } from '@svc/runtime/isolation'
+import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
+import { accessOf, newValueWords, type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
+import { openProgress, type ProgressLine } from './progress.ts'
 import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { consentMissing } from '../errors.ts'
@@ -35,7 +37,7 @@ export async function runChange(
 ): Promise<number> {
   using interrupt = abortOnInterrupt()
   const { signal } = interrupt
-  using progress = openProgress()
+  using progress = openProgress({ quiet: asked.json })
   try {
     await settleAbandoned(setHome(), here().home)
     await using change = await plan(setHome(), { signal, onProgress: progress.report })
@@ -56,11 +58,12 @@ interface ChangeContext {
 async function carryOut(change: StagedChange, asked: ChangeCommand, around: ChangeContext): Promise<number> {
   const { signal, progress } = around
   const early = asked.isBundle === true ? await change.build() : undefined
-  const proposals = proposalsOf(change, asked, early)
+  const { value } = await findSettings(asked.config === undefined ? {} : { config: asked.config })
+  const proposals = proposalsOf(change, asked, value, early)
   progress.clear()
-  if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
+  if (change.isEmpty && proposals.every(proposal => isAsBefore(proposal, change)))
     return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
-  const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
+  const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(item => item.name) }
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
@@ -97,18 +100,20 @@ async function takenUp(
   return taken
 }
 
-function proposalsOf(change: StagedChange, asked: ChangeCommand, built: BuiltSet | undefined): Proposal[] {
+function proposalsOf(change: StagedChange, asked: ChangeCommand, config: ConfigTree, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
-    const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
+    const former = change.before.plugins.find(plugin => plugin.name === candidate.name)
+    const before = built?.plugins.find(plugin => plugin.name === candidate.name) ?? former
     // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
-    return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
+    return { candidate, isolation: isolationOf(candidate, asked, before), trusted, access: accessOf(candidate, config, former) }
   })
 }
 
-/** Whether an installed plugin already has this isolation and trust. */
-const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
-  before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
+/** Whether an installed plugin already has this isolation, trust and access. */
+const isAsBefore = ({ candidate, isolation, trusted, access }: Proposal, { before }: StagedChange) =>
+  newValueWords(access).length === 0 &&
+  before.plugins.some(plugin => plugin.name === candidate.name && plugin.isolation === isolation && plugin.trusted === trusted)
 
 /** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
 async function lockedOf(
@@ -117,19 +122,21 @@ async function lockedOf(
   { config }: ChangeCommand,
   { signal, progress }: ChangeContext
 ) {
-  const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
+  const locked = built.plugins.map(plugin => ({ ...plugin, ...choiceOf(plugin, proposals) }))
   // the declarations of a link can change at each start
-  const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
-  const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
+  const unknown = locked.filter(
+    item => item.isolation === 'process' && item.declares === undefined && item.origin.kind !== 'link'
+  )
+  const folders = unknown.map(item => ({ locked: item, folder: folderIn(built, item) }))
   const described = await describeAll(folders, { place: here(), config, signal, report: progress.report })
-  for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
-  const learnt = locked.map(one => described.find(({ name }) => name === one.name) ?? one)
-  const known = learnt.filter(one => isImported(one) && one.commands === undefined && one.origin.kind !== 'link')
+  for (const item of locked) if (isImported(item) && !unknown.includes(item)) await checkBuilt(item, folderIn(built, item))
+  const learnt = locked.map(item => described.find(({ name }) => name === item.name) ?? item)
+  const known = learnt.filter(item => isImported(item) && item.commands === undefined && item.origin.kind !== 'link')
   const withCommands = await describeCommandsOf(
-    known.map(one => ({ locked: one, folder: folderIn(built, one) })),
+    known.map(item => ({ locked: item, folder: folderIn(built, item) })),
     { place: here(), config, signal, report: progress.report }
   )
-  return learnt.map(one => withCommands.find(({ name }) => name === one.name) ?? one)
+  return learnt.map(item => withCommands.find(({ name }) => name === item.name) ?? item)
 }
 
 const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
@@ -137,17 +144,21 @@ const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
 
 const isImported = ({ isolation }: LockedPlugin) => isolation === 'process' || isolation === 'in-process'
 
-function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<LockedPlugin, 'isolation' | 'trusted'> {
-  const { isolation, trusted } = proposals.find(one => one.candidate.name === name)!
-  return { isolation, trusted }
+/** Servers of one home can have different configurations, so values that were accepted before stay accepted. */
+function choiceOf(
+  { name }: LockedPlugin,
+  proposals: readonly Proposal[]
+): Pick<LockedPlugin, 'isolation' | 'trusted' | 'values'> {
+  const { isolation, trusted, access } = proposals.find(proposal => proposal.candidate.name === name)!
+  return { isolation, trusted, values: joinedValues(access.accepted, access.values) }
 }
 
 async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {
   if (json && yes) return
-  const isOpen = proposals.some(one => one.isolation === 'process') && (await goesWithout(config))
-  const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
+  const isOpen = proposals.some(proposal => proposal.isolation === 'process') && (await goesWithout(config))
+  const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(item => item.name).join(', ')}`] : []
   const stream = json ? process.stderr : process.stdout
-  stream.write(`${[...proposals.map(one => proposalText(one, isOpen)), ...goes].join('\n\n')}\n\n`)
+  stream.write(`${[...proposals.map(proposal => proposalText(proposal, isOpen)), ...goes].join('\n\n')}\n\n`)
 }
 
 function questionOf({ candidates }: StagedChange, { verb }: ChangeCommand): string {
@@ -157,7 +168,9 @@ function questionOf({ candidates }: StagedChange, { verb }: ChangeCommand): stri
 }
 
 const namesOf = ({ candidates, removed }: StagedChange) =>
-  candidates.length > 0 ? candidates.map(one => `${one.name} ${one.version}`).join(', ') : removed.map(one => one.name).join(', ')
+  candidates.length > 0
+    ? candidates.map(candidate => `${candidate.name} ${candidate.version}`).join(', ')
+    : removed.map(item => item.name).join(', ')
 
 export const servedBy = ({ urls }: ChangeResult): string =>
   urls.length === 0
@@ -185,49 +198,9 @@ export function refused({ json }: { readonly json: boolean }, problems: readonly
 }
 
 /** Asks at the terminal; only a clear yes counts. Throws CONSENT_MISSING without a terminal. */
-async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
+export async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw consentMissing(verb)
   const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
   signal.throwIfAborted()
   return /^\s*y(es)?\s*$/i.test(answer ?? '')
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  fetch: 'fetching',
-  inspect: 'looking into',
-  resolve: 'resolving its dependencies',
-  copy: 'copying unchanged packages',
-  install: 'installing the packages',
-  scripts: 'running the install scripts of',
-  hash: 'hashing all files',
-  unpack: 'unpacking',
-  pack: 'packing',
-  commit: 'activating the change',
-  describe: 'running it once in its sandbox:',
-  reload: 'reloading the server',
-  start: 'starting a host once with it',
-}
-
-/** Shows the current step in one line of a terminal; shows nothing elsewhere. */
-export interface ProgressLine extends Disposable {
-  readonly report: (progress: {
-    readonly step: Progress['step'] | 'describe' | 'reload' | 'start'
-    readonly plugin?: string
-  }) => void
-  readonly clear: () => void
-}
-
-const CLEAR = '\r\u001b[K'
-
-export function openProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
-  const clear = () => void (stream.isTTY && stream.write(CLEAR))
-  return {
-    report({ step, plugin = '' }) {
-      if (!stream.isTTY) return
-      const text = `${WORDS[step] ?? step} ${oneLine(plugin)}`.trim()
-      stream.write(`${CLEAR}${text.slice(0, Math.max(20, (stream.columns || 80) - 4))} …`)
-    },
-    clear,
-    [Symbol.dispose]: clear,
-  }
 }

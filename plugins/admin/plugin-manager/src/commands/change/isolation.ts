@@ -57,12 +57,12 @@ const ISOLATIONS: Readonly<Record<IsolationMode, string>> = {
 
 /** Throws NAME_TAKEN if a new plugin declares a name of another plugin. The manifests show it before svc installs packages. */
 export async function checkNames({ before, candidates, removed }: StagedChange, config?: string): Promise<void> {
-  const going = new Set([...candidates, ...removed].map(one => one.name))
-  const installed = { ...before, plugins: before.plugins.filter(one => !going.has(one.name)) }
+  const going = new Set([...candidates, ...removed].map(candidate => candidate.name))
+  const installed = { ...before, plugins: before.plugins.filter(plugin => !going.has(plugin.name)) }
   const { plugins } = await findSettings(config === undefined ? {} : { config }, { ...here(), installed })
   const taken = await namesOf(plugins)
-  const isOff = (name: string) => before.plugins.some(one => one.name === name && !one.enabled)
-  for (const { name: plugin, manifest } of candidates.filter(one => !isOff(one.name)))
+  const isOff = (name: string) => before.plugins.some(plugin => plugin.name === name && !plugin.enabled)
+  for (const { name: plugin, manifest } of candidates.filter(candidate => !isOff(candidate.name)))
     for (const [slot, name] of namesIn(manifest)) {
       const by = taken.get(`${slot} ${name}`)
       if (by !== undefined) throw nameTaken(plugin, slot, name, by)

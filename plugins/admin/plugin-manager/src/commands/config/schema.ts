@@ -57,7 +57,7 @@ async function configSchema({ loaded }: Pick<Plan, 'loaded'>): Promise<object> {
   const root = closed({
     $schema: { type: 'string' },
     plugins: PLUGINS,
-    ...Object.fromEntries(Object.entries(kernel).map(([key, one]) => [key, layered(one)])),
+    ...Object.fromEntries(Object.entries(kernel).map(([key, property]) => [key, layered(property)])),
   })
   // outer sections first: inner ones are inserted into them
   const instances = instancesOf(plugins)

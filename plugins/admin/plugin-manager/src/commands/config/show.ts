@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { errorFacts, printError, table } from '@svc/cli/command'
-import { findSettings, here, hostOptions, RESERVED, SERVED, type ServeOptions, sourceNames, sourcesOf } from '@svc/cli/program'
+import { findSettings, here, hostOptions, RESERVED, SERVED, type ServeOptions } from '@svc/cli/program'
 import {
   type Config,
   get,
@@ -44,15 +44,15 @@ function rowsOf(plan: Plan, asked: string | undefined): ConfigRow[] {
   if (asked === undefined) return rows
   const documented = documentedKeys(plan)
   const set = rows.filter(row => isBelow(row.key, asked))
-  const known = documented.filter(one => isBelow(one.key, asked))
+  const known = documented.filter(documentedKey => isBelow(documentedKey.key, asked))
   if (set.length + known.length === 0)
     throw keyUnknown(
       asked,
       [...rows, ...documented].flatMap(({ key }) => prefixesOf(key))
     )
   // a section shows its values; only a section without values shows its possible keys
-  const unset = set.length > 0 ? [] : known.filter(one => one.key !== 'plugins').map(unsetRow)
-  const words = new Map(known.map(one => [one.key, one.description]))
+  const unset = set.length > 0 ? [] : known.filter(documentedKey => documentedKey.key !== 'plugins').map(unsetRow)
+  const words = new Map(known.map(documentedKey => [documentedKey.key, documentedKey.description]))
   return [...set.map(row => describe(row, words.get(row.key))), ...unset]
 }
 
@@ -85,7 +85,7 @@ function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
     `${row.source}${row.unused ? ' (no plugin acts on it)' : ''}`,
     row.description ?? '',
   ])
-  const list = plugins.map(one => [`plugins ${one.name}`, '', one.source])
+  const list = plugins.map(plugin => [`plugins ${plugin.name}`, '', plugin.source])
   return table([...lines, ...list].map(([key = '', value = '', source = '', words = '']) => [key, value, dim(source), words]))
 }
 
@@ -106,7 +106,7 @@ function documentedKeys({ loaded, plannedPlugins }: Plan): Documented[] {
   const rest = RESERVED.flatMap(({ section, json }) => keysOf(section, json, true))
   const served = SERVED.map(({ keys, description }) => ({ key: keys.join('.'), description, unused: false }))
   const all = [LIST, ...served, ...keysOf('', KERNEL_SCHEMA.json, false), ...own, ...entries, ...rest]
-  return all.filter((one, at) => all.findIndex(other => other.key === one.key) === at)
+  return all.filter((key, at) => all.findIndex(other => other.key === key.key) === at)
 }
 
 const LIST = {
@@ -147,22 +147,6 @@ function keyUnknown(key: string, known: readonly string[]): SvcError {
   const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists the set keys, docs/reference/configuration.md all keys`
   return svcError('CONFIG_UNKNOWN_KEY', `${key} is not a key of this configuration`, { hint })
 }
-
-/** `svc config check`: reports all problems; resolves with the exit code. */
-export async function checkConfig(options: ServeOptions, json: boolean): Promise<number> {
-  const place = here()
-  const config = await findSettings(options, place)
-  const { problems, notes } = await planHost(hostOptions(config, place.home))
-  const good = problems.length === 0
-  if (json) print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: all(problems), notes: all(notes) }, null, 2))
-  else if (good) print(`The configuration is valid (${sourceNames(config).join(', ') || 'defaults only'}).`)
-  if (!good && !json) printError(new StartFailed(problems))
-  if (!json) for (const { message, where, hint } of notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
-  return good ? 0 : 1
-}
-
-const print = (text: string) => void process.stdout.write(`${text}\n`)
-const all = (problems: readonly SvcError[]) => problems.flatMap(errorFacts)
 
 /** One value of the configuration in effect. */
 interface ConfigRow {
@@ -242,8 +226,8 @@ function masked(keys: readonly string[], value: unknown): unknown {
 
 /** The arguments of a command, masked together. */
 const listOfArguments = (keys: readonly string[], list: readonly unknown[]) =>
-  keys.at(-1) === 'args' && list.every(one => typeof one === 'string')
-    ? maskArguments(list, MASK).map(one => maskedUrl(one))
+  keys.at(-1) === 'args' && list.every(item => typeof item === 'string')
+    ? maskArguments(list, MASK).map(maskArgument => maskedUrl(maskArgument))
     : undefined
 
 /** Keys whose value is an address, possibly without a scheme. */
@@ -259,7 +243,7 @@ const maskedUrl = (text: string) =>
 function pluginRows({ config }: Plan): { readonly name: string; readonly source: string }[] {
   return config.plugins.map(entry => {
     const name = nameOf(entry)
-    const layer = config.layers.findLast(one => listOf(get(one.value, ['plugins'])).includes(name))
+    const layer = config.layers.findLast(item => listOf(get(item.value, ['plugins'])).includes(name))
     return { name, source: layer === undefined || layer.name === 'defaults' ? 'default' : layer.name }
   })
 }

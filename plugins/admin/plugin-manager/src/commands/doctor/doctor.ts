@@ -22,7 +22,7 @@ import { findServers } from '@svc/runtime'
 export async function doctor(options: ServeOptions, json: boolean): Promise<number> {
   using interrupt = abortOnInterrupt()
   const findings = await examine(options, interrupt.signal)
-  const good = findings.every(one => one.state !== 'fail')
+  const good = findings.every(finding => finding.state !== 'fail')
   process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
   return good ? 0 : 1
 }
@@ -31,13 +31,13 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
   const place = here()
   const machine = [nodeFinding(), ...(await homeFindings(place.home))]
   const { plan, findings } = await configuration(options, place.home)
-  const isSound = [...machine, ...findings].every(one => one.state !== 'fail')
+  const isSound = [...machine, ...findings].every(homeFinding => homeFinding.state !== 'fail')
   const met = isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED, await sandboxFinding()]
   // only a started host knows the providers that profiles name
-  const lost = met.some(one => one.name === 'profiles')
+  const lost = met.some(part => part.name === 'profiles')
   return [
     ...machine,
-    ...findings.filter(one => !lost || one.name !== 'profiles'),
+    ...findings.filter(finding => !lost || finding.name !== 'profiles'),
     ...met,
     ...(plan ? await surface(plan, place.home) : []),
   ]
@@ -59,7 +59,7 @@ async function configuration(options: ServeOptions, home: string): Promise<{ pla
 function configurationFindings(plan: Plan): Finding[] {
   const profiles = providerOf(plan, Selection.name)
   const failures = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
-  const good = (name: string, message: string) => (failures.some(one => one.name === name) ? [] : [ok(name, message)])
+  const good = (name: string, message: string) => (failures.some(failure => failure.name === name) ? [] : [ok(name, message)])
   const from = sourceNames(plan.config).join(', ') || 'defaults only'
   return [
     ...good('configuration', `${from}, ${plan.plannedPlugins.length + plan.failed.length} plugins`),
@@ -68,7 +68,7 @@ function configurationFindings(plan: Plan): Finding[] {
   ]
 }
 
-const providerOf = ({ loaded }: Plan, service: string) => loaded.find(one => one.plugin.provides?.name === service)?.name
+const providerOf = ({ loaded }: Plan, service: string) => loaded.find(item => item.plugin.provides?.name === service)?.name
 const isOf = (problem: SvcError, plugin: string | undefined) => plugin !== undefined && problem.plugin === plugin
 
 function problemOf(name: string, { code, message, hint, where, plugin }: SvcError): Finding {
@@ -85,7 +85,7 @@ const noteOf = ({ message, where, hint = '' }: SvcError): Finding => ({
 async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Finding[]> {
   try {
     await using inner = await startInnerHost(plan.config, home, undefined, ['mcp.server'])
-    const failed = inner.host.report().plugins.filter(one => one.state === 'failed')
+    const failed = inner.host.report().plugins.filter(plugin => plugin.state === 'failed')
     const lost = failed.map(({ name, error }) =>
       warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.hint ?? '')
     )
@@ -110,7 +110,7 @@ interface Server {
 
 /** Its section, as its owner has checked it. */
 function serverOf({ plannedPlugins }: Plan): Server | undefined {
-  const planned = plannedPlugins.find(one => one.plugin.provides?.name === Http.name)
+  const planned = plannedPlugins.find(plannedPlugin => plannedPlugin.plugin.provides?.name === Http.name)
   return planned && planned.problems.length === 0 ? (planned.config as Server) : undefined
 }
 
@@ -201,7 +201,7 @@ async function knock(host: string, port: number): Promise<string> {
 async function ownerOf(port: number, home: string): Promise<number | undefined> {
   const servers = await findServers(home).catch(() => [])
   for (const server of servers) server[Symbol.dispose]()
-  return servers.find(one => one.info.port === port)?.info.pid
+  return servers.find(server => server.info.port === port)?.info.pid
 }
 
 async function firstFreeForAll(): Promise<number> {

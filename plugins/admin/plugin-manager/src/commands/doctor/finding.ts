@@ -42,7 +42,7 @@ const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
 
 /** Formats findings, with a summary. */
 export function findingsText(findings: readonly Finding[]): string {
-  const names = Math.max(...findings.map(one => one.name.length))
+  const names = Math.max(...findings.map(finding => finding.name.length))
   const indent = names + STATE + 4
   const width = Math.max(40, (process.stdout.columns || 100) - indent)
   const lines = findings.map(({ name, state, message, hint, where }) => {
@@ -50,7 +50,7 @@ export function findingsText(findings: readonly Finding[]): string {
     const said = [message, where, hint].flatMap(text => (text ? wrapped(oneLine(text), width) : []))
     return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
   })
-  const count = (state: Finding['state']) => findings.filter(one => one.state === state).length
+  const count = (state: Finding['state']) => findings.filter(finding => finding.state === state).length
   return `${lines.join('\n')}\n\n${summary(count('fail'), count('warn'))}`
 }
 

@@ -83,17 +83,17 @@ const NAME = 'profiles'
 
 /** Profiles and fallbacks that name an unknown provider. Fails if the active profile could answer no chat. */
 export async function profileFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
-  if (!host.report().plugins.some(one => one.provides === Selection.name && one.state === 'running')) return []
+  if (!host.report().plugins.some(plugin => plugin.provides === Selection.name && plugin.state === 'running')) return []
   const { profiles, active } = await host.service(Selection).profiles(systemContext(signal, 'doctor'))
   const known = host.slot(Providers).names()
-  return profiles.flatMap(one => lostIn(one, one.name === active, known))
+  return profiles.flatMap(profile => lostIn(profile, profile.name === active, known))
 }
 
 function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): Finding[] {
-  const isLost = (one: string) => !known.includes(one)
-  const spare = fallback.map(one => one.provider)
-  const lost = [...new Set(spare.filter(isLost))].map(one =>
-    warn(NAME, unknownProvider(`fallback of "${name}"`, one), hintOf(one, known))
+  const isLost = (text: string) => !known.includes(text)
+  const spare = fallback.map(item => item.provider)
+  const lost = [...new Set(spare.filter(isLost))].map(item =>
+    warn(NAME, unknownProvider(`fallback of "${name}"`, item), hintOf(item, known))
   )
   if (provider === undefined || !isLost(provider)) return lost
   const [message, hint] = [unknownProvider(`profile "${name}"`, provider), hintOf(provider, known)]

@@ -20,7 +20,7 @@ export async function diagnosePlugins({ json }: { readonly json: boolean }): Pro
   return good ? 0 : 1
 }
 
-const isGood = (findings: readonly Finding[]) => findings.every(one => one.state !== 'fail')
+const isGood = (findings: readonly Finding[]) => findings.every(finding => finding.state !== 'fail')
 
 /** Finds what only a start shows: clashing names, a setup that throws, a missing sandbox. */
 async function startFindings(): Promise<Finding[]> {
@@ -34,7 +34,7 @@ async function startFindings(): Promise<Finding[]> {
 async function lockFindings(home: string): Promise<Finding[]> {
   try {
     const lock = await readLock(home)
-    const off = lock.plugins.filter(one => !one.enabled).length
+    const off = lock.plugins.filter(plugin => !plugin.enabled).length
     const count = `${lock.plugins.length} installed${off > 0 ? `, ${off} of them disabled` : ''}`
     return [
       (await isAbandoned(home)) ? warn('lock', `${count}; ${ABANDONED}`, ABANDONED_HINT) : ok('lock', count),

@@ -5,7 +5,7 @@ import { type Manifest, type PluginReport, readManifest, shownPath } from '@svc/
 import { type Lock, type LockedPlugin, pluginFolder, readLock, verifySet } from '../../set.ts'
 import { setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
 import { counted, milliseconds, oneLine, visible } from '@svc/cli/command'
-import { lockedFacts, originWords, permissionWords, routeWords } from '../change/proposal-text.ts'
+import { lockedFacts, originWords, permissionWords, routeWords, valueWords } from '../change/proposal-text.ts'
 import { type Idle, idleOf, idleText, OLD_FIGURES, refusedText, reportsOf } from './plugin-state.ts'
 import { goesWithout, runsText } from '../change/isolation.ts'
 import { named } from '../change/install.ts'
@@ -44,8 +44,8 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
   const lock = await readLock(home)
   const locked = named(lock.plugins, name)
   const folder = pluginFolder(home, lock, locked)
-  const reports = await reportsOf(one => one.name === name)
-  const running = reports.flatMap(one => one.plugins)
+  const reports = await reportsOf(item => item.name === name)
+  const running = reports.flatMap(report => report.plugins)
   const info: Info = {
     locked,
     folder,
@@ -55,7 +55,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     running,
     isServed: reports.length > 0,
     idle: (await idleOf([locked], running)).at(0),
-    asOf: reports.find(one => one.asOf !== undefined)?.asOf,
+    asOf: reports.find(report => report.asOf !== undefined)?.asOf,
     unset: unsetIn(locked.permissions),
     // this command does not report problems of the configuration
     isOpen: await goesWithout().catch(() => false),
@@ -84,15 +84,15 @@ const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
 
 async function problemOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
   // the check treats a disabled plugin like an enabled one
-  const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
-  const problem = (await verifySet(home, on)).find(one => one.plugin === undefined || one.plugin === name)
+  const on = { ...lock, plugins: lock.plugins.map(plugin => ({ ...plugin, enabled: true })) }
+  const problem = (await verifySet(home, on)).find(item => item.plugin === undefined || item.plugin === name)
   return problem && `${problem.message} (${problem.code})`
 }
 
 const healthOf = ({ locked, running, isServed, idle }: Info): string => {
   if (!locked.enabled) return 'disabled'
   if (idle && (isServed || idle.health === 'not configured')) return idleText(idle)
-  return isServed ? running.map(one => one.state).join(', ') : 'no server runs'
+  return isServed ? running.map(item => item.state).join(', ') : 'no server runs'
 }
 
 const factsOf = (info: Info) => ({
@@ -130,6 +130,7 @@ function textOf(info: Info): string {
     ...(about.license === undefined ? [] : [['licence', about.license]]),
     ...routeWords(contributes).map((text, at) => [at === 0 ? 'answers' : '', text]),
     ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
+    ...valueWords(locked.values ?? {}).map((text, at) => [at === 0 ? 'accepted' : '', text]),
     ['runs', runsText(locked.isolation, isOpen)],
     ['scripts', locked.scripts ? 'allowed at the installation' : 'never run'],
     ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_HINT}`]]),

@@ -1,6 +1,5 @@
 import { reachServer, ensureHome } from '@svc/runtime'
-import { codeOf, systemContext } from '@svc/core'
-import { matchesPattern } from '@svc/runtime/isolation'
+import { codeOf, systemContext, matchesPattern } from '@svc/core'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
@@ -36,7 +35,7 @@ export async function listPlugins(asked: ListOptions): Promise<number> {
   const { asTheyAre } = await import('./plugin-state.ts')
   const found = await find(asked, asTheyAre)
   const installed = await installedPlugins()
-  const disabled = installed.filter(one => !one.enabled)
+  const disabled = installed.filter(installedPlugin => !installedPlugin.enabled)
   const idle = await idleOf(installed, [...found.plugins, ...found.leftOut], asked.config)
   const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
   const isNone = asked.names.length > 0 && countOf(tree) === 0
@@ -54,18 +53,18 @@ const print = ({ json }: ShowOptions, tree: PluginTree) =>
 
 const codeFor = ({ plugins }: Pick<LoadedPlugins, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
 
-const ordersOf = ({ plugins }: LoadedPlugins) => new Map(plugins.map((one, at) => [one, at + 1]))
+const ordersOf = ({ plugins }: LoadedPlugins) => new Map(plugins.map((plugin, at) => [plugin, at + 1]))
 
 function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
   if (names.length === 0) return tree
-  const isMeant = ({ name }: { readonly name: string }) => names.some(one => fits(one, name))
+  const isMeant = ({ name }: { readonly name: string }) => names.some(item => fits(item, name))
   const { plugins, leftOut, disabled = [], idle = [] } = tree
   return {
     ...tree,
     plugins: plugins.filter(isMeant),
     leftOut: leftOut.filter(isMeant),
     disabled: disabled.filter(isMeant),
-    idle: idle.filter(one => isMeant(one.locked)),
+    idle: idle.filter(item => isMeant(item.locked)),
   }
 }
 
@@ -76,8 +75,8 @@ function withoutOwn(tree: PluginTree): PluginTree {
   const { plugins, leftOut } = tree
   return {
     ...tree,
-    plugins: plugins.filter(one => !isCurated(one.name) || one.state !== 'running'),
-    leftOut: leftOut.filter(one => !isCurated(one.name)),
+    plugins: plugins.filter(plugin => !isCurated(plugin.name) || plugin.state !== 'running'),
+    leftOut: leftOut.filter(item => !isCurated(item.name)),
     whole: plugins.length + leftOut.length,
   }
 }
@@ -102,8 +101,8 @@ async function ofHost(config: string | undefined): Promise<LoadedPlugins> {
   const found = await findSettings(config === undefined ? {} : { config })
   await using inner = await startInnerHost(found, ensureHome())
   const { plugins, version } = inner.host.report()
-  const versions = new Map(inner.plan.loaded.map(one => [one.name, one.found.version]))
-  const leftOut = inner.plan.loaded.filter(one => inner.leftOut.has(one.name))
+  const versions = new Map(inner.plan.loaded.map(item => [item.name, item.found.version]))
+  const leftOut = inner.plan.loaded.filter(item => inner.leftOut.has(item.name))
   return {
     from: `the configuration, started in this process without plugins that listen${config === undefined ? ' (no server runs)' : ''}`,
     version,
@@ -112,7 +111,7 @@ async function ofHost(config: string | undefined): Promise<LoadedPlugins> {
       const version = versions.get(plugin.name)
       return version === undefined ? [] : [{ ...plugin, version }]
     }),
-    leftOut: leftOut.map(one => ({ name: one.name, version: one.found.version, kind: one.found.manifest.kind })),
+    leftOut: leftOut.map(item => ({ name: item.name, version: item.found.version, kind: item.found.manifest.kind })),
   }
 }
 
@@ -126,10 +125,10 @@ const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle 
   from,
   version,
   ...(asOf === undefined ? {} : { processes_as_of: asOf }),
-  plugins: plugins.map(one => {
-    const { setupMs, ...plugin } = one
+  plugins: plugins.map(item => {
+    const { setupMs, ...plugin } = item
     return {
-      order: orders.get(one),
+      order: orders.get(item),
       ...plugin,
       setup_ms: Number(setupMs.toFixed(1)),
       ...(installed ? { origin: originOf(plugin.name, installed), health: plugin.state } : {}),
@@ -138,7 +137,7 @@ const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle 
   left_out: leftOut,
   ...(installed
     ? {
-        disabled: disabled.map(one => ({ ...lockedFacts(one), health: 'disabled' })),
+        disabled: disabled.map(item => ({ ...lockedFacts(item), health: 'disabled' })),
         idle: idle.map(({ locked, health, hint }) => ({ ...lockedFacts(locked), health, hint })),
       }
     : {}),

@@ -18,11 +18,11 @@ export interface ServerPlugins {
  * report and its time.
  */
 export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<ServerPlugins> {
-  if (!plugins.some(one => one.isolation === 'process')) return { plugins }
-  const workers = info.workers.filter(one => one.state === 'ready')
+  if (!plugins.some(plugin => plugin.isolation === 'process')) return { plugins }
+  const workers = info.workers.filter(worker => worker.state === 'ready')
   const metrics = info.url === '' ? undefined : await metricsOf(info.url)
   if (metrics === undefined || !hasPluginMetrics(metrics)) return { plugins, asOf: timeOf(workers, info) }
-  return { plugins: plugins.map(one => live(one, metrics, workers.length)) }
+  return { plugins: plugins.map(plugin => live(plugin, metrics, workers.length)) }
 }
 
 function metricsOf(url: string): Promise<Metrics | undefined> {
@@ -34,22 +34,22 @@ function metricsOf(url: string): Promise<Metrics | undefined> {
   )
 }
 
-const hasPluginMetrics = (metrics: Metrics) => [...metrics.values()].some(one => one.name === 'svc_plugin_up')
+const hasPluginMetrics = (metrics: Metrics) => [...metrics.values()].some(metric => metric.name === 'svc_plugin_up')
 
 /** A host reports the state of its plugins once, when it is ready. */
 const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
-  new Date(Math.min(...workers.map(one => one.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
+  new Date(Math.min(...workers.map(worker => worker.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
 
 /** A hint for outdated states. */
 export const OLD_FIGURES = 'the server publishes no metrics. Load the plugin metrics, and set SVC_API_KEY if authentication is on'
 
 function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
   const { name, instance = '' } = plugin
-  const own = [...metrics.values()].filter(one => one.labels.plugin === name && (one.labels.instance ?? '') === instance)
-  const value = (metric: string) => own.find(one => one.name === metric)?.value
+  const own = [...metrics.values()].filter(metric => metric.labels.plugin === name && (metric.labels.instance ?? '') === instance)
+  const value = (metric: string) => own.find(item => item.name === metric)?.value
   const up = value('svc_plugin_up')
   if (up === undefined) return plugin
-  const refused = own.filter(one => one.name === 'svc_plugin_refusals_total')
+  const refused = own.filter(metric => metric.name === 'svc_plugin_refusals_total')
   return {
     ...plugin,
     state: (value('svc_plugin_quarantined') ?? 0) > 0 ? 'quarantined' : up < workers ? 'restarting' : 'running',
@@ -100,15 +100,15 @@ export async function idleOf(
   loaded: readonly { readonly name: string }[],
   config?: string
 ): Promise<Idle[]> {
-  const names = new Set(loaded.map(one => one.name))
-  const idle = plugins.filter(one => one.enabled && !names.has(one.name))
+  const names = new Set(loaded.map(item => item.name))
+  const idle = plugins.filter(plugin => plugin.enabled && !names.has(plugin.name))
   if (idle.length === 0) return []
   // this command does not report problems of the configuration
   const waiting = await findSettings(config === undefined ? {} : { config })
     .then(found => unconfiguredIn('providers', found))
     .catch(() => [])
   return idle.map(locked => {
-    const hint = waiting.find(one => one.plugin === locked.name)?.hint
+    const hint = waiting.find(item => item.plugin === locked.name)?.hint
     return hint === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', hint }
   })
 }

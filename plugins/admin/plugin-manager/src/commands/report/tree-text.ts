@@ -43,10 +43,10 @@ export function treeText(tree: PluginTree): string {
   const what =
     whole === undefined || rest === 0 ? 'plugins' : `${count === 1 ? 'plugin' : 'plugins'} installed, configured or failed,`
   const branches = [
-    ...plugins.map(one => [nameLine(one, tree), [...factsOf(one), ...originFacts(one, tree)]] as const),
-    ...leftOut.map(one => [`${marked(one)} not started here`, []] as const),
-    ...disabled.map(one => [`${marked(one)} disabled`, [`from      ${visible(originText(one))}`]] as const),
-    ...idle.map(one => [`${marked(one.locked)} ${one.health}`, idleFacts(one)] as const),
+    ...plugins.map(plugin => [nameLine(plugin, tree), [...factsOf(plugin), ...originFacts(plugin, tree)]] as const),
+    ...leftOut.map(item => [`${marked(item)} not started here`, []] as const),
+    ...disabled.map(item => [`${marked(item)} disabled`, [`from      ${visible(originText(item))}`]] as const),
+    ...idle.map(item => [`${marked(item.locked)} ${item.health}`, idleFacts(item)] as const),
     ...(rest > 0 ? [[`${rest} of svc itself  ${dim('svc plugins list --all shows them')}`, []] as const] : []),
   ]
   const old = asOf === undefined ? [] : [`isolated plugins as of ${asOf}: ${OLD_FIGURES}`]
@@ -65,7 +65,7 @@ const CURATED = /^@svc\/plugin-/
 
 /** The origin of a plugin: `registry svc-plugin-weather@^1`, `svc`, `configuration`. */
 export function originOf(name: string, installed: readonly LockedPlugin[]): string {
-  const locked = installed.find(one => one.name === name)
+  const locked = installed.find(lockedPlugin => lockedPlugin.name === name)
   if (locked) return originText(locked)
   return isCurated(name) ? 'svc' : 'configuration'
 }

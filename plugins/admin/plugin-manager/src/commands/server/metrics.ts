@@ -88,7 +88,7 @@ export function summaryOf(metrics: Metrics): Summary {
     all: answered(counts, buckets),
     routes: [...Map.groupBy(counts, route)]
       .map(([name, some]) => ({ route: name, ...answered(some, bucketsOf.get(name) ?? []) }))
-      .filter(one => one.requests > 0)
+      .filter(item => item.requests > 0)
       .sort((a, b) => b.requests - a.requests),
     providers: providersOf(of),
     plugins: pluginsOf(of),

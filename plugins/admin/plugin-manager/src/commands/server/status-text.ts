@@ -91,11 +91,11 @@ function block(
 }
 
 function workers({ info }: ServerStatus): string {
-  const rows = info?.workers.map(one => [
-    String(one.pid),
-    one.state,
-    String(one.generation),
-    duration(secondsSince(one.startedAt)),
+  const rows = info?.workers.map(worker => [
+    String(worker.pid),
+    worker.state,
+    String(worker.generation),
+    duration(secondsSince(worker.startedAt)),
   ])
   return block(['WORKER', 'STATE', 'GENERATION', 'UP'], rows ?? [])
 }
@@ -109,27 +109,27 @@ function metrics(status: ServerStatus, recent: Recent | undefined): string[] {
 /** A column of rates, with `recent` only. */
 const rate = <T extends { readonly [key in K]: number }, K extends string>(
   recent: Recent | undefined,
-  one: T | undefined,
+  item: T | undefined,
   key: K
-): string[] => (recent ? [perSecond(one?.[key] ?? 0, recent)] : [])
+): string[] => (recent ? [perSecond(item?.[key] ?? 0, recent)] : [])
 const rateHead = (recent: Recent | undefined) => (recent ? ['/S'] : [])
 
 function routes({ routes: all }: Summary, recent: Recent | undefined): string {
-  const rows = all.slice(0, MOST_ROWS).map(one => {
-    const now = recent?.summary.routes.find(other => other.route === one.route)
-    const { p50Ms, p95Ms } = now ?? one
-    const counts = [one.requests, one.refused, one.failed].map(counted)
-    return [clipped(one.route, ROUTE), ...rate(recent, now, 'requests'), ...counts, time(p50Ms), time(p95Ms)]
+  const rows = all.slice(0, MOST_ROWS).map(item => {
+    const now = recent?.summary.routes.find(other => other.route === item.route)
+    const { p50Ms, p95Ms } = now ?? item
+    const counts = [item.requests, item.refused, item.failed].map(counted)
+    return [clipped(item.route, ROUTE), ...rate(recent, now, 'requests'), ...counts, time(p50Ms), time(p95Ms)]
   })
   const heads = ['ROUTE', ...rateHead(recent), 'REQUESTS', '4XX', '5XX', 'P50', 'P95']
   return block(heads, rows, at => (all[at]?.failed ?? 0) > 0)
 }
 
 function providers({ status }: ServerStatus, { providers: all }: Summary, recent: Recent | undefined): string {
-  const names = [...new Set([...Object.keys(status?.providers ?? {}), ...all.map(one => one.name)])]
+  const names = [...new Set([...Object.keys(status?.providers ?? {}), ...all.map(item => item.name)])]
   const rows = names.map(name => {
-    const work = all.find(one => one.name === name) ?? IDLE
-    const now = recent?.summary.providers.find(one => one.name === name)
+    const work = all.find(item => item.name === name) ?? IDLE
+    const now = recent?.summary.providers.find(provider => provider.name === name)
     const state = stateOf(status?.providers[name])
     const tokens = [work.input, work.output].map(shortCount)
     return [clipped(name, PROVIDER), state, ...rate(recent, now, 'calls'), ...workCells(work), ...tokens]
@@ -150,20 +150,20 @@ const workCells = ({ calls, errors, ms }: Worked) => [counted(calls), counted(er
 /** Without metrics, the status record contains the requests of each provider. */
 function describeProviders({ status }: ServerStatus): string {
   const all = Object.entries(status?.providers ?? {})
-  const rows = all.map(([name, one]) => [clipped(name, PROVIDER), stateOf(one), counted(one.requests ?? 0)])
+  const rows = all.map(([name, entry]) => [clipped(name, PROVIDER), stateOf(entry), counted(entry.requests ?? 0)])
   return block(['PROVIDER', 'STATE', 'REQUESTS'], rows, at => all[at]?.[1].healthy === false)
 }
 
 function plugins(status: ServerStatus, { plugins: all }: Summary, recent: Recent | undefined): string {
-  const busy = all.filter(one => one.calls > 0 || one.errors > 0)
-  const shown = [...busy.filter(one => one.errors > 0), ...busy.filter(one => one.errors === 0)].slice(0, MOST_ROWS)
-  const rows = shown.map(one => {
-    const now = recent?.summary.plugins.find(other => other.name === one.name)
-    return [clipped(shortName(one.name), ROUTE), ...rate(recent, now, 'calls'), ...workCells(one), milliseconds(one.ms)]
+  const busy = all.filter(item => item.calls > 0 || item.errors > 0)
+  const shown = [...busy.filter(item => item.errors > 0), ...busy.filter(item => item.errors === 0)].slice(0, MOST_ROWS)
+  const rows = shown.map(item => {
+    const now = recent?.summary.plugins.find(other => other.name === item.name)
+    return [clipped(shortName(item.name), ROUTE), ...rate(recent, now, 'calls'), ...workCells(item), milliseconds(item.ms)]
   })
   const failed = status.plugins
-    .filter(one => one.state === 'failed')
-    .map(one => paint('red', `${shortName(one.name)} failed: ${one.error?.code ?? ''}`))
+    .filter(plugin => plugin.state === 'failed')
+    .map(plugin => paint('red', `${shortName(plugin.name)} failed: ${plugin.error?.code ?? ''}`))
   const heads = ['PLUGIN (HOOKS)', ...rateHead(recent), 'CALLS', 'ERRORS', 'MEAN', 'TIME']
   return [block(heads, rows, at => (shown[at]?.errors ?? 0) > 0), ...failed].filter(Boolean).join('\n')
 }
@@ -210,7 +210,7 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     ...healthFacts(status),
     workers: info?.workers.map(({ startedAt, ...worker }) => ({ ...worker, uptime_seconds: secondsSince(startedAt) })) ?? null,
     requests: requestFacts(status),
-    routes: summary?.routes.map(({ route, ...one }) => ({ route, requests: one.requests, ...answeredFacts(one) })) ?? null,
+    routes: summary?.routes.map(({ route, ...item }) => ({ route, requests: item.requests, ...answeredFacts(item) })) ?? null,
     providers: providerFacts(status),
     plugins: pluginFacts(status),
     store: storeOf(status) ?? null,
@@ -235,7 +235,7 @@ const requestFacts = ({ status, summary }: ServerStatus) => ({
 const secondsSince = (ms: number): number => Math.max(0, Math.floor((Date.now() - ms) / 1000))
 
 /** The plugin that provides the store. */
-const storeOf = ({ plugins }: ServerStatus): string | undefined => plugins.find(one => one.provides === 'store')?.name
+const storeOf = ({ plugins }: ServerStatus): string | undefined => plugins.find(plugin => plugin.provides === 'store')?.name
 
 const rounded = (value: number | undefined, digits = 1) => (value === undefined ? null : Number(value.toFixed(digits)))
 
@@ -249,11 +249,11 @@ const answeredFacts = ({ refused, failed, p50Ms, p95Ms }: Answered) => ({
 const workedFacts = ({ calls, errors, ms }: Worked) => ({ calls, errors, ms: rounded(ms) })
 
 function providerFacts({ status, summary }: ServerStatus): object | null {
-  const names = new Set([...Object.keys(status?.providers ?? {}), ...(summary?.providers.map(one => one.name) ?? [])])
+  const names = new Set([...Object.keys(status?.providers ?? {}), ...(summary?.providers.map(provider => provider.name) ?? [])])
   if (!status && !summary) return null
   return Object.fromEntries(
     [...names].map(name => {
-      const work = summary?.providers.find(one => one.name === name)
+      const work = summary?.providers.find(provider => provider.name === name)
       const facts = work ? { ...workedFacts(work), input_tokens: work.input, output_tokens: work.output } : {}
       return [name, { ...status?.providers[name], ...facts }]
     })
@@ -261,10 +261,10 @@ function providerFacts({ status, summary }: ServerStatus): object | null {
 }
 
 function pluginFacts({ plugins, summary, health }: ServerStatus): object[] {
-  const names = new Set([...plugins.map(one => one.name), ...(summary?.plugins.map(one => one.name) ?? [])])
+  const names = new Set([...plugins.map(plugin => plugin.name), ...(summary?.plugins.map(plugin => plugin.name) ?? [])])
   return [...names].map(name => {
-    const report = plugins.find(one => one.name === name)
-    const work = summary?.plugins.find(one => one.name === name)
+    const report = plugins.find(plugin => plugin.name === name)
+    const work = summary?.plugins.find(plugin => plugin.name === name)
     return {
       name,
       state: report?.state ?? (health?.plugins?.[name] ? 'failed' : 'running'),

@@ -66,7 +66,7 @@ function lines(text: (status: ServerStatus, recent: Recent | undefined) => strin
       else
         process.stderr.write(
           `${errorFacts(error)
-            .map(one => `${one.code} ${one.message}`)
+            .map(errorFact => `${errorFact.code} ${errorFact.message}`)
             .join('\n')}\n`
         )
     },

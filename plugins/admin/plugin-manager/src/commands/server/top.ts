@@ -26,7 +26,7 @@ export async function top(options: TopOptions): Promise<number> {
 
 async function once(options: TopOptions): Promise<number> {
   const { metrics, unavailable } = await readStatus(options)
-  if (metrics === undefined) throw metricsUnavailable(unavailable.find(one => one.path === '/metrics'))
+  if (metrics === undefined) throw metricsUnavailable(unavailable.find(item => item.path === '/metrics'))
   const all = sorted(usageOf(metrics), options.sort)
   process.stdout.write(
     `${options.json ? JSON.stringify({ plugins: all.map(wire) }, null, 2) : usageTable(all, { width: width() })}\n`
@@ -40,7 +40,7 @@ const width = () => (process.stdout.isTTY ? process.stdout.columns || 80 : Infin
 function pictureOf({ sort }: TopOptions, now: StatusSample, before: StatusSample | undefined): string {
   if (now.status === undefined) return errorPage(now.error)
   const { metrics, unavailable } = now.status
-  if (metrics === undefined) return errorPage(metricsUnavailable(unavailable.find(one => one.path === '/metrics')))
+  if (metrics === undefined) return errorPage(metricsUnavailable(unavailable.find(item => item.path === '/metrics')))
   const recent = recentOf(now.at, metrics, before)
   return usageTable(sorted(usageOf(metrics), sort), { width: width(), ...(recent ? { recent } : {}) })
 }
@@ -48,15 +48,15 @@ function pictureOf({ sort }: TopOptions, now: StatusSample, before: StatusSample
 function recentOf(at: number, metrics: Metrics, before: StatusSample | undefined): RecentUsage | undefined {
   if (before?.status?.metrics === undefined) return undefined
   const grown = usageOf(grownSince(before.status.metrics, metrics))
-  return { seconds: (at - before.at) / 1000, of: new Map(grown.map(one => [one.name, one])) }
+  return { seconds: (at - before.at) / 1000, of: new Map(grown.map(item => [item.name, item])) }
 }
 
-const KEYS: Readonly<Record<SortedBy, (one: PluginUsage) => number>> = {
-  time: one => one.ms,
-  calls: one => one.calls,
-  errors: one => one.errors,
-  memory: one => one.isolated?.memoryBytes ?? 0,
-  cpu: one => one.isolated?.cpuMs ?? 0,
+const KEYS: Readonly<Record<SortedBy, (pluginUsage: PluginUsage) => number>> = {
+  time: item => item.ms,
+  calls: item => item.calls,
+  errors: item => item.errors,
+  memory: item => item.isolated?.memoryBytes ?? 0,
+  cpu: item => item.isolated?.cpuMs ?? 0,
 }
 
 const sorted = (all: readonly PluginUsage[], by: SortedBy) =>
@@ -139,7 +139,7 @@ export interface RecentUsage {
 
 interface Column {
   readonly head: string
-  readonly cell: (one: PluginUsage) => string
+  readonly cell: (pluginUsage: PluginUsage) => string
 }
 
 /** Length of a name in a wide and in a narrow table. */
@@ -156,7 +156,7 @@ export function usageTable(
   const columns = [...rateColumns(recent), ...COLUMNS]
   for (let out = 0; out <= DISPENSABLE.length; out++) {
     const gone = DISPENSABLE.slice(0, out)
-    const kept = columns.filter(one => !gone.includes(one.head))
+    const kept = columns.filter(column => !gone.includes(column.head))
     const room = width - widthOf(rowsOf(all, kept, 0))
     if (room >= SHORT_NAME || out === DISPENSABLE.length)
       return painted(all, rowsOf(all, kept, Math.min(LONG_NAME, Math.max(room, SHORT_NAME))))
@@ -165,9 +165,9 @@ export function usageTable(
 }
 
 const COLUMNS: readonly Column[] = [
-  { head: 'CALLS', cell: one => counted(one.calls) },
-  { head: 'ERRORS', cell: one => counted(one.errors) },
-  { head: 'TIME', cell: one => milliseconds(one.ms) },
+  { head: 'CALLS', cell: item => counted(item.calls) },
+  { head: 'ERRORS', cell: item => counted(item.errors) },
+  { head: 'TIME', cell: item => milliseconds(item.ms) },
   { head: 'MEMORY', cell: ({ isolated }) => (isolated ? `${counted(isolated.memoryBytes / MIB)} MiB` : '') },
   { head: 'CPU', cell: ({ isolated }) => (isolated ? milliseconds(isolated.cpuMs) : '') },
   {
@@ -182,16 +182,16 @@ function rateColumns(recent: RecentUsage | undefined): readonly Column[] {
   if (recent === undefined) return []
   const of = ({ name }: PluginUsage) => recent.of.get(name)
   return [
-    { head: '/S', cell: one => counted((of(one)?.calls ?? 0) / recent.seconds) },
-    { head: 'BUSY', cell: one => `${((of(one)?.ms ?? 0) / 10 / recent.seconds).toFixed(1)} %` },
+    { head: '/S', cell: item => counted((of(item)?.calls ?? 0) / recent.seconds) },
+    { head: 'BUSY', cell: item => `${((of(item)?.ms ?? 0) / 10 / recent.seconds).toFixed(1)} %` },
   ]
 }
 
 const rowsOf = (all: readonly PluginUsage[], columns: readonly Column[], name: number): string[] => {
   const nameCell = (text: string) => (name === 0 ? '' : clipped(visible(text), name))
-  const cells = all.map(one => [nameCell(shortName(one.name)), ...columns.map(({ cell }) => cell(one))])
+  const cells = all.map(pluginUsage => [nameCell(shortName(pluginUsage.name)), ...columns.map(({ cell }) => cell(pluginUsage))])
   const sides = ['left' as const, ...columns.map(() => 'right' as const)]
-  return table([[nameCell('PLUGIN'), ...columns.map(one => one.head)], ...cells], sides).split('\n')
+  return table([[nameCell('PLUGIN'), ...columns.map(column => column.head)], ...cells], sides).split('\n')
 }
 
 const widthOf = (rows: readonly string[]) => Math.max(...rows.map(row => row.length))

@@ -12,7 +12,7 @@ export class SampleWord extends SvcCommand {
   async run() {
     const { args, flags } = await this.parse(SampleWord)
     const counts = args.text.map(text => text.split(/\s+/).filter(word => word !== '').length)
-    const shown = flags.each ? counts : [counts.reduce((sum, one) => sum + one, 0)]
+    const shown = flags.each ? counts : [counts.reduce((sum, count) => sum + count, 0)]
     for (const count of shown) this.print(`${count} ${count === 1 ? 'word' : 'words'}`)
   }
 }

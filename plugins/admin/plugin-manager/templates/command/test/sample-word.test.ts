@@ -6,7 +6,7 @@ import { SampleWord } from '../src/commands.ts'
 import samples from './samples.ts'
 
 // the kit of every plugin: manifest, command classes, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 test('counts words', async () => deepEqual((await runCommand(SampleWord, ['one two', 'three'])).out, ['3 words']))
 test('counts the words of each text', async () =>

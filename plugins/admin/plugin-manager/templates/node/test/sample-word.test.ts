@@ -5,7 +5,7 @@ import { sampleWord } from '../src/node.ts'
 import samples from './samples.ts'
 
 // the kits of every plugin and every node: manifest, waiting and resuming elsewhere, abort, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 const TASK = {
   run: { id: 'run', workflow: 'greet' },

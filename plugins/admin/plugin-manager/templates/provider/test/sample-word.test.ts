@@ -6,7 +6,7 @@ import plugin from '../src/index.ts'
 import samples from './samples.ts'
 
 // the kits of every plugin and every provider: manifest, streams, failures, abort, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 test('begins with its greeting', async () => {
   const config = { providers: { mine: { type: 'sample-word', greeting: 'Well:' } } }

@@ -3,4 +3,4 @@ import { pluginKit } from '@svc/testing'
 import samples from './samples.ts'
 
 // the kits of every plugin and every route: manifest, generated requests, samples, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)

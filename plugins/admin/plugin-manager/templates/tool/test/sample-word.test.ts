@@ -6,7 +6,7 @@ import plugin from '../src/index.ts'
 import samples from './samples.ts'
 
 // the kits of every plugin and every tool: manifest, generated calls, abort, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 test('reverses a text', async () => {
   await using host = await testHost([{ name: 'sample-word', use: plugin }])

@@ -7,7 +7,7 @@ import samples from './samples.ts'
 const folder = new URL('..', import.meta.url)
 
 // the kit of every plugin: reads and checks the file and the manifest
-for (const one of await pluginKit(folder, samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(folder, samples)) test(testCase.title, testCase.run)
 
 test('provides a workflow and its team', async () => {
   await using host = await testHost([...(samples.beside ?? []), folder], { from: [import.meta.url] })

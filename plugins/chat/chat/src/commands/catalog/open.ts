@@ -87,7 +87,7 @@ export function remoteCatalog(server: ServerClient): Catalog {
     health: async signal => {
       const { providers } = await server.request<{ providers: Record<string, Health> }>('GET', '/api/v1/status', { signal })
       const healthOf = ({ healthy, error }: Health) => ({ healthy, ...(error === undefined ? {} : { error }) })
-      return Object.fromEntries(Object.entries(providers).map(([name, one]) => [name, healthOf(one)]))
+      return Object.fromEntries(Object.entries(providers).map(([name, provider]) => [name, healthOf(provider)]))
     },
     hello: (provider, model, signal) => helloThrough(server, provider, model, signal),
     effective: signal => server.request<Effective>('GET', '/api/v1/config/effective', { signal }),
@@ -110,7 +110,7 @@ export function localCatalog(host: Host): Catalog {
     of: 'the host of this process',
     shared: false,
     tools: async () => host.slot(Tools).entries().sort(byName).map(listed),
-    providers: signal => Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, signal))),
+    providers: signal => Promise.all(providers.entries().map(([name, provider]) => providerRecord(name, provider, signal))),
     async health(signal, limitMs, names = providers.names()) {
       const all = names.map(async name => [name, await probed(providers.get(name), limitMs, signal)] as const)
       return Object.fromEntries(await Promise.all(all))

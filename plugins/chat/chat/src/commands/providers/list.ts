@@ -15,7 +15,7 @@ export async function listProviders(command: CommandContext, options: ProvidersO
   const { signal } = command
   const catalog = await openCatalog(command, options)
   const [providers, health] = await Promise.all([catalog.providers(signal), catalog.health(signal, PROBE_MS)])
-  const all = providers.map(one => ({ ...one, ...stateOf(health[one.name]) }))
+  const all = providers.map(provider => ({ ...provider, ...stateOf(health[provider.name]) }))
   // the plugins of another machine are not installed in this home
   const idle = options.url === undefined ? await command.unconfigured('providers') : []
   const facts = { from: catalog.of, providers: all, not_configured: idle }
@@ -49,7 +49,11 @@ function listText(all: readonly Listed[], of: string, idle: readonly Unconfigure
     paint('bold')(head),
     ...shown,
     ...errors.map(paint('red')),
-    ...idle.map(one => visible(`${one.type}: not configured (${one.plugin} is installed): ${one.hint}`)),
+    ...idle.map(unconfiguredPlugin =>
+      visible(
+        `${unconfiguredPlugin.type}: not configured (${unconfiguredPlugin.plugin} is installed): ${unconfiguredPlugin.hint}`
+      )
+    ),
   ].join('\n')
 }
 

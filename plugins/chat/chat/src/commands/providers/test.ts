@@ -96,13 +96,13 @@ const helloFacts = (hello: NonNullable<Tested['hello']>) =>
       }
 
 function testedText(of: string, tested: readonly Tested[]): string {
-  const withChat = tested.some(one => one.hello)
+  const withChat = tested.some(item => item.hello)
   const head = ['PROVIDER', 'PROBE', ...(withChat ? ['MODEL', 'FIRST TOKEN', 'REPLY', 'TOKENS'] : [])]
   const rows = tested.map(({ name, probe, hello }) => [name, probeText(probe), ...(hello ? helloCells(hello) : [])])
   const [first = '', ...lines] = table([head, ...rows]).split('\n')
   const paint = (colour: 'bold' | 'green' | 'red', text: string) => styleText(colour, text, { stream: process.stdout })
   const shown = lines.map((line, at) => paint(isGood(tested[at]!) ? 'green' : 'red', line))
-  const errors = tested.flatMap(one => errorsOf(one).map(text => paint('red', named(one.name, clipped(oneLine(text), 300)))))
+  const errors = tested.flatMap(item => errorsOf(item).map(text => paint('red', named(item.name, clipped(oneLine(text), 300)))))
   return [`Asked ${of}`, '', paint('bold', first), ...shown, ...errors].join('\n')
 }
 

@@ -84,11 +84,11 @@ function toolText(tool: ListedTool, of: string): string {
 function parametersText({ parameters }: ListedTool): string {
   const all = Object.entries(parameters)
   if (all.length === 0) return 'The tool has no parameters.'
-  const rows = all.map(([name, one]) => [
+  const rows = all.map(([name, entry]) => [
     oneLine(name),
-    oneLine(one.type),
-    one.required ? 'required' : '',
-    oneLine(one.description ?? ''),
+    oneLine(entry.type),
+    entry.required ? 'required' : '',
+    oneLine(entry.description ?? ''),
   ])
   const [head = '', ...lines] = table([['PARAMETER', 'TYPE', '', 'DESCRIPTION'], ...rows]).split('\n')
   return [bold(head), ...lines].join('\n')

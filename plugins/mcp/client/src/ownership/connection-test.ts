@@ -1,0 +1,167 @@
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { messageOf } from '@svc/core'
+import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
+import { failureOf } from '@svc/mcp-protocol'
+import type { McpClient } from '../connection/client-types.ts'
+import type { Server } from '../registry/configured-servers.ts'
+
+/** One step of the test: its result, and its time in milliseconds. */
+export interface TestStep {
+  readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
+  readonly ms: number
+  readonly found?: string
+  readonly error?: McpFailure
+}
+
+/** What to test. */
+export interface ConnectionTest {
+  readonly server: Server
+  /** Makes the client. Throws MCP_CALL_FAILED. */
+  readonly open: () => Promise<McpClient>
+  /** A tool to call at the end. */
+  readonly call?: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } }
+  readonly signal: AbortSignal
+}
+
+const STEP_MS = 10_000
+
+/** Tests a server step by step over a connection of its own; ends with the first failed step. */
+export async function* testConnection(parts: ConnectionTest): AsyncGenerator<TestStep> {
+  const steps = [
+    ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
+    ...serverSteps(parts),
+  ]
+  try {
+    for (const { step, kind, work } of steps) {
+      const done = await timed(step, kind, work, parts)
+      yield done
+      if (done.error) return
+    }
+  } finally {
+    for (const { end } of steps) await end?.()
+  }
+}
+
+interface Work {
+  readonly step: TestStep['step']
+  /** The class for an error without one. */
+  readonly kind: McpErrorClass
+  readonly work: (signal: AbortSignal) => Promise<string>
+  readonly end?: () => Promise<void>
+}
+
+async function timed(step: TestStep['step'], kind: McpErrorClass, work: Work['work'], parts: ConnectionTest): Promise<TestStep> {
+  const { signal, server } = parts
+  const begun = performance.now()
+  const ms = () => Math.round((performance.now() - begun) * 10) / 10
+  try {
+    return { step, found: await work(signal), ms: ms() }
+  } catch (error) {
+    signal.throwIfAborted()
+    const failure = failureOf(error)
+    const isPlain = failure.class === 'protocol_error' && (error as { code?: string }).code !== 'MCP_CALL_FAILED'
+    const failed = isPlain
+      ? { class: kind, message: messageOf(error) }
+      : { ...failure, message: messageTo(server, failure, error) }
+    return { step: step === 'auth' && failed.class !== 'authentication_failed' ? 'handshake' : step, ms: ms(), error: failed }
+  }
+}
+
+/** The message with the paths and the command that callers of tools do not see. */
+function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): string {
+  const { cause } = Object(error) as { cause?: { code?: unknown; hint?: unknown } }
+  const hint = cause?.hint === undefined ? '' : `; ${cause.hint as string}`
+  if (cause?.code === 'CHILD_NOT_STARTED') return `${entry.name}: ${message}: ${entry.command}${hint}`
+  return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
+}
+
+/** The network steps of a connection, made separately to show which one fails. */
+function networkSteps({ hostname, protocol, port }: URL): Work[] {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const isTls = protocol === 'https:'
+  const at = Number(port === '' ? (isTls ? 443 : 80) : port)
+  const kind = 'connection_refused'
+  const resolve: Work = {
+    step: 'resolve',
+    kind,
+    work: async () => (await lookup(host, { all: true })).map(one => one.address).join(', '),
+  }
+  const connect: Work = {
+    step: 'connect',
+    kind,
+    work: signal => reached(connectTcp({ host, port: at }), 'connect', signal, () => `port ${at}`),
+  }
+  const tls: Work = {
+    step: 'tls',
+    kind,
+    work: signal => {
+      const socket = connectTls({ host, port: at, ...(/^[\d.:]+$/.test(host) ? {} : { servername: host }) })
+      return reached(socket, 'secureConnect', signal, () => socket.getProtocol() ?? '')
+    },
+  }
+  return isTls ? [resolve, connect, tls] : [resolve, connect]
+}
+
+async function reached(
+  socket: ReturnType<typeof connectTcp>,
+  event: string,
+  signal: AbortSignal,
+  result: () => string
+): Promise<string> {
+  try {
+    await once(socket, event, { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) })
+    return result()
+  } finally {
+    socket.destroy()
+  }
+}
+
+function serverSteps({ server, open, call }: ConnectionTest): Work[] {
+  let client: McpClient | undefined
+  const opened = async () => (client ??= await open())
+  const start: Work = {
+    step: server.entry.url === undefined ? 'start' : 'auth',
+    kind: 'connection_refused',
+    async work(signal) {
+      await (await opened()).connect({ signal })
+      return credentialOf(server)
+    },
+    end: async () => client?.close(),
+  }
+  const handshake: Work = {
+    step: 'handshake',
+    kind: 'protocol_error',
+    async work() {
+      const { protocolVersion = '', server: named } = (await opened()).status()
+      return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
+    },
+  }
+  const list: Work = {
+    step: 'list',
+    kind: 'protocol_error',
+    async work(signal) {
+      const { tools, problems } = await (await opened()).listTools({ signal })
+      return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+    },
+  }
+  return [start, handshake, list, ...(call ? [calling(opened, call)] : [])]
+}
+
+const calling = (opened: () => Promise<McpClient>, { tool, args }: NonNullable<ConnectionTest['call']>): Work => ({
+  step: 'call',
+  kind: 'tool_error',
+  async work(signal) {
+    const { content, error } = await (await opened()).callTool(tool, args, { signal })
+    if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
+    return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
+  },
+})
+
+function credentialOf({ entry }: Server): string {
+  if (entry.url === undefined) return entry.sandbox ? 'in the process sandbox' : 'runs'
+  if (entry.api_key_env !== undefined) return `accepted with the key of ${entry.api_key_env}`
+  return entry.oauth === undefined ? 'accepted' : 'accepted with a token'
+}
