@@ -96,7 +96,7 @@ describeIsolated('an isolated plugin that names single tools and providers', fun
     it(`does not start with ${title}`, async () => {
       const svc = { permissions }
       const failed = await startAttacked({ plugins: [{ name: 'svc-plugin-greedy', code, svc }] }).then(
-        async one => (await one[Symbol.asyncDispose](), 'it started'),
+        async item => (await item[Symbol.asyncDispose](), 'it started'),
         (error: Error) => error.message
       )
       expect(failed).to.include('NOT_PERMITTED').and.include('svc-plugin-greedy')

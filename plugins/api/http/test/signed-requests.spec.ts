@@ -187,8 +187,10 @@ describe('a signed request', () => {
 describe('a scheme that asks for a digest', () => {
   const answering = async (answer: unknown) => {
     const scheme = { ...hmac, authenticate: async () => answer } as unknown as AuthScheme
-    await using one = await serve({ find }, { auth: { enabled: true } }, { level: 'silent' }, [item(AuthSchemes, 'odd', scheme)])
-    return (await call(`${one.url}/find/1`, { headers: { 'x-signature': 'x' } })).status
+    await using server = await serve({ find }, { auth: { enabled: true } }, { level: 'silent' }, [
+      item(AuthSchemes, 'odd', scheme),
+    ])
+    return (await call(`${server.url}/find/1`, { headers: { 'x-signature': 'x' } })).status
   }
   it('of an unknown kind, or twice, rejects the request', async () => {
     for (const answer of [
@@ -241,14 +243,14 @@ describe('an open stream of a signed request', () => {
         await new Promise(resolve => signal.addEventListener('abort', resolve))
       },
     }
-    await using one = await serve({ ticks }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'once', scheme)])
+    await using server = await serve({ ticks }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'once', scheme)])
     const init = { method: 'POST', body: 'abc', headers: signed('POST', '/ticks', 'abc') }
-    const response = await fetch(`${one.url}/ticks`, init)
+    const response = await fetch(`${server.url}/ticks`, init)
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
     expect([response.status, (await reader.read()).value]).to.deep.equal([200, 'data: 3\n\n'])
     await accepted.promise
     expect(rechecked[0]?.bodyDigest?.hex).to.equal(sha256('abc'))
-    expect((await fetch(`${one.url}/ticks`, init)).status, 'a replay').to.equal(401)
+    expect((await fetch(`${server.url}/ticks`, init)).status, 'a replay').to.equal(401)
     isRevoked = true
     revoked.resolve()
     expect(

@@ -6,6 +6,7 @@ interface Price {
   input: number
   output: number
   cached_input?: number
+  cache_write?: number
 }
 
 /** The section `models`. */
@@ -47,6 +48,9 @@ export const MODELS_CONFIG = schema<ModelsConfig>({
           input: amount('Price of a million input tokens'),
           output: amount('Price of a million output tokens'),
           cached_input: amount('Price of a million cached input tokens; default: the price of input'),
+          cache_write: amount(
+            'Price of a million input tokens that the provider writes to its cache; default: the price of input'
+          ),
         },
       },
     },
@@ -93,10 +97,15 @@ export function createCosts({ prices, currency }: Readonly<Pick<ModelsConfig, 'p
   }
 }
 
-/** `cached` is a part of `input`. */
-function costOf({ input, output, cached = 0 }: Usage, price: Price): number {
+/** `cached` and `cacheWrite` are parts of `input`. */
+function costOf({ input, output, cached = 0, cacheWrite = 0 }: Usage, price: Price): number {
   const known = Math.min(cached, input)
-  return ((input - known) * price.input + known * (price.cached_input ?? price.input) + output * price.output) / MILLION
+  const written = Math.min(cacheWrite, input - known)
+  const inputCost =
+    (input - known - written) * price.input +
+    known * (price.cached_input ?? price.input) +
+    written * (price.cache_write ?? price.input)
+  return (inputCost + output * price.output) / MILLION
 }
 
 /** Names of models can contain slashes, names of providers cannot. */

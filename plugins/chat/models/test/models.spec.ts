@@ -101,6 +101,17 @@ describe('the cost of models', () => {
     expect((await modelsHost.costs())[0]).to.equal('svc_model_cost_total{p m EUR} 6.000')
   })
 
+  it('counts input that was written to the cache at its own price, else as any input', async () => {
+    const prices = { 'p/m': { input: 2, output: 10 }, 'p/free': { input: 4, output: 20, cached_input: 1, cache_write: 5 } }
+    const usage = { input: 1_000_000, output: 0, cached: 500_000, cacheWrite: 250_000 }
+    await using modelsHost = await startModelsHost({ prices }, { usage })
+    for (const model of ['m', 'free']) await modelsHost.reply(model)
+    expect(await modelsHost.costs()).to.deep.equal([
+      'svc_model_cost_total{p m USD} 2.000',
+      'svc_model_cost_total{p free USD} 2.750',
+    ])
+  })
+
   it('counts cached input at its own price, else as any input', async () => {
     await using modelsHost = await startModelsHost({ prices }, { usage: { input: 1_000_000, output: 0, cached: 750_000 } })
     for (const model of ['m', 'vendor/large-1.5']) await modelsHost.reply(model)

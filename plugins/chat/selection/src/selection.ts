@@ -55,6 +55,7 @@ export function createSelection(parts: SelectionOptions): Selection {
   const { profiles, session, sources, modes } = parts
   const profileNow = () => currentProfile(parts)
   const modeNow = () => currentMode(parts)
+  const recent = createRecentChoices(parts)
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   function profileOf(name: string): Profile {
@@ -87,13 +88,15 @@ export function createSelection(parts: SelectionOptions): Selection {
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
 
     async select(asked, ctx): Promise<Selected> {
+      const known = recent.of(asked)
+      if (known) return known
       const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
       const mode = modeOf(asked)
       const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
       const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
       const isFree = asked.provider === undefined && asked.model === undefined
       const choice = await chooseAmong(wishes, isFree ? fallback : [], sources, ctx)
-      return { ...choice, profile, mode, fallback }
+      return recent.keep(asked, { ...choice, profile, mode, fallback })
     },
 
     async switchProfile(name, ctx) {
@@ -112,6 +115,33 @@ export function createSelection(parts: SelectionOptions): Selection {
       mustBeMode(mode)
       await session.change({ mode }, ctx)
       return effective(ctx)
+    },
+  }
+}
+
+/** Milliseconds for which equal requests get the same choice. The work for a choice is a twentieth of a chat. */
+const SAME_MS = 250
+const MAX_RECENT = 100
+
+/** The choices of the last moment, while nothing that they depend on has changed. */
+function createRecentChoices({ session, sources, modes }: Pick<SelectionOptions, 'session' | 'sources' | 'modes'>) {
+  const { providers, aliases } = sources
+  const choices = new Map<string, Selected>()
+  let [until, state, version] = [0, session.now, -1]
+  const keyOf = ({ provider, model, profile, mode }: SelectionWish) => `${provider}\n${model}\n${profile}\n${mode}`
+  return {
+    of(asked: SelectionWish): Selected | undefined {
+      const now = performance.now()
+      const versions = providers.version + aliases.version + modes.version
+      if (now < until && session.now === state && versions === version) return choices.get(keyOf(asked))
+      choices.clear()
+      ;[until, state, version] = [now + SAME_MS, session.now, versions]
+      return undefined
+    },
+    /** Keeps a choice of a listed model. What another model is, its provider can tell at any time. */
+    keep(asked: SelectionWish, selected: Selected): Selected {
+      if (selected.info && choices.size < MAX_RECENT) choices.set(keyOf(asked), selected)
+      return selected
     },
   }
 }

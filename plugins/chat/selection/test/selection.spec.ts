@@ -100,6 +100,18 @@ describe('which model answers', () => {
     expect((await thrown(host.selection.select({ model: 'both-1' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
   })
 
+  it('is the same for equal turns of a moment, and another at once after a switch', async () => {
+    await using one = await startHost(PROFILES)
+    const select = (asked = {}) => one.selection.select(asked, testContext())
+    await select()
+    const [first, again, other] = [await select(), await select(), await select({ model: 'both-1' })]
+    expect([again, other.model]).to.deep.equal([first, 'both-1'])
+    await one.selection.switchMode('plan', testContext())
+    expect([(await select()).mode, (await select({ mode: 'build' })).mode]).to.deep.equal(['plan', 'build'])
+    await one.selection.switchModel('c', 'c-1', testContext())
+    expect((await select()).model).to.equal('c-1')
+  })
+
   it('goes by request, then override, then profile', async () => {
     await using host = await startHost(PROFILES, { config: { profile: 'beta' } })
     const who = async (asked = {}) => {

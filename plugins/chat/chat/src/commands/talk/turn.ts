@@ -232,7 +232,7 @@ export function textScreen(beside: Beside = write => write()): Screen {
         case 'end':
           end()
           if (aside.isTTY)
-            note(`${event.provider}/${event.model}, ${event.tokens_used.total} tokens, ${milliseconds(event.duration_ms)}`)
+            note(`${event.provider}/${event.model}, ${tokensText(event.tokens_used)}, ${milliseconds(event.duration_ms)}`)
           return
         case 'start':
         case 'ask': // shown when the question is asked
@@ -262,3 +262,7 @@ function resultText({ tool, success, error, duration_ms: ms }: Extract<ChatEvent
   const head = `${success ? '✓' : '✗'} ${visible(tool)} ${milliseconds(ms)}`
   return success ? head : `${head}: ${clipped(visible(error ?? ''), SHOWN_ERROR)}`
 }
+
+/** `480 tokens, 300 of them cached` */
+const tokensText = ({ total, cached }: { readonly total: number; readonly cached?: number }) =>
+  `${total} tokens${cached === undefined ? '' : `, ${cached} of them cached`}`
