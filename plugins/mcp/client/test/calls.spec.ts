@@ -54,7 +54,7 @@ describe('a call', () => {
     expect(await replyOf(client, 'cancelled')).to.have.length(1)
   })
 
-  it('that is late has one class and one set of details, whichever side counts the time, and no retry: it can have run', async () => {
+  it('that is late has one class and one set of details on both sides, and no retry: it can have run', async () => {
     const detailsOf = (how: { timeoutMs?: number }, signal: AbortSignal) =>
       steps(client.call('never', {}, how, { signal })).then(
         () => undefined,
