@@ -9,7 +9,7 @@ type JsonObject = { readonly [key: string]: unknown }
 type InputMethod = InputRequest['method']
 
 /** The outcome of a call: its result, or questions (stateless servers). */
-export type Outcome =
+type Outcome =
   | { readonly type: 'result'; readonly result: ToolResult }
   | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
 
