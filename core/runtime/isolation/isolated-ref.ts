@@ -6,6 +6,7 @@ import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { PermissionValues } from './permission-values.ts'
+import type { Prestarts } from './prestart.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A reference to a plugin before it runs. */
@@ -47,6 +48,8 @@ export interface IsolateOptions {
    * The result changes with every write to them.
    */
   readonly verify?: () => Promise<string>
+  /** Starts the processes of all confined plugins of a host at a time. */
+  readonly prestarts?: Prestarts
 }
 
 /** An isolated plugin, for the host. */
@@ -82,6 +85,15 @@ export function requestFor({ name, module, confinement: held }: IsolatedRef, { e
     args: [...flags, ENTRY, realUrl(module), name],
     hostFolders: HOST_FOLDERS,
   }
+}
+
+/**
+ * Creates the request for a process of one instance. Permissions can refer to values that a person has configured. Defaults come
+ * from the plugin itself and could grant it anything.
+ */
+export function instanceRequest(plugin: Isolated, config: unknown, instance: string | undefined): IsolationRequest {
+  const own = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(config) : config }
+  return { ...requestFor(plugin.ref, plugin.options), ...(instance === undefined ? {} : { instance }), config: own }
 }
 
 /** A sandbox contains real paths and no links to them. The import reports a missing file. */
