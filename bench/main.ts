@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { installPeers } from './src/install.ts'
 import type { Benchmark } from './src/options.ts'
-import { pinLoad } from './src/processes.ts'
+import { machineLines, pinLoad } from './src/processes.ts'
 import { lineOf } from './src/report.ts'
 import { svcEntry } from './src/svc.ts'
 
@@ -46,6 +46,7 @@ if (unknown.length > 0) {
 }
 installPeers(say)
 if (!pinLoad()) say('bench: no second core or no taskset here: load and measured process share, expect noise')
+for (const line of machineLines()) say(line)
 const options = { svc: svcEntry(values.source), rounds: Number(values.rounds), ms: Number(values.ms) }
 for (const name of names) {
   const benchmark = await BENCHMARKS[name]!()

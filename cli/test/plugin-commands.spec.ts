@@ -99,6 +99,7 @@ class End extends SvcCommand {
     if (args.way === 'error') this.error('it went wrong', { exit: 5 })
     if (args.way === 'exit') process.exit(9)
     if (args.way === 'coded') throw Object.assign(svcError('REPORT_OLD', 'it is old', { hint: 'Make it anew' }), { oclif: { exit: 6 } })
+    if (args.way === 'raw') return this.print(String(process.stdin.setRawMode(true)))
     if (args.way === 'where') return this.print(this.cwd)
     if (args.way === 'thrown') throw new Error('a mistake')
     for (let at = 0; at < 20_000; at++) this.print(String(at).padEnd(200, '.'))
@@ -288,6 +289,15 @@ for (const { where, args, skip } of WAYS)
             .and.contain(`"report ask" asks for ${what}, which an isolated command cannot reach`)
             .and.contain('--isolation in-process --trust')
         }
+      })
+    if (args.length === 0)
+      it('have no terminal: a command that needs one fails with the reason', async () => {
+        const { code, err } = await workspace.svc(['report', 'end', 'raw'])
+        expect(code).to.equal(1)
+        expect(err)
+          .to.match(/^COMMAND_ISOLATED/)
+          .and.contain('asks for the terminal')
+          .and.contain('--isolation in-process --trust')
       })
     else
       it('ask the server that runs or that is named, with the credential of svc; else their own host, whose log they may show', async () => {

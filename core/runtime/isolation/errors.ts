@@ -13,7 +13,7 @@ export const usesNotPermitted = (plugin: string, names: readonly string[]) =>
   svcError('NOT_PERMITTED', `requires ${names.join(', ')}, but has no permission for it`, {
     plugin,
     details: { services: names },
-    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again`,
+    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again${names.some(name => name === 'tools' || name === 'providers') ? '. For single tools or providers, list their names in "tools" or "providers" instead' : ''}`,
   })
 
 export const hookNotPermitted = (plugin: string, hook: string) =>

@@ -107,6 +107,8 @@ export class IsolatedInstance {
       await process.end()
       throw codeOf(error) === 'PLUGIN_GONE' ? pluginGone(this.#plugin.ref.name, await ended) : error
     }
+    const runner = channel.reach('plugin_runner', PluginRunner)
+    this.#plugin.options.watch?.started(() => runner.handles(systemContext(channel.signal)))
     if (!this.#isQuarantined()) this.#state = 'running'
     void ended.then(how => {
       beats.end()
@@ -129,6 +131,7 @@ export class IsolatedInstance {
     const { closeLimitMs = CLOSE_MS, prestarts } = this.#plugin.options
     const options: ProcessOptions = {
       closeLimitMs,
+      onLeft: left => this.#plugin.options.watch?.left(left),
       onError: (error, where) => log.error({ err: error, where }, 'a call of an isolated plugin failed'),
       onOutput: (stream, name) =>
         this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),

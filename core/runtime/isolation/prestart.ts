@@ -8,11 +8,13 @@ const AT_ONCE = 4
 /** Milliseconds after which a process that no setup has taken is ended. */
 const UNTAKEN_MS = 30_000
 
+type Handlers = Pick<ProcessOptions, 'onError' | 'onLeft' | 'onOutput'>
+
 /** A process that waits for the setup of its plugin. It has run no code of the plugin. */
 interface Waiting {
   readonly process: IsolatedProcess
   /** Passes its output and errors on, also the earlier ones. */
-  attach(options: Pick<ProcessOptions, 'onError' | 'onOutput'>): void
+  attach(options: Handlers): void
 }
 
 /**
@@ -69,10 +71,11 @@ export class Prestarts {
   async #start(isolation: Isolation, request: IsolationRequest): Promise<Waiting | undefined> {
     if (this.#ending.signal.aborted) return undefined
     const outputs: [stream: Readable, name: 'stdout' | 'stderr'][] = []
-    let given: Pick<ProcessOptions, 'onError' | 'onOutput'> = {}
+    let given: Handlers = {}
     const options: ProcessOptions = {
       closeLimitMs: CLOSE_MS,
       onError: (error, where) => given.onError?.(error, where),
+      onLeft: left => given.onLeft?.(left),
       onOutput: (stream, name) => void outputs.push([stream, name]),
     }
     try {

@@ -67,6 +67,14 @@ describe('what a person reads before a plugin is let in', () => {
       .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and decides what their owners can do$/m)
   })
 
+  it('says which single tools and providers it calls', () => {
+    expect(permissionWords({ tools: ['pgquery'], providers: ['openai', '*'] })).to.deep.equal([
+      'WIDE: call the provider * with its API key',
+      'call the tool pgquery',
+      'call the provider openai with its API key',
+    ])
+  })
+
   it('says where the network is open to a plugin in its own process', () => {
     const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
       /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false, access }, isOpen))![1]

@@ -40,9 +40,12 @@ const hash = { type: 'string', pattern: '^([0-9a-f]{64})?$' }
 const permissions = {
   network: texts,
   env: texts,
+  optional_env: texts,
   read: texts,
   write: texts,
   services: texts,
+  tools: texts,
+  providers: texts,
   hooks: texts,
   public_routes: texts,
   credential_headers: texts,
