@@ -22,6 +22,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   bridge: async () => (await import('./src/mcp-bridge.ts')).bridge,
   hooks: async () => (await import('./src/hooks.ts')).hooks,
   'plugin-start': async () => (await import('./src/plugin-start.ts')).pluginStart,
+  'plugin-install': async () => (await import('./src/plugin-install.ts')).pluginInstall,
   memory: async () => (await import('./src/memory.ts')).memory,
   plugins: async () => (await import('./src/plugins.ts')).plugins,
 }

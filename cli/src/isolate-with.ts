@@ -27,9 +27,9 @@ export const isolateWith =
   async ({ name, module, folder, manifest }, entry) => {
     const why = whyInProcess(manifest)
     if (why) throw onlyInProcess(name, why)
-    const ref = { name, module, confinement: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
+    const { files, values, permissions = manifest.permissions ?? {} } = entry
+    const ref = { name, module, confinement: { folder, permissions, ...(values ? { values } : {}) } }
     const { isolate } = await import('@svc/runtime/isolation')
-    const { files } = entry
     // it can be restarted long after the start of the server
     const verify = async () => (await import('@svc/plugin-manager/installed')).verifyFiles(name, folder, files!)
     const options = { contracts: TOKENS, excluded, ...(files === undefined ? {} : { verify }) }
@@ -54,11 +54,20 @@ export const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
  * Runs the module of a plugin once in the sandbox, to read its declarations for `declares` of its entry. Uses only the section
  * `isolation` of `tree`. Throws the error of the import, and ISOLATION_UNAVAILABLE.
  */
-export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: ConfigTree): Promise<unknown> {
+export async function describeInSandbox(ref: IsolatedRef, tree: ConfigTree): Promise<unknown> {
+  await using describer = await openDescriber(tree)
+  return await describer.describe(ref)
+}
+
+/** Describes several plugins as `describeInSandbox` does, also at a time. */
+export async function openDescriber({ isolation = {} }: ConfigTree) {
   const { describeIsolated } = await import('@svc/runtime/isolation')
-  const config = { isolation: isolation as ConfigTree }
-  await using host = await startHost({ plugins: POLICY, from: [OURS], config })
-  return await describeIsolated(ref, host.service(Isolation), {}, systemContext(AbortSignal.timeout(DESCRIBE_MS), 'describe'))
+  const host = await startHost({ plugins: POLICY, from: [OURS], config: { isolation: isolation as ConfigTree } })
+  return {
+    describe: (ref: IsolatedRef): Promise<unknown> =>
+      describeIsolated(ref, host.service(Isolation), {}, systemContext(AbortSignal.timeout(DESCRIBE_MS), 'describe')),
+    [Symbol.asyncDispose]: () => host.close(),
+  }
 }
 
 const DESCRIBE_MS = 60_000

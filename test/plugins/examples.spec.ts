@@ -15,7 +15,7 @@ import { describeWith } from '../support/needs.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/plugins/', import.meta.url))
 /** Examples with a test of their own. */
-const APART = ['curated-build', 'pgquery']
+const APART = ['board', 'curated-build', 'pgquery', 'sla']
 const SECRET = 'a secret that only this test knows'
 const KEY = 'the-key-of-this-test-and-no-other'
 const WORKFLOW = `name: names

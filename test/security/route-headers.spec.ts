@@ -4,7 +4,7 @@ import type { Service } from '../support/service.ts'
 import { routesOf, type Stranger, serveStrangers } from '../support/stranger.ts'
 import { describeWith } from '../support/needs.ts'
 
-const SANDBOX = "sandbox; default-src 'none'"
+const SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 const KEY = 'the-key-of-this-server-and-no-other'
 
 /** Answers what it is asked to answer. */

@@ -29,6 +29,10 @@ export interface Manifest {
     readonly write?: readonly string[]
     /** Services and slots of other plugins that it uses, by name. A `*` at the end matches the rest. */
     readonly services?: readonly string[]
+    /** Single tools that it calls, by name. Unless `services` has `tools`, it sees no others. */
+    readonly tools?: readonly string[]
+    /** Single providers that it calls, by name. Unless `services` has `providers`, it sees no others. */
+    readonly providers?: readonly string[]
     /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
     /** Names of its routes without a scope. They serve every client, without a credential. */
@@ -110,6 +114,8 @@ const manifestSchema = schema<Manifest>({
         read: texts,
         write: texts,
         services: texts,
+        tools: texts,
+        providers: texts,
         hooks: texts,
         public_routes: texts,
         credential_headers: texts,
@@ -241,6 +247,21 @@ export function matchesPattern(pattern: string, name: string): boolean {
     at = found + part.length
   }
   return true
+}
+
+/** Slots of which a plugin can get single items, by the permission with the name of the slot. */
+const SLOTS_BY_ITEM = ['tools', 'providers'] as const satisfies readonly (keyof Permissions)[]
+
+type Permissions = NonNullable<Manifest['permissions']>
+
+/**
+ * The names of the items of a slot that a plugin can use. Absent: the permissions name no single items of this slot, or the whole
+ * slot as well. A permission only adds, so that an update cannot widen others by dropping one.
+ */
+export function grantedItems(permissions: Permissions, slot: string): readonly string[] | undefined {
+  const { services = [] } = permissions
+  const key = SLOTS_BY_ITEM.find(one => one === slot)
+  return key === undefined || services.some(word => matchesPattern(word, slot)) ? undefined : permissions[key]
 }
 
 /**

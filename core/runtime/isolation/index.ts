@@ -2,6 +2,18 @@
 export { describeIsolated, isolate } from './isolate.ts'
 export { type IsolatedTask, runIsolated, type TaskRun } from './task.ts'
 export { type DeclaredHost, declaredFor, parseHost } from './declared-hosts.ts'
+export {
+  allSettings,
+  filledIn,
+  joinedValues,
+  ownSettings,
+  type PermissionValues,
+  type SettingLookup,
+  settingIn,
+  VALUE_KINDS,
+  valuesBeyond,
+  valuesIn,
+} from './permission-values.ts'
 export { filesChanging } from './errors.ts'
 export type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
 export { matchesHost } from '@svc/core/internal'

@@ -24,7 +24,7 @@ const load = async (): Promise<Plugin> => {
 }
 // Sending fails here with the place, before the host would kill this process for it.
 const limits = { mostSent: MAX_PLUGIN_MESSAGE, budgetSent: PLUGIN_MESSAGE_BUDGET }
-const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
+const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name, sendsStacks: true })
 const host = channel.reach('host_bridge', HostBridge)
 // A host that only reads the declarations ignores these reports.
 const guarded = openGuard((kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}))

@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
+import type { PermissionValues } from './permission-values.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A reference to a plugin before it runs. */
@@ -16,6 +17,8 @@ export interface IsolatedRef {
   readonly confinement?: {
     readonly folder: string
     readonly permissions: NonNullable<Manifest['permissions']>
+    /** The accepted values of settings to which the permissions refer. Absent: all values are accepted. */
+    readonly values?: PermissionValues
   }
 }
 

@@ -146,7 +146,7 @@ function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
     make('takes no made-up credential, and ends each request', async ({ item }) => {
       for (const value of generateMatching({ type: 'string' }, options) as string[])
         for (const header of item.headers) {
-          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1' })
+          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1', method: 'GET', path: '/', query: '' })
           const { value: taken, error } = await settledOutcome(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
           assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
           if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)

@@ -6,8 +6,11 @@ import {
   type JsonSchema,
   messageOf,
   type RunningHost,
+  type AnyService,
+  type AnySlot,
   matchesPattern,
 } from '@svc/core'
+import { grantedItems } from '@svc/core/internal'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
@@ -78,8 +81,15 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
   const missing = (names: readonly string[], words: readonly string[]) =>
     names.filter(name => !words.some(word => matchesPattern(word, name)))
   return [
-    make('declares the services and slots that it uses, and the hooks that it joins', async ({ host }) => {
-      const uses = Object.values({ ...plugin.requires, ...plugin.optional }).map(token => token.name)
+    make('declares the services and slots that it uses or provides, and the hooks that it joins', async ({ host }) => {
+      const all: (AnyService | AnySlot)[] = Object.values({
+        ...plugin.requires,
+        ...plugin.optional,
+        ...(plugin.provides ? { '~': plugin.provides } : {}),
+      })
+      const uses = all.flatMap(({ what, name }) =>
+        what === 'slot' && grantedItems(info.manifest.permissions ?? {}, name)?.length ? [] : [name]
+      )
       const joined = host.report().hooks.flatMap(hook => (hook.plugin === info.name ? hook.hook : []))
       const free = ['host.ready', 'host.closing', ...uses.map(name => `${name}.changed`)]
       const undeclared = {

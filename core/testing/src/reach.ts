@@ -32,6 +32,8 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
       if (typeof name === 'string') note(name)
       return Reflect.has(target, name)
     },
+    // `process.env` accepts an assignment only on itself
+    set: (target, name, value) => Reflect.set(target, name, value),
   })
   const isMeant = (host: string) =>
     matchesHost(permissions.network ?? [], host) || (isLoopback(host) && given.includes(`//${host}`))

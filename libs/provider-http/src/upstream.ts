@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
+import { type CallContext, codeOf, type SvcError, svcError, traceHeaders } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { askWhole, type FrameReader, StreamedAnswer } from './answers.ts'
 import { connect, type WireRequest } from './connection.ts'
@@ -141,16 +141,12 @@ const ACCEPT_EVENTS = ['accept', 'text/event-stream']
 const ACCEPT_JSON = ['accept', 'application/json']
 const BODY = ['content-type', 'application/json']
 const SAFE_ID = /^[\w.-]{1,128}$/
-const TRACE = /^[\da-f-]{55,128}$/
-const STATE = /^[\x20-\x7e]{1,512}$/
 
 /** Headers that connect the log of the upstream with the log of svc. */
-const headersOf = ({ requestId, trace, traceState }: CallContext): string[] => [
-  ...(SAFE_ID.test(requestId) ? ['x-request-id', requestId] : []),
-  ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace, ...stateOf(traceState)] : []),
+const headersOf = (ctx: CallContext): string[] => [
+  ...(SAFE_ID.test(ctx.requestId) ? ['x-request-id', ctx.requestId] : []),
+  ...Object.entries(traceHeaders(ctx)).flat(),
 ]
-
-const stateOf = (state: string | undefined) => (state !== undefined && STATE.test(state) ? ['tracestate', state] : [])
 
 const kindOfPage = (type: string) => {
   if (/html/i.test(type)) return 'a web page'

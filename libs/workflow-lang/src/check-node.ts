@@ -37,7 +37,7 @@ function unknownType({ context, notes }: Check, type: string, keys: Keys): void 
   notes.add(
     [...keys, 'type'],
     `unknown node type "${type}"`,
-    near ? `did you mean "${near}"?` : `Use one of: ${context.types().join(', ')}`
+    near ? `did you mean "${near}"?` : `Use one of: ${context.types().join(', ')}; or install the plugin that adds it`
   )
 }
 

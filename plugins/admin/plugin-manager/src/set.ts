@@ -11,6 +11,8 @@ export type {
   SetOptions,
   StagedChange,
 } from './set/change-types.ts'
+export { mapAtOnce } from './set/at-once.ts'
+export { pathIn } from './set/spec.ts'
 export { planChange } from './set/plan-change.ts'
 export { changeLock, sweepSets } from './set/staging.ts'
 // Transfer to another machine

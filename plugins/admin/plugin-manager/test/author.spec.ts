@@ -171,6 +171,16 @@ describe('svc plugins lint', function () {
       .and.to.not.include('test/')
   })
 
+  it('reports single tools beside the permission for all of them', async () => {
+    await using workspace = await makeWorkspace()
+    const lint = async (permissions: object) => codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, permissions } }))
+    expect(await lint({ services: ['tools'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['t*'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['store'], tools: ['pgquery'], providers: ['local'] })).to.not.include(
+      'warning PERMISSION_WIDE'
+    )
+  })
+
   it('reports a manifest of an api version that is too old or too new', async () => {
     await using workspace = await makeWorkspace()
     expect(await codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, api: 0 } }))).to.include('error MANIFEST_OLDER')

@@ -9,6 +9,7 @@ import type {
   ToolVerdict,
   TurnEvent,
 } from '@svc/core/contracts'
+import { logToolFailure } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
@@ -59,7 +60,7 @@ function runAll(
   ask: Ask | undefined,
   ctx: CallContext
 ): Promise<ToolOutcome[]> {
-  const { config, hooks, log } = services
+  const { config, hooks, log, tools } = services
   const shared = {
     conversationId: turn.open.conversationId,
     mode: turn.selected.mode,
@@ -72,7 +73,9 @@ function runAll(
     ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
-    return useTool({ ...shared, tool: toolIn(turn.list, part.tool), part, granted: granted.has(part), ask: asking }, own)
+    const plugin = tools.owner(part.tool)
+    const tool = toolIn(turn.list, part.tool)
+    return useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
   })
 }
 
@@ -153,6 +156,8 @@ interface ToolOutcome {
 
 interface ToolUseOptions {
   readonly tool: Tool | undefined
+  /** The plugin that added the tool. */
+  readonly plugin: string | undefined
   readonly part: ToolCallPart
   readonly conversationId: string
   readonly mode: string
@@ -171,7 +176,9 @@ async function useTool(parts: ToolUseOptions, ctx: CallContext): Promise<ToolOut
   const { part, limits } = parts
   const { args, run } = await permitted(parts, ctx)
   const begun = performance.now()
-  const result = await bounded(run, limits.resultLimit, ctx)
+  const onThrown = (thrown: unknown) =>
+    logToolFailure(parts.log, part.tool, { thrown, plugin: parts.plugin, requestId: ctx.requestId })
+  const result = await bounded(run, { limit: limits.resultLimit, onThrown }, ctx)
   const failed = result.isError === true
   return {
     part: { type: 'tool_result', id: part.id, tool: part.tool, content: result.content, isError: failed },
@@ -251,11 +258,16 @@ function call(
 }
 
 /** Returns the result within its limits; an error becomes a result. */
-async function bounded(run: Permitted['run'], limit: number, ctx: CallContext): Promise<ToolResult> {
+async function bounded(
+  run: Permitted['run'],
+  { limit, onThrown }: { readonly limit: number; readonly onThrown: (thrown: unknown) => void },
+  ctx: CallContext
+): Promise<ToolResult> {
   try {
     return boundedResult(await run(), limit)
   } catch (error) {
     ctx.signal.throwIfAborted()
+    onThrown(error)
     return boundedResult(failure(errorText(error)), limit)
   }
 }

@@ -67,7 +67,7 @@ describe('an alias of a model', () => {
 
   it('is warned of when it leads to a provider that is not there, and then its model is not found', async () => {
     await using modelsHost = await startModelsHost({ aliases: { lost: { provider: 'q', model: 'm' } } })
-    expect(modelsHost.logged.join('')).to.contain('models.aliases.lost: no such provider')
+    expect(modelsHost.logged.join('')).to.contain('models.aliases.lost names an unknown provider')
     const code = await modelsHost.reply('lost').then(() => 'none', codeOf)
     expect(code).to.be.oneOf(['MODEL_NOT_FOUND', 'PROVIDER_NOT_FOUND'])
   })
@@ -75,7 +75,7 @@ describe('an alias of a model', () => {
   it('is warned of when it leads to another alias', async () => {
     const aliases = { one: { provider: 'p', model: 'two' }, two: { provider: 'p', model: 'm' } }
     await using modelsHost = await startModelsHost({ aliases })
-    expect(modelsHost.logged.join('')).to.contain('models.aliases.one leads to an alias')
+    expect(modelsHost.logged.join('')).to.contain('models.aliases.one names another alias')
   })
 
   it('must name both a provider and a model', async () => {

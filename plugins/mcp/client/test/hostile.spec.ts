@@ -1,6 +1,8 @@
+import { mock } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Faults, type HostileServer, openHostile } from '../../../../test/support/hostile.ts'
-import { changeOf, CLOCK, hostile, remote } from './support/client.ts'
+import { changeOf, hostile, remote } from './support/client.ts'
 
 const MIB = 1_048_576
 /** A message of 50 MB that is held, decoded and parsed costs more than 200. */
@@ -112,10 +114,7 @@ for (const where of ['stdio', 'http'])
 describe('a flood', () => {
   for (const flood of ['notices', 'answers', 'line'] as const)
     it(`of ${flood} ends the connection, and no other server waits for it`, async () => {
-      await using bad = hostile(
-        { flood },
-        { reconnect: { maxAttempts: 0, backoff: 'exponential' }, quarantineAfter: 1, limits: { resultBytes: MIB } }
-      )
+      await using bad = hostile({ flood }, { retryAttempts: 0, quarantineAfter: 1, limits: { resultBytes: MIB } })
       await using good = hostile()
       const cut = changeOf(bad, 'disconnected')
       const failed = bad.connect().catch((error: unknown) => error)
@@ -149,14 +148,13 @@ describe('a server over HTTP that', () => {
 
   it('ends its stream and wants it asked for again at once is asked four times a second at most', () =>
     withServer({ stream: 'again' }, async ({ url }) => {
-      const asked = Promise.withResolvers<number>()
-      const after = (ms: number, call: () => void) => {
-        if (ms < 1_000) asked.resolve(ms)
-        return CLOCK.after(ms, call)
-      }
-      await using client = remote(url, { clock: { ...CLOCK, after } })
+      await using client = remote(url)
+      const timers = mock.method(globalThis, 'setTimeout')
       await client.connect()
-      expect(await asked.promise).to.equal(250)
+      await pause(600)
+      timers.mock.restore()
+      const waits = timers.mock.calls.map(one => one.arguments[1])
+      expect(waits.filter(ms => ms === 250).length).to.be.within(1, 3)
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
 
@@ -175,8 +173,8 @@ describe('a server over HTTP that', () => {
   it('sends us somewhere else is not followed', async () => {
     await using aim = await openHostile()
     await withServer({ status: 307, location: aim.url }, async ({ url }) => {
-      await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
-      const error = await client.connect().catch((item: unknown) => item)
+      await using client = remote(url, { retryAttempts: 0 })
+      const error = await client.connect().catch((one: unknown) => one)
       expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
     })
   })
@@ -189,7 +187,7 @@ describe('a server over HTTP that', () => {
   ] as const)
     it(`answers ${status} is ${kind}`, () =>
       withServer({ status }, async ({ url }) => {
-        await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
+        await using client = remote(url, { retryAttempts: 0 })
         expect((await client.callTool('echo', {})).error?.class).to.equal(kind)
       }))
 
@@ -198,7 +196,7 @@ describe('a server over HTTP that', () => {
       await server[Symbol.asyncDispose]()
       return server
     })
-    await using client = remote(url, { reconnect: { maxAttempts: 1, backoff: 'exponential' } })
+    await using client = remote(url, { retryAttempts: 1 })
     const { error } = await client.callTool('echo', {})
     expect(error?.class).to.equal('connection_refused')
     expect(client.status()).to.deep.include({ state: 'failed', attempts: 2 })

@@ -1,5 +1,6 @@
 import { type CallContext, codeOf, type JsonSchema, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, Route, RouteReply, ToolResult } from '@svc/core/contracts'
+import { textOfResult } from '@svc/mcp-protocol'
 import type { Arguments, CallEnd, Calls } from './call.ts'
 import type { Catalogue, PublishedTool } from './catalogue.ts'
 import { toolFailed, toolForbidden, toolLate, toolUnknown, toolWithheld, upstreamFailed } from './errors.ts'
@@ -191,8 +192,4 @@ const MAX_REASON = 2_000
 
 const reasonOf = ({ reason }: Details) => (typeof reason === 'string' ? reason.slice(0, MAX_REASON) : undefined)
 
-const textOf = ({ content }: ToolResult) =>
-  content
-    .flatMap(part => (part.type === 'text' ? [part.text] : []))
-    .join('\n')
-    .slice(0, MAX_REASON) || 'the tool reported a failure'
+const textOf = ({ content }: ToolResult) => textOfResult(content).slice(0, MAX_REASON) || 'the tool reported a failure'

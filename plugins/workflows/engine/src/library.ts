@@ -104,9 +104,11 @@ export class Library {
     if (file) return this.#ofFile(file)
     const given = this.#parts.slot.get(workflow)
     if (given) return this.#ofSlot([workflow, given])
+    const all = await this.all()
     throw workflowUnknown(
       workflow,
-      (await this.all()).map(({ name }) => name)
+      all.map(({ name }) => name),
+      all.find(({ definition }) => definition.name === workflow)?.source
     )
   }
 

@@ -47,21 +47,29 @@ export class PluginsLint extends BaseCommand {
   }
 }
 
-const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
+const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'service', 'hook', 'check', 'command', 'store', 'vertical'] as const
 
 export class PluginsNew extends BaseCommand {
   static override summary = 'Create a plugin package that passes its test kit'
   static override description =
-    'Writes a small package with a manifest, types, a test and a README. The package passes its test kit unchanged. It is in TypeScript unless you pass --js. Exits with 1 and writes nothing when the name is not a valid package name or the folder is not empty.'
+    'Writes a small package with a manifest, types, a test and a README. The package passes its test kit unchanged. `provider`, `store` and `vertical` cannot be combined with other kinds. It is in TypeScript unless you pass --js. Exits with 1 and writes nothing when the name is not a valid package name or the folder is not empty.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --kind tool',
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather --kind tool,routes,check',
     '<%= config.bin %> <%= command.id %> @me/svc-plugin-acme --kind provider --js --dir acme',
   ]
   static override args = {
     name: Args.string({ description: 'Name of the package', required: true, ignoreStdin: true }),
   }
   static override flags = {
-    kind: Flags.option({ options: KINDS, summary: 'What it adds', required: true })(),
+    kind: Flags.option({
+      options: KINDS,
+      summary: 'What it adds; several kinds with commas or several times',
+      required: true,
+      multiple: true,
+      multipleNonGreedy: true,
+      delimiter: ',',
+    })(),
     js: Flags.boolean({ summary: 'Write JavaScript, which needs no compiler' }),
     dir: Flags.string({ summary: 'Folder to write; default: the name, in the working folder', helpValue: '<folder>' }),
   }
@@ -69,7 +77,7 @@ export class PluginsNew extends BaseCommand {
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsNew)
     const { newPlugin } = await import('./author/new-plugin.ts')
-    const { folder, files } = await newPlugin({ name: args.name, kind: flags.kind, js: flags.js, dir: flags.dir })
+    const { folder, files } = await newPlugin({ name: args.name, kinds: flags.kind, js: flags.js, dir: flags.dir })
     const { callerFolder } = await import('@svc/cli/program')
     const at = relative(callerFolder(), folder) || '.'
     this.log(`${args.name} is in ${at}:\n${files.map(file => `  ${file}`).join('\n')}`)

@@ -78,12 +78,17 @@ async function install(plan: Plan): Promise<void> {
     options.onProgress?.({ step: 'copy' })
     await copyModules(ingredients.old!, set, ingredients.dropped)
   }
-  options.onProgress?.({ step: 'install' })
+  const packages = Object.keys((await readNpmLock(set))?.packages ?? {}).filter(path => path.startsWith('node_modules/')).length
+  options.onProgress?.({ step: 'install', ...(packages > 1 ? { packages: packages - 1 } : {}) })
   await runNpm(['install', '--prefer-offline'], { ...options, cwd: set, offline })
   const unpacked = [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)]
   for (const plugin of unpacked) await checkUnpacked(set, plugin)
   // kept plugins have already run their scripts
-  for (const plugin of unpacked) if (plugin.scripts) await runScripts(plugin, set, options)
+  const scripted = unpacked.filter(plugin => plugin.scripts)
+  for (const [at, plugin] of scripted.entries()) {
+    options.onProgress?.({ step: 'scripts', plugin: plugin.name, at: at + 1, of: scripted.length })
+    await runScripts(plugin, set, options)
+  }
   await linkHost(set)
 }
 
@@ -96,7 +101,6 @@ async function runScripts(
   set: string,
   options: SetOptions
 ): Promise<void> {
-  options.onProgress?.({ step: 'scripts', plugin: name })
   const args = ['rebuild', '--foreground-scripts', '--dangerously-allow-all-scripts', '--', `${name}@${version}`]
   await runNpm(args, { ...options, cwd: set, runsScripts: true, plugin: name })
 }

@@ -3,7 +3,16 @@ import { resolve, sep } from 'node:path'
 import { styleText } from 'node:util'
 import { oneLine, visible } from '@svc/cli/command'
 import { unsetIn } from '@svc/cli/program'
-import { type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import { type ConfigTree, type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import {
+  allSettings,
+  type PermissionValues,
+  type SettingLookup,
+  settingIn,
+  VALUE_KINDS,
+  valuesBeyond,
+  valuesIn,
+} from '@svc/runtime/isolation'
 import type { Candidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
 import { runsText } from './isolation.ts'
 
@@ -12,12 +21,41 @@ export interface Proposal {
   readonly candidate: Candidate
   readonly isolation: IsolationMode
   readonly trusted: boolean
+  readonly access: ConfiguredAccess
 }
+
+/** The values that the configuration in force gives to the permissions of a plugin. */
+export interface ConfiguredAccess {
+  readonly lookup: SettingLookup
+  readonly values: PermissionValues
+  /** Values that were accepted before. */
+  readonly accepted: PermissionValues
+}
+
+/** Reads the values for a plugin from a configuration. `accepted`: its former entry in the lock. */
+export function accessOf(
+  { manifest, permissions }: Pick<Candidate, 'manifest' | 'permissions'>,
+  config: ConfigTree,
+  former?: LockedPlugin
+): ConfiguredAccess {
+  const lookup = allSettings(config, manifest.instances?.type)
+  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {} }
+}
+
+/** The values that were not accepted before. */
+export const newValues = ({ values, accepted }: ConfiguredAccess): PermissionValues => valuesBeyond(values, accepted)
+
+/** Describes the values that were not accepted before: `connect to db.internal:5432`. */
+export const newValueWords = (access: ConfiguredAccess): string[] => valueWords(newValues(access))
+
+/** Describes values of settings. */
+export const valueWords = (values: PermissionValues): string[] =>
+  VALUE_KINDS.flatMap(kind => (values[kind] ?? []).map(value => KINDS[kind].say(value)))
 
 /**
  * Describes a plugin and its permissions to a person before the installation. `isOpen`: its process can run without a sandbox.
  */
-export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean): string {
+export function proposalText({ candidate, isolation, access }: Proposal, isOpen: boolean): string {
   const { name, version, from, manifest, description } = candidate
   const versions = from === undefined || from === version ? version : `${from} → ${version}`
   const head = `${styleText('bold', name, { stream: process.stderr })} ${versions}  ${visible(manifest.kind)}`
@@ -26,8 +64,8 @@ export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean
     ...rowsOf('adds', addedWords(manifest.contributes)),
     ...rowsOf('answers', routeWords(manifest.contributes)),
     ...rowsOf('checks', schemeWords(manifest)),
-    ...rowsOf('may', permissionWords(candidate.permissions)),
-    ...changeRows(candidate),
+    ...rowsOf('may', permissionWords(candidate.permissions, access.lookup)),
+    ...changeRows(candidate, newValueWords(access)),
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
     ...rowsOf('signed', signedWords(candidate)),
@@ -60,13 +98,13 @@ const schemeWords = (manifest: Candidate['manifest']): string[] =>
   )
 
 /** Only an update has a former version to compare. */
-function changeRows({ from, permissionChange: { added, removed } }: Candidate): Row[] {
+function changeRows({ from, permissionChange: { added, removed } }: Candidate, values: readonly string[]): Row[] {
   if (from === undefined) return []
-  if (added.length + removed.length === 0) return [['asks', 'for the same permissions as before']]
+  if (added.length + removed.length + values.length === 0) return [['asks', 'for the same permissions as before']]
   return [
     ...rowsOf(
       'asks',
-      added.map(item => `for MORE: ${item}`)
+      [...added, ...values.map(text => `${text} (from the configuration)`)].map(text => `for MORE: ${text}`)
     ),
     ...rowsOf('drops', [...removed]),
   ]
@@ -95,7 +133,7 @@ function signedWords({ registry }: Candidate): string[] {
 }
 
 /** The same as JSON. */
-export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
+export const proposalFacts = ({ candidate, isolation, trusted, access }: Proposal) => ({
   name: candidate.name,
   version: candidate.version,
   ...(candidate.from === undefined ? {} : { from_version: candidate.from }),
@@ -105,6 +143,8 @@ export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
   contributes: candidate.manifest.contributes ?? {},
   permissions: candidate.permissions,
   permission_change: candidate.permissionChange,
+  permission_values: access.values,
+  new_permission_values: newValues(access),
   unset_variables: unsetIn(candidate.permissions),
   install_scripts: candidate.installScripts,
   scripts_allowed: candidate.scripts,
@@ -127,6 +167,7 @@ export const lockedFacts = ({
   isolation,
   enabled,
   permissions,
+  values = {},
   scripts,
   trusted,
 }: LockedPlugin) => ({
@@ -137,11 +178,12 @@ export const lockedFacts = ({
   isolation,
   enabled,
   permissions,
+  permission_values: values,
   scripts_allowed: scripts,
   trusted,
 })
 
-interface ChangeCommand {
+interface RequestedAccess {
   readonly text: string
   /** Whether a permission covers nearly everything of its kind. */
   readonly isWide: boolean
@@ -162,6 +204,8 @@ const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
     isWide: () => true,
   },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
+  tools: { say: name => `call the tool ${name}`, isWide: hasStar },
+  providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
   hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
@@ -180,10 +224,13 @@ function holdsAPerson(path: string): boolean {
 /** Number of permissions that a person reads. */
 const MOST = 20
 
-/** Describes permissions: wide ones first and marked; a long list is shortened. */
-export function permissionWords(permissions: Permissions): string[] {
+/**
+ * Describes permissions: wide ones first and marked; a long list is shortened. With `lookup`, shows the values of the settings
+ * to which they refer.
+ */
+export function permissionWords(permissions: Permissions, lookup?: SettingLookup): string[] {
   const all = (Object.keys(KINDS) as (keyof Permissions)[]).flatMap(kind =>
-    (permissions[kind] ?? []).map(name => askedOf(kind, name))
+    (permissions[kind] ?? []).flatMap(name => askedOf(kind, name, lookup))
   )
   if (all.length === 0)
     return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
@@ -197,10 +244,20 @@ export function permissionWords(permissions: Permissions): string[] {
   ]
 }
 
-const askedOf = (kind: keyof Permissions, name: string): ChangeCommand => ({
-  text: KINDS[kind].say(name),
-  isWide: KINDS[kind].isWide(name),
-})
+function askedOf(kind: keyof Permissions, name: string, lookup: SettingLookup | undefined): RequestedAccess[] {
+  const { say, isWide } = KINDS[kind]
+  const setting = settingIn(name)
+  if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
+  const text = say(`the value of ${setting}`)
+  if (lookup === undefined) return [{ text, isWide: false }]
+  const values = valuesIn({ [kind]: [name] }, lookup)[kind] ?? []
+  if (values.length > 0) return values.map(value => ({ text: `${say(value)} (${setting})`, isWide: isWide(value) }))
+  const isSet = [lookup(setting)].flat().some(value => value !== undefined && value !== '')
+  return [{ text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
+}
+
+const isValueKind = (kind: keyof Permissions): kind is keyof PermissionValues =>
+  VALUE_KINDS.includes(kind as keyof PermissionValues)
 
 /** Describes routes: those without a credential first. */
 export function routeWords(contributes: Manifest['contributes']): string[] {
