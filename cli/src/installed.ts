@@ -69,7 +69,7 @@ export function entryOf(plugin: LockedPlugin, folder: string): PluginEntry {
     name,
     use: pathToFileURL(join(folder, '/')).href,
     ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
-    ...(isolation === 'process' ? { permissions, values } : {}),
+    ...(isolation === 'process' ? { permissions, ...(process.env.SVC_ACCEPT_VALUES === '1' ? {} : { values }) } : {}),
     // a link has none: svc loads the files as they are
     ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
@@ -111,11 +111,15 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
 
 /**
  * Returns the declared variables that are not set. Includes patterns that match no variable. Skips names from the configuration
- * (`<providers[].api_key_env>`) and variables that svc sets itself.
+ * (`<providers[].api_key_env>`), optional variables and variables that svc sets itself.
  */
-export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {
+export function unsetIn(
+  { env = [], optional_env: optional = [] }: { readonly env?: readonly string[]; readonly optional_env?: readonly string[] },
+  all: NodeJS.ProcessEnv = process.env
+): string[] {
   const set = Object.keys(all)
-  return env.filter(item => !item.startsWith('<') && !SET_BY_SVC.test(item) && !set.some(name => matchesPattern(item, name)))
+  const isNeeded = (name: string) => !name.startsWith('<') && !optional.includes(name) && !SET_BY_SVC.test(name)
+  return env.filter(item => isNeeded(item) && !set.some(name => matchesPattern(item, name)))
 }
 
 /** svc gives an isolated plugin its own value of these variables, or never passes them. */

@@ -68,6 +68,28 @@ describe('svc plugins new', function () {
       .and.to.match(/^# pass [3-9]\d\d$/m)
   })
 
+  it('makes packages that npm installs before anything of svc is published', async () => {
+    const alone = await mkdtemp(join(tmpdir(), 'svc-fresh-'))
+    try {
+      const plugin = join(alone, 'plugin')
+      await newPlugin({ name: 'svc-plugin-fresh', kinds: ['command'], js: true, dir: plugin })
+      const env = {
+        ...process.env,
+        npm_config_registry: 'http://127.0.0.1:9/',
+        npm_config_offline: 'true',
+        npm_config_cache: alone,
+      }
+      await run('npm', ['install', '--no-audit', '--no-fund'], { cwd: plugin, env })
+      const { stdout } = await run(process.execPath, [...CONDITIONS, '--test', '--test-reporter=tap'], {
+        cwd: plugin,
+        env: Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT')),
+      })
+      expect(stdout).to.match(/^# fail 0$/m)
+    } finally {
+      await rm(alone, { recursive: true, force: true })
+    }
+  })
+
   it('makes packages that build and in which lint finds nothing', async () => {
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
     const env = { ...process.env, ...FRUGAL }

@@ -25,6 +25,8 @@ export interface Manifest {
   readonly permissions?: {
     readonly network?: readonly string[]
     readonly env?: readonly string[]
+    /** Those of `env` that it works without. A package.json has them as `{ "name": "…", "optional": true }` in `env`. */
+    readonly optional_env?: readonly string[]
     readonly read?: readonly string[]
     readonly write?: readonly string[]
     /** Services and slots of other plugins that it uses, by name. A `*` at the end matches the rest. */
@@ -45,6 +47,8 @@ export interface Manifest {
    * svc does not import the plugin.
    */
   readonly instances?: { readonly section: string; readonly type: string }
+  /** `in-process`: its author published it without a run of the test kit in a process of its own. */
+  readonly tested?: 'in-process'
   /** The runtime that runs its code, such as `quickjs`. Without it, svc imports the code. */
   readonly runtime?: string
   /** With a runtime: the section of the configuration that it owns, and the JSON Schema of that section. */
@@ -110,7 +114,7 @@ const manifestSchema = schema<Manifest>({
       topics: { type: 'object', additionalProperties: word },
       permissions: closed({
         network: texts,
-        env: texts,
+        env: { type: 'array', items: { anyOf: [word, closed({ name: word, optional: { const: true } }, ['name', 'optional'])] } },
         read: texts,
         write: texts,
         services: texts,
@@ -121,6 +125,7 @@ const manifestSchema = schema<Manifest>({
         credential_headers: texts,
       }),
       instances: closed({ section: word, type: word }, ['section', 'type']),
+      tested: { enum: ['in-process'] },
       runtime: { type: 'string', pattern: '^[a-z0-9-]+$' },
       section: word,
       config: { type: 'object' },
@@ -162,9 +167,19 @@ export async function readManifest(file: string): Promise<PackageInfo> {
     name,
     version: pkg.version ?? '0.0.0',
     folder: dirname(file),
-    manifest: pkg.svc,
+    manifest: withOptionalNames(pkg.svc),
     ...(pkg.exports ? {} : { main: pkg.main ?? 'index.js' }),
   }
+}
+
+/** Separates the names of the variables from what the manifest says about them. */
+function withOptionalNames(manifest: Manifest): Manifest {
+  const { env, ...others } = manifest.permissions ?? {}
+  if (env === undefined || env.every(one => typeof one === 'string')) return manifest
+  const entries = env as readonly (string | { readonly name: string })[]
+  const optional = entries.flatMap(one => (typeof one === 'string' ? [] : [one.name]))
+  const names = entries.map(one => (typeof one === 'string' ? one : one.name))
+  return { ...manifest, permissions: { ...others, env: names, optional_env: optional } }
 }
 
 const OWN_SECTION = /^tools\.[^.]+$/
@@ -260,7 +275,7 @@ type Permissions = NonNullable<Manifest['permissions']>
  */
 export function grantedItems(permissions: Permissions, slot: string): readonly string[] | undefined {
   const { services = [] } = permissions
-  const key = SLOTS_BY_ITEM.find(one => one === slot)
+  const key = SLOTS_BY_ITEM.find(item => item === slot)
   return key === undefined || services.some(word => matchesPattern(word, slot)) ? undefined : permissions[key]
 }
 

@@ -243,7 +243,7 @@ type SocketOptions = Pick<ListenerOptions, 'config' | 'log' | 'listeners'> & {
 export async function createSocket(options: SocketOptions): Promise<ServerSocket> {
   const { config, log, listeners, lasting } = options
   if (!config.ssl.enabled) return plain(config)
-  const [listener] = listeners.entries().map(([, one]) => one)
+  const [listener] = listeners.entries().map(([, item]) => item)
   const keeper = createKeeper(config.ssl, listener, lasting)
   return secure(config, await firstCertificate(config.ssl, keeper, log), keeper, log)
 }

@@ -73,8 +73,8 @@ function runAll(
     ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
-    const plugin = tools.owner(part.tool)
     const tool = toolIn(turn.list, part.tool)
+    const plugin = tools.owner(part.tool)
     return useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
   })
 }

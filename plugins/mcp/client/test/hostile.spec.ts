@@ -57,6 +57,18 @@ describe('a list of tools', () => {
     })
   })
 
+  it('that changes with each call is reported at most once a second', async () => {
+    await using client = hostile({ fickle: true })
+    let reports = 0
+    client.onChange(change => change.type === 'tools' && reports++)
+    await client.connect()
+    const begun = performance.now()
+    for (let calls = 0; calls < 50; calls++) await client.callTool('echo', { text: 'x' })
+    expect(reports).to.be.within(1, 2 + (performance.now() - begun) / 1_000)
+    await pause(1_100)
+    expect(reports).to.be.at.least(2)
+  })
+
   it('that changes is reported', async () => {
     await using client = hostile({ fickle: true })
     const [first] = (await client.listTools()).tools
@@ -153,7 +165,7 @@ describe('a server over HTTP that', () => {
       await client.connect()
       await pause(600)
       timers.mock.restore()
-      const waits = timers.mock.calls.map(one => one.arguments[1])
+      const waits = timers.mock.calls.map(call => call.arguments[1])
       expect(waits.filter(ms => ms === 250).length).to.be.within(1, 3)
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
@@ -174,7 +186,7 @@ describe('a server over HTTP that', () => {
     await using aim = await openHostile()
     await withServer({ status: 307, location: aim.url }, async ({ url }) => {
       await using client = remote(url, { retryAttempts: 0 })
-      const error = await client.connect().catch((one: unknown) => one)
+      const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
     })
   })

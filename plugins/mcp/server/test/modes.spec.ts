@@ -26,6 +26,7 @@ const start = (mode?: string) =>
   startMcpHost({
     tools,
     plugins: ['modes', 'selection', 'store-memory', 'provider-local'],
+    mcp: { sets: { all: ['*'] } },
     config: { providers: { local: {} }, ...(mode === undefined ? {} : { selection: { mode } }) },
   })
 const switchTo = (mcpHost: McpHost, mode: string) => mcpHost.host.service(Selection).switchMode(mode, ctx)
@@ -46,6 +47,22 @@ describe('the mode of the server', () => {
     expect((await found.ask.post('/tools/look/call', {})).status).to.equal(200)
     expect(calls).to.deep.equal(['look'])
     expect((await found.ask.get('/tools/unheard')).body.error_code).to.equal('TOOL_NOT_FOUND')
+  })
+
+  it('holds for sets of tools, and does not reveal what is not published', async () => {
+    await using one = await start('review')
+    const { body } = await asked(one.url, 'tools/list', {}, { path: '/mcp/all' })
+    expect((body.result as { tools: { name: string }[] }).tools.map(({ name }) => name)).to.deep.equal(['look', 'own'])
+    const called = await asked(one.url, 'tools/call', { name: 'change', arguments: {} }, { path: '/mcp/all' })
+    expect(called.body.error?.message).to.include('the mode "review" does not allow it')
+    await using few = await startMcpHost({
+      tools,
+      mcp: { tools: ['look'] },
+      plugins: ['modes', 'selection', 'store-memory', 'provider-local'],
+      config: { providers: { local: {} }, selection: { mode: 'review' } },
+    })
+    expect((await few.ask.post('/tools/change/call', {})).body.error_code).to.equal('TOOL_NOT_FOUND')
+    expect(calls).to.deep.equal([])
   })
 
   it('applies at once after a switch, in both directions', async () => {

@@ -1,5 +1,5 @@
 import type { FinishReason, Json, ModelEvent, Usage } from '@svc/core/contracts'
-import { cutShort, type FrameReader, malformed, ToolCalls, type Upstream } from '@svc/provider-http'
+import { cutShort, type FrameReader, isTree, malformed, textIn, ToolCalls, type Upstream } from '@svc/provider-http'
 import type { Preset } from './presets.ts'
 
 interface WireCall {
@@ -84,6 +84,7 @@ export class ChunkReader implements FrameReader {
   whole(body: unknown, emit: Emit): void {
     const message = (body as WireChunk | null)?.choices?.[0]?.message
     if (typeof message !== 'object' || message === null) throw malformed(this.#provider)
+    if (message.tool_calls) this.#list(message.tool_calls)
     this.#take(withPlaces(body as WireChunk, message), emit)
   }
 
@@ -111,9 +112,16 @@ export class ChunkReader implements FrameReader {
     if (this.#details && delta.reasoning_details) this.#details.add(delta.reasoning_details)
     if (typeof content === 'string') {
       if (content !== '') emit({ type: 'text', text: content })
-    } else if (content) takePieces(content, emit)
+    } else if (content) takePieces(this.#list(content), emit)
     if (typeof refusal === 'string' && refusal !== '') this.#refuse(refusal, emit)
-    if (delta.tool_calls) for (const call of delta.tool_calls) this.#call(call)
+    if (delta.tool_calls) for (const call of this.#list(delta.tool_calls)) this.#call(call)
+  }
+
+  /** The objects of a list. Throws MODEL_FAILED for anything else that a server sends in its place. */
+  #list<T extends object>(value: readonly T[]): readonly T[] {
+    const isList = Array.isArray(value as unknown) && value.every(one => isTree(one))
+    if (!isList) throw malformed(this.#provider)
+    return value
   }
 
   #refuse(text: string, emit: Emit): void {
@@ -209,7 +217,10 @@ const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
 function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
   for (const { type, text, thinking } of pieces) {
     if (type === 'text' && typeof text === 'string' && text !== '') emit({ type: 'text', text })
-    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(piece => piece.text).join('')
+    const thought =
+      typeof thinking === 'string'
+        ? thinking
+        : (Array.isArray(thinking) ? thinking : []).map(piece => textIn(piece, 'text') ?? '').join('')
     if (thought !== '') emit({ type: 'reasoning', text: thought })
   }
 }

@@ -109,8 +109,11 @@ export const packFailed = (what: string): SvcError =>
     hint: 'Fix the problem that npm reports; `npm pack --dry-run` shows it again',
   })
 
-export const notPublished = (why: string): SvcError =>
-  svcError('NOT_PUBLISHED', why, { hint: 'Fix the listed problems, then publish again' })
+export const notPublished = (why: string, hint = 'Fix the listed problems, then publish again'): SvcError =>
+  svcError('NOT_PUBLISHED', why, { hint })
+
+export const isolationMissing = (plugin: string, why: string, hint: string): SvcError =>
+  svcError('ISOLATION_UNAVAILABLE', `cannot run in a process of its own: ${why}`, { plugin, hint })
 
 export const buildFolderTaken = (folder: string): SvcError =>
   svcError('BUILD_FOLDER_TAKEN', `the folder ${folder} is not empty`, { hint: 'Choose a new folder, or empty this one' })

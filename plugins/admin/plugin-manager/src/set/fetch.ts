@@ -170,7 +170,10 @@ function isolationOf(runtime: string | undefined, before: IsolationMode | undefi
 }
 
 const wordsOf = (permissions: Permissions): string[] =>
-  Object.entries(permissions).flatMap(([kind, names]) => (names as readonly string[]).map(name => `${kind} ${name}`))
+  Object.entries(permissions).flatMap(([kind, names]) =>
+    // optional variables are among the variables
+    kind === 'optional_env' ? [] : (names as readonly string[]).map(name => `${kind} ${name}`)
+  )
 
 function permissionChange(before: Permissions, after: Permissions): PermissionChange {
   const [had, has] = [new Set(wordsOf(before)), new Set(wordsOf(after))]

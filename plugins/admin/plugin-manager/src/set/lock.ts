@@ -40,6 +40,7 @@ const hash = { type: 'string', pattern: '^([0-9a-f]{64})?$' }
 const permissions = {
   network: texts,
   env: texts,
+  optional_env: texts,
   read: texts,
   write: texts,
   services: texts,

@@ -101,7 +101,7 @@ export class JsonRpc {
     const onAbort = () => {
       settle()
       reject(signal.reason)
-      if (listener !== undefined) this.#abandon(id, listener.owner)
+      if (listener !== undefined) this.#abandon(id, listener.request.owner)
       // closing its stream cancels a stateless request
       if (stream === undefined || !this.isStateless)
         this.#send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled' } }, '')
@@ -182,7 +182,7 @@ export class JsonRpc {
     const listeners = [...this.#pending.values()].flatMap(one => (one.listener === undefined ? [] : [one.listener]))
     const abandoned = this.#abandonedOwners()
     if (listeners.length === 1 && abandoned.length === 0) return listeners[0]
-    const owners = [...listeners.map(one => one.owner), ...abandoned]
+    const owners = [...listeners.map(({ request }) => request.owner), ...abandoned]
     return owners[0] !== undefined && owners.every(owner => owner === owners[0]) ? listeners.at(-1) : undefined
   }
 

@@ -5,6 +5,7 @@ import { API, type Manifest, COMMANDS_MODULE } from '@svc/core'
 import { fileURLToPath } from 'node:url'
 import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
+import { developmentSpecs, isLinked } from './development-specs.ts'
 import { folderTaken, kindsSeparate, nameInvalid } from '../errors.ts'
 import { joinTemplates, type Template } from './several-kinds.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
@@ -144,8 +145,11 @@ svc plugins dev         # a server that has it, and reloads when a file is saved
 svc plugins lint        # checks the package for problems
 svc plugins publish     # all of that, then npm publish; --dry-run shows what it would send
 \`\`\`
-${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
+${isLinked() ? LINKED : ''}${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
 }
+
+const LINKED =
+  '\n`devDependencies` link to the svc on this machine, which is not from a registry. Write versions when others work on the plugin.\n'
 
 type Language = 'ts' | 'js'
 
@@ -189,10 +193,10 @@ function packageJson({ words, language, kinds, manifest, api, core }: Parts): ob
     // svc provides them, as it provides the core
     ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
     devDependencies: {
-      '@svc/core': `^${core}`,
-      '@svc/testing': `^${core}`,
-      ...brought,
-      ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
+      ...developmentSpecs(
+        ['@svc/core', '@svc/testing', ...Object.keys(brought), ...(isData ? ['@svc/plugin-verticals'] : [])],
+        core
+      ),
       ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),
     },
     svc: { api, ...manifest },

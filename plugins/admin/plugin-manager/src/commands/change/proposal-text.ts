@@ -69,11 +69,15 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
     ...rowsOf('signed', signedWords(candidate)),
+    ...rowsOf('tested', testedWords(manifest)),
     ['runs', runsText(isolation, isOpen)],
   ] as const
   const lines = rows.map(([word, text]) => `  ${word.padEnd(8)}  ${visible(text)}`)
   return [head, ...(description === '' ? [] : [`  ${visible(oneLine(description))}`]), ...lines].join('\n')
 }
+
+const testedWords = ({ tested }: Manifest): string[] =>
+  tested === undefined ? [] : ['NOT in a process of its own, as its author recorded: it may not run like that']
 
 type Row = readonly [word: string, text: string]
 const rowsOf = (word: string, texts: readonly string[]): Row[] => texts.map((text, at) => [at === 0 ? word : '', text])
@@ -143,6 +147,7 @@ export const proposalFacts = ({ candidate, isolation, trusted, access }: Proposa
   contributes: candidate.manifest.contributes ?? {},
   permissions: candidate.permissions,
   permission_change: candidate.permissionChange,
+  ...(candidate.manifest.tested === undefined ? {} : { tested: candidate.manifest.tested }),
   permission_values: access.values,
   new_permission_values: newValues(access),
   unset_variables: unsetIn(candidate.permissions),
@@ -189,6 +194,9 @@ interface RequestedAccess {
   readonly isWide: boolean
 }
 
+/** Optional variables are a part of the variables. */
+type PermissionKind = Exclude<keyof Permissions, 'optional_env'>
+
 interface Kind {
   readonly say: (name: string) => string
   readonly isWide: (name: string) => boolean
@@ -197,7 +205,7 @@ interface Kind {
 const hasStar = (name: string) => name.includes('*')
 
 /** Serious permissions come first: people read the first lines of a long list. */
-const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
+const KINDS: Readonly<Record<PermissionKind, Kind>> = {
   public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
   credential_headers: {
     say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
@@ -229,8 +237,11 @@ const MOST = 20
  * to which they refer.
  */
 export function permissionWords(permissions: Permissions, lookup?: SettingLookup): string[] {
-  const all = (Object.keys(KINDS) as (keyof Permissions)[]).flatMap(kind =>
-    (permissions[kind] ?? []).flatMap(name => askedOf(kind, name, lookup))
+  const optional = permissions.optional_env ?? []
+  const all = (Object.keys(KINDS) as PermissionKind[]).flatMap(kind =>
+    (permissions[kind] ?? []).flatMap(name =>
+      kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, lookup)
+    )
   )
   if (all.length === 0)
     return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
@@ -244,7 +255,12 @@ export function permissionWords(permissions: Permissions, lookup?: SettingLookup
   ]
 }
 
-function askedOf(kind: keyof Permissions, name: string, lookup: SettingLookup | undefined): RequestedAccess[] {
+const optionalAccess = (name: string): RequestedAccess => ({
+  text: `${KINDS.env.say(name)}, which it does not need`,
+  isWide: KINDS.env.isWide(name),
+})
+
+function askedOf(kind: PermissionKind, name: string, lookup: SettingLookup | undefined): RequestedAccess[] {
   const { say, isWide } = KINDS[kind]
   const setting = settingIn(name)
   if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
@@ -256,8 +272,7 @@ function askedOf(kind: keyof Permissions, name: string, lookup: SettingLookup | 
   return [{ text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
 }
 
-const isValueKind = (kind: keyof Permissions): kind is keyof PermissionValues =>
-  VALUE_KINDS.includes(kind as keyof PermissionValues)
+const isValueKind = (kind: PermissionKind): kind is keyof PermissionValues => VALUE_KINDS.includes(kind as keyof PermissionValues)
 
 /** Describes routes: those without a credential first. */
 export function routeWords(contributes: Manifest['contributes']): string[] {

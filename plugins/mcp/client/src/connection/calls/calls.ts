@@ -21,17 +21,7 @@ import { failed, questionClosed, statusOf } from '../failures.ts'
 import type { Answer } from '../json-rpc.ts'
 import { positive, type ResolvedOptions } from '../resolved-options.ts'
 import type { Catalogue } from '../tool-list.ts'
-import { RunningCall } from './running-call.ts'
-
-/** What a call sends. */
-interface Sending {
-  readonly tool: string
-  readonly args: Arguments
-  /** Also the keys of the trace in `_meta` (SEP-414). */
-  readonly trace: Readonly<Record<string, string>>
-  readonly dialog: ToolDialog | undefined
-  readonly beforeResend: StepOptions['beforeResend']
-}
+import { type CallRequest, RunningCall } from './running-call.ts'
 
 type InputStep = ToolStep & { readonly type: 'input' }
 
@@ -80,7 +70,7 @@ export class Calls {
     let call: RunningCall | undefined
     let unwatch = () => {}
     const begin = () => {
-      call = this.#start(tool, args, options, ctx)
+      call = this.#start({ ...options, tool, args, trace: traceHeaders(ctx) })
       unwatch = call.watch(ctx.signal)
       this.#running.add(call)
       this.#changed()
@@ -99,17 +89,13 @@ export class Calls {
   }
 
   /** Starts a call, or resumes one that waited for an answer. */
-  #start(
-    tool: string,
-    args: Arguments,
-    { owner, dialog, timeoutMs, beforeResend }: StepOptions,
-    ctx: RunningCallContext
-  ): RunningCall {
+  #start(request: CallRequest): RunningCall {
+    const { tool, dialog } = request
     this.#catalogue.check(tool)
-    const limitMs = positive('timeout', timeoutMs ?? this.#options.timeoutMs)
-    if (dialog?.state?.startsWith(PARKED)) return this.#resume(tool, owner, dialog, dialog.state.slice(PARKED.length))
-    const call = new RunningCall(this.#options, { tool, owner, can: dialog?.can ?? [] }, limitMs, () => this.#park(call))
-    this.#send(call, { tool, args, trace: traceHeaders(ctx), dialog, beforeResend }).then(
+    const timeoutMs = positive('timeout', request.timeoutMs ?? this.#options.timeoutMs)
+    if (dialog?.state?.startsWith(PARKED)) return this.#resume(request, dialog, dialog.state.slice(PARKED.length))
+    const call = new RunningCall(this.#options, request, timeoutMs, () => this.#park(call))
+    this.#send(call).then(
       step => call.push(step),
       (error: unknown) => call.stop(failed(this.#options.name, error))
     )
@@ -117,9 +103,10 @@ export class Calls {
   }
 
   /** Only the same caller can resume a call, with the same tool. */
-  #resume(tool: string, owner: string | undefined, dialog: ToolDialog, state: string): RunningCall {
+  #resume({ tool, owner }: CallRequest, dialog: ToolDialog, state: string): RunningCall {
     const parked = this.#parked.get(state)
-    if (parked === undefined || parked.call.tool !== tool || parked.call.owner !== owner) throw questionClosed(this.#options.name)
+    if (parked === undefined || parked.call.request.tool !== tool || parked.call.request.owner !== owner)
+      throw questionClosed(this.#options.name)
     this.#unpark(state)
     parked.call.resume(dialog)
     return parked.call
@@ -158,21 +145,22 @@ export class Calls {
   }
 
   /** Sends a call until it has arrived once. Throws MCP_CALL_FAILED. */
-  async #send(call: RunningCall, sending: Sending): Promise<ToolStep> {
+  async #send(call: RunningCall): Promise<ToolStep> {
     const { name } = this.#options
-    const { signal, tool } = call
+    const { signal, request } = call
+    const { tool } = request
     const taken = this.#limit.take(tool, signal)
     const place = taken instanceof Promise ? await taken : taken
     call.leave = () => place[Symbol.dispose]()
     if (signal.aborted) call.leave()
     signal.throwIfAborted()
-    for (let [current, resends, postponed] = [sending, 0, 0]; ; ) {
-      const answer = await this.#sendOnce(call, current, resends)
+    for (let [{ dialog }, resends, postponed] = [request, 0, 0]; ; ) {
+      const answer = await this.#sendOnce(call, dialog, resends)
       if (answer === undefined) {
         resends++
         // connects first: this fails soon while the server is down
         await this.#manager.soon(signal)
-        await current.beforeResend?.(signal)
+        await request.beforeResend?.(signal)
         continue
       }
       if ('error' in answer) throw refused(name, tool, answer.error)
@@ -181,20 +169,20 @@ export class Calls {
       if (Object.keys(outcome.requests).length > 0) return checkInput(name, outcome, call.can)
       if (++postponed > MAX_POSTPONED) throw protocolError(name, `it postponed the call ${MAX_POSTPONED} times`)
       await pause(POSTPONED_MS, signal)
-      current = { ...sending, dialog: { can: call.can, ...(outcome.state !== undefined && { state: outcome.state }) } }
+      dialog = { can: call.can, ...(outcome.state !== undefined && { state: outcome.state }) }
     }
   }
 
   /** Returns `undefined` if the call was not executed and another attempt can succeed. */
-  async #sendOnce(call: RunningCall, sending: Sending, resends: number): Promise<Answer | undefined> {
+  async #sendOnce(call: RunningCall, dialog: ToolDialog | undefined, resends: number): Promise<Answer | undefined> {
     const { signal } = call
     const connection = this.#manager.live ?? (await this.#manager.soon(signal))
     const { rpc, transport } = connection
-    if (sending.dialog?.state !== undefined && !rpc.isStateless) throw questionClosed(this.#options.name)
+    if (dialog?.state !== undefined && !rpc.isStateless) throw questionClosed(this.#options.name)
     try {
-      const headers = transport.hasPerRequestStream ? await this.#headersOf(call, sending, rpc.isStateless) : undefined
+      const headers = transport.hasPerRequestStream ? await this.#headersOf(call, rpc.isStateless) : undefined
       call.isSent = true
-      const params = (token: string) => paramsOf(sending, call.can, connection, token)
+      const params = (token: string) => paramsOf(call, dialog, connection, token)
       const answer = await rpc.request('tools/call', params, { signal, listener: call, headers })
       if (!('error' in answer) || answer.error.code !== RPC.headerMismatch || resends > 0) return answer
       this.#catalogue.forget()
@@ -207,7 +195,7 @@ export class Calls {
   }
 
   /** Headers over HTTP: the trace, and the arguments that a stateless server wants there too. */
-  async #headersOf({ signal }: RunningCall, { tool, args, trace }: Sending, isStateless: boolean) {
+  async #headersOf({ signal, request: { tool, args, trace } }: RunningCall, isStateless: boolean) {
     const known = isStateless ? await this.#catalogue.tool(tool, signal) : undefined
     return known?.paramHeaders.length ? { ...paramHeaders(known.paramHeaders, args), ...trace } : trace
   }
@@ -230,14 +218,14 @@ export class Calls {
   }
 }
 
-function paramsOf({ tool, args, trace, dialog }: Sending, can: ToolDialog['can'], { rpc, meta }: Connection, token: string) {
+function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined, { rpc, meta }: Connection, token: string) {
   return {
-    name: tool,
-    arguments: args,
+    name: request.tool,
+    arguments: request.args,
     ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
     ...(dialog?.state !== undefined && { requestState: dialog.state }),
     // a stateless server logs only on request; one with a session always can
-    _meta: { ...(rpc.isStateless && { ...meta(can), [META.logLevel]: 'info' }), ...trace, progressToken: token },
+    _meta: { ...(rpc.isStateless && { ...meta(can), [META.logLevel]: 'info' }), ...request.trace, progressToken: token },
   }
 }
 

@@ -1,6 +1,7 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { deeper, MAX_DEPTH, noAnswer, withDefaults } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
+import type { Arguments, StepOptions } from '../client-types.ts'
 import { aborted, tooSlow } from '../failures.ts'
 import type { ResolvedOptions } from '../resolved-options.ts'
 
@@ -14,6 +15,14 @@ interface Question {
 /** Above this many unread steps, the oldest progress is dropped. */
 const MAX_STEPS = 256
 
+/** What a caller asks for. */
+export interface CallRequest extends StepOptions {
+  readonly tool: string
+  readonly args: Arguments
+  /** Also the keys of the trace in `_meta` (SEP-414). */
+  readonly trace: Readonly<Record<string, string>>
+}
+
 /** A call from its start to its last step: a result, a question or a failure. It can wait for the answer of a user. */
 export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
   /** The questions that the caller supports now. */
@@ -22,9 +31,7 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
   isSent = false
   /** Leaves the concurrency limit. */
   leave: () => void = () => {}
-  readonly tool: string
-  /** The caller. Needed to attribute a question of the server while calls of several callers run. */
-  readonly owner: string | undefined
+  readonly request: CallRequest
   readonly #server: string
   /** Milliseconds without progress, and in all. */
   readonly #timeoutMs: number
@@ -45,16 +52,10 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
   #endsAt: number
   #pausedAt: number | undefined
 
-  constructor(
-    options: ResolvedOptions,
-    { tool, owner, can }: Pick<RunningCall, 'tool' | 'owner' | 'can'>,
-    timeoutMs: number,
-    park: () => string
-  ) {
+  constructor(options: ResolvedOptions, request: CallRequest, timeoutMs: number, park: () => string) {
     this.#server = options.name
-    this.tool = tool
-    this.owner = owner
-    this.can = can
+    this.request = request
+    this.can = request.dialog?.can ?? []
     this.#park = park
     this.#timeoutMs = timeoutMs
     this.#totalMs = Math.max(timeoutMs, options.maxTotalMs)

@@ -12,7 +12,7 @@ const CODES =
 const TOKEN = /^[\x21-\x7e]+$/
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
-export type ClientCredentialsOptions = OAuthOptions & { readonly tokenUrl: string }
+type ClientCredentialsOptions = OAuthOptions & { readonly tokenUrl: string }
 /** Sends a form to the token server. */
 type Post = (url: URL, form: URLSearchParams, headers: Readonly<Record<string, string>>) => Promise<Response>
 

@@ -1,7 +1,7 @@
 import { abortable, codeOf, svcError } from '@svc/core'
 import { secretsOf } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, type GuardedResponse, webResponse } from '@svc/safe-fetch'
-import { ClientCredentials, type ClientCredentialsOptions } from '../oauth/client-credentials.ts'
+import { ClientCredentials } from '../oauth/client-credentials.ts'
 import type { HttpOptions } from '../options.ts'
 import type { NamedServers } from '../resolved-options.ts'
 
@@ -52,7 +52,8 @@ export function createUpstreamFetch(
   }
   const post = (url: URL, body: URLSearchParams, given: Readonly<Record<string, string>>) =>
     send(foreign, url, new Headers({ ...given, accept: 'application/json', 'content-type': FORM }), { method: 'POST', body })
-  const tokens = isOfClient(options.oauth) ? new ClientCredentials(options.oauth, options.url, post) : undefined
+  const { tokenUrl } = options.oauth ?? {}
+  const tokens = tokenUrl === undefined ? undefined : new ClientCredentials({ ...options.oauth, tokenUrl }, options.url, post)
   return {
     async fetch(to, init = {}) {
       const url = new URL(to)
@@ -76,8 +77,6 @@ export function createUpstreamFetch(
 }
 
 const FORM = 'application/x-www-form-urlencoded'
-
-const isOfClient = (oauth: HttpOptions['oauth']): oauth is ClientCredentialsOptions => oauth?.tokenUrl !== undefined
 
 function addKey(headers: Headers, { apiKey, apiKeyHeader = 'authorization' }: HttpOptions): void {
   if (apiKey !== undefined) headers.set(apiKeyHeader, apiKeyHeader === 'authorization' ? `Bearer ${apiKey}` : apiKey)
