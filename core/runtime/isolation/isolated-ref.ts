@@ -8,6 +8,7 @@ import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { OpenHandle } from './open-handles.ts'
 import type { PermissionValues } from './permission-values.ts'
+import type { Prestarts } from './prestart.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A reference to a plugin before it runs. */
@@ -51,6 +52,8 @@ export interface IsolateOptions {
    * The result changes with every write to them.
    */
   readonly verify?: () => Promise<string>
+  /** Starts the processes of all confined plugins of a host at a time. */
+  readonly prestarts?: Prestarts
 }
 
 /** Hears of the handles of a plugin. */
@@ -94,6 +97,15 @@ export function requestFor({ name, module, confinement: held }: IsolatedRef, { e
     args: [...flags, ENTRY, realUrl(module), name],
     hostFolders: HOST_FOLDERS,
   }
+}
+
+/**
+ * Creates the request for a process of one instance. Permissions can refer to values that a person has configured. Defaults come
+ * from the plugin itself and could grant it anything.
+ */
+export function instanceRequest(plugin: Isolated, config: unknown, instance: string | undefined): IsolationRequest {
+  const own = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(config) : config }
+  return { ...requestFor(plugin.ref, plugin.options), ...(instance === undefined ? {} : { instance }), config: own }
 }
 
 /** A sandbox contains real paths and no links to them. The import reports a missing file. */
