@@ -44,6 +44,7 @@ export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal)
   await once(listener.listen({ host: '0.0.0.0', port: 0 }), 'listening')
   listener.unref()
   const { port } = listener.address() as { readonly port: number }
+  const isPlumbing = (to: number) => to === port || to === options.port
   const names = createNames(options.declared)
 
   /** Opens a tunnel. Calls back with the loopback address at which it waits. */
@@ -57,9 +58,8 @@ export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal)
       waiting.set(address, far)
       done(null, address, 4)
     })
-  const isOwn = (host: string, to: number) =>
-    isLoopback(host) && (to === port || to === options.port || !names.declares(host, to))
-  routeSockets({ port, isOwn, hostOf: host => names.hostAt(host) ?? host, tunnel, refuse })
+  const isOwn = (host: string, to: number) => isLoopback(host) && (isPlumbing(to) || !names.declares(host, to))
+  routeSockets({ port, isPlumbing, isOwn, hostOf: host => names.hostAt(host) ?? host, tunnel, refuse })
   answerLookups(names, refuse)
   reportDatagrams(refuse)
   syncBuiltinESMExports()
@@ -158,6 +158,8 @@ function requestTunnel(
 interface Routes {
   /** The port at which the tunnels wait in this process. */
   readonly port: number
+  /** Whether a port leads to the proxy. A connection that breaks there is no refusal: the proxy reports its own. */
+  readonly isPlumbing: (port: number) => boolean
   readonly isOwn: (host: string, port: number) => boolean
   readonly hostOf: (address: string) => string
   readonly tunnel: (host: string, port: number, done: Address) => void
@@ -167,7 +169,7 @@ interface Routes {
 type Listener = () => void
 
 /** Replaces the method that every kind of connection calls, and changes only its arguments. */
-function routeSockets({ port, isOwn, hostOf, tunnel, refuse }: Routes): void {
+function routeSockets({ port, isPlumbing, isOwn, hostOf, tunnel, refuse }: Routes): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
   const { connect } = Socket.prototype
   const routed = function (this: Socket, ...args: unknown[]) {
@@ -176,7 +178,7 @@ function routeSockets({ port, isOwn, hostOf, tunnel, refuse }: Routes): void {
     const to = Number(options.port)
     if (options.path !== undefined) return Reflect.apply(connect, this, args) as Socket
     if (isOwn(host, to)) {
-      ;(this as EventEmitter).once(errorMonitor, () => refuse('network', `${host}:${to}`))
+      if (!isPlumbing(to)) (this as EventEmitter).once(errorMonitor, () => refuse('network', `${host}:${to}`))
       return Reflect.apply(connect, this, args) as Socket
     }
     const { family: _, localAddress: __, localPort: ___, ...rest } = options

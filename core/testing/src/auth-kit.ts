@@ -1,26 +1,29 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type CallContext, codeOf } from '@svc/core'
-import { type AuthScheme, type CredentialHolder, SERVER_HEADERS } from '@svc/core/contracts'
+import { type AuthScheme, type CredentialHolder, type CredentialRequest, SERVER_HEADERS } from '@svc/core/contracts'
 import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitCase, type KitSubject, outcome } from './kit-case.ts'
 
 type Headers = Readonly<Record<string, string>>
 
+/**
+ * A valid credential and its holder. `header` carries the whole credential; its name is in lower case: `authorization`,
+ * `x-api-key`. A scheme for signed requests takes it for `GET /` without a body.
+ */
+interface GoodCredential {
+  readonly header: string
+  readonly value: string
+  readonly id: string
+  readonly scopes: readonly string[]
+  /** Further headers of each request with a credential: a key id, a time. */
+  readonly beside?: Headers
+}
+
 /** An auth scheme to test, with its credentials. It can run in another process. */
 export interface AuthSubject extends KitSubject {
   readonly scheme: AuthScheme
-  /**
-   * A valid credential and its holder. `header` carries the whole credential; its name is in lower case: `authorization`,
-   * `x-api-key`. A scheme for signed requests takes it for `GET /` without a body.
-   */
-  readonly good: {
-    readonly header: string
-    readonly value: string
-    readonly id: string
-    readonly scopes: readonly string[]
-    /** Further headers of each request with a credential: a key id, a time. */
-    readonly beside?: Headers
-  }
+  /** A valid credential. A function returns another one each time: for a scheme that accepts each credential once. */
+  readonly good: GoodCredential | (() => GoodCredential)
   /** Invalid credentials of its kind, by reason: expired, revoked, of another issuer. */
   readonly bad: Readonly<Record<string, string>>
   /** Revokes the valid credential: for a scheme with `changes`. */
@@ -41,34 +44,49 @@ export function authKit(open: () => AuthSubject | Promise<AuthSubject>): KitCase
 type Make = ReturnType<typeof caseMaker<AuthSubject>>
 
 /** Calls the scheme like the server, with the headers that it declares. */
-const ask = (scheme: AuthScheme, headers: Headers, ctx = abortable().ctx) => {
+const ask = (scheme: AuthScheme, headers: Headers, { ctx = abortable().ctx, isRecheck = false }: AskOptions = {}) => {
   const declared = Object.fromEntries(Object.entries(headers).filter(([name]) => scheme.headers.includes(name)))
-  return atOnce(outcome(authenticated(scheme, declared, ctx)), 'an answer')
+  const request = { ...REQUEST, headers: declared, ...(isRecheck && { isRecheck }) }
+  return atOnce(outcome(authenticated(scheme, request, ctx)), 'an answer')
+}
+
+interface AskOptions {
+  readonly ctx?: CallContext
+  readonly isRecheck?: boolean
 }
 
 /** The request whose credentials the kit checks: `GET /`, without a body. */
 const REQUEST = { address: ADDRESS, method: 'GET', path: '/', query: '' } as const
 
 /** Calls the scheme, with the digest of an empty body if it asks for one. */
-async function authenticated(scheme: AuthScheme, headers: Headers, ctx: CallContext): Promise<CredentialHolder | undefined> {
-  const answer = await scheme.authenticate(frozen({ ...REQUEST, headers }), ctx)
+async function authenticated(
+  scheme: AuthScheme,
+  request: CredentialRequest,
+  ctx: CallContext
+): Promise<CredentialHolder | undefined> {
+  const answer = await scheme.authenticate(frozen({ ...request }), ctx)
   if (!answer || !('needs' in answer)) return answer
   const bodyDigest = { algorithm: answer.needs, hex: createHash(answer.needs).digest('hex') }
-  const second = await scheme.authenticate(frozen({ ...REQUEST, headers, bodyDigest }), ctx)
+  const second = await scheme.authenticate(frozen({ ...request, bodyDigest }), ctx)
   assert.ok(!second || !('needs' in second), 'it asks for the digest of the body twice')
   return second
 }
 
-const sent = ({ good }: AuthSubject, value: string): Headers => ({ ...good.beside, [good.header]: value })
+const goodOf = ({ good }: AuthSubject): GoodCredential => (typeof good === 'function' ? good() : good)
+
+/** The headers of a request with a good credential, or with another value in its place. */
+const sent = (good: GoodCredential, value = good.value): Headers => ({ ...good.beside, [good.header]: value })
 
 function taking(make: Make): KitCase[] {
   return [
     make('names a challenge that a header can carry', async ({ scheme }) => {
       assert.match(scheme.challenge, /^[A-Za-z][\w-]*( [\x20-\x7e]+)?$/)
     }),
-    make('declares the headers that it reads, that of its good credential among them', async ({ scheme, good }) => {
+    make('declares the headers that it reads, that of its good credential among them', async subject => {
+      const { scheme } = subject
+      const { header } = goodOf(subject)
       assertHeaders(scheme)
-      assert.ok(scheme.headers.includes(good.header), `"headers" lacks ${good.header}: the server would not hand it over`)
+      assert.ok(scheme.headers.includes(header), `"headers" lacks ${header}: the server would not hand it over`)
     }),
     make('can be prepared where it has what it needs, and asked without', async subject => {
       const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().ctx))), 'the end of prepare')
@@ -80,15 +98,25 @@ function taking(make: Make): KitCase[] {
       const plain: Headers[] = [{}, { host: 'localhost', cookie: 'session=1', 'x-other': 'x' }]
       for (const headers of [...plain, ...strange.map(value => ({ authorization: value }))]) {
         const { value, failed } = await ask(scheme, headers)
-        assert.equal(failed, false, `it refuses ${JSON.stringify(headers)}, which is not a credential of its kind`)
+        assert.ok(
+          !failed,
+          `it refuses a request with the headers ${JSON.stringify(headers)}, which has no credential of its kind: return undefined`
+        )
         assert.equal(value, undefined)
       }
     }),
     make('says who holds a good credential, in plain data', assertAccepted),
     make('answers the same again, whatever was done to the first answer', async subject => {
-      const { value } = await ask(subject.scheme, sent(subject, subject.good.value))
+      const { scheme } = subject
+      const good = goodOf(subject)
+      const { value } = await ask(scheme, sent(good))
       Reflect.set(value ?? {}, 'id', 'another id')
       Reflect.set(value?.scopes ?? [], 0, 'admin')
+      if (typeof subject.good === 'function') {
+        assertRefused(await ask(scheme, sent(good)), 'a credential that it accepts once')
+        const rechecked = await ask(scheme, sent(good), { isRecheck: true })
+        assert.ok(!rechecked.failed, 'it refuses a credential that the server checks again: accept it if `isRecheck` is true')
+      }
       await assertAccepted(subject)
     }),
   ]
@@ -108,9 +136,10 @@ export function assertHeaders({ headers }: AuthScheme): void {
 }
 
 async function assertAccepted(subject: AuthSubject): Promise<void> {
-  const { scheme, good } = subject
-  const { value, error } = await ask(scheme, sent(subject, good.value))
-  assert.equal(error, undefined)
+  const good = goodOf(subject)
+  const { value, error } = await ask(subject.scheme, sent(good))
+  const hint = 'a scheme that accepts each credential once needs `good` as a function, which returns another one each time'
+  assert.ok(error === undefined, `it refuses the good credential (${hint}): ${String(error)}`)
   const { expires, ...holder } = value ?? { id: undefined, expires: undefined }
   assert.deepEqual({ ...holder, scopes: [...(value?.scopes ?? [])] }, { id: good.id, scopes: [...good.scopes] })
   assert.ok(expires === undefined || (Number.isFinite(expires) && expires > Date.now()), 'when it expires, in milliseconds')
@@ -145,8 +174,9 @@ function tamperedCredentials(value: string): { readonly what: string; readonly v
 function refusing(make: Make): KitCase[] {
   return [
     make('takes nothing but what was given out: not changed, cut, doubled, endless', async subject => {
-      for (const { what, value, surely } of tamperedCredentials(subject.good.value)) {
-        const answer = await ask(subject.scheme, sent(subject, value))
+      const good = goodOf(subject)
+      for (const { what, value, surely } of tamperedCredentials(good.value)) {
+        const answer = await ask(subject.scheme, sent(good, value))
         assert.equal(answer.value, undefined, `a credential was taken: ${what}`)
         if (answer.failed || surely) assertRefused(answer, what)
       }
@@ -154,10 +184,10 @@ function refusing(make: Make): KitCase[] {
     make('refuses what its author knows to be bad', async subject => {
       const bad = Object.entries(subject.bad)
       assert.ok(bad.length > 0, 'give the kit one bad credential at least')
-      for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(subject, value)), what)
+      for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(goodOf(subject), value)), what)
     }),
     make('reports a revoked credential, and rejects it from then on', async subject => {
-      const { scheme, good, revoke } = subject
+      const { scheme, revoke } = subject
       assert.equal(
         scheme.changes === undefined,
         revoke === undefined,
@@ -171,19 +201,19 @@ function refusing(make: Make): KitCase[] {
       const nextChange = changes.next()
       const taken = revoke()
       assert.deepEqual(await atOnce(nextChange, 'the news'), { value: null, done: false })
-      assertRefused(await ask(scheme, sent(subject, good.value)), 'taken back')
+      assertRefused(await ask(scheme, sent(goodOf(subject))), 'taken back')
       await taken
       abort()
       await atOnce(outcome(changes.next()), 'the end of the watch')
     }),
     make('reveals no secret when it rejects', async subject => {
-      const { value: good } = subject.good
-      const secrets = [good, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
+      const good = goodOf(subject)
+      const secrets = [good.value, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
       for (const value of [
-        ...tamperedCredentials(good).map(tamperedCredential => tamperedCredential.value),
+        ...tamperedCredentials(good.value).map(tamperedCredential => tamperedCredential.value),
         ...Object.values(subject.bad),
       ]) {
-        const { error } = await ask(subject.scheme, sent(subject, value))
+        const { error } = await ask(subject.scheme, sent(good, value))
         const text = error === undefined ? '' : allOf(error)
         for (const secret of secrets)
           assert.ok(!text.includes(lastOf(secret)), `a rejection reveals the credential: ${text.slice(0, 300)}`)
@@ -214,26 +244,27 @@ function enduring(make: Make): KitCase[] {
   return [
     make('answers many at once, each for itself', async subject => {
       const bad = Object.values(subject.bad)
+      const { id } = goodOf(subject)
       const answers = await Promise.all(
         Array.from({ length: AT_ONCE }, (_, at) =>
-          ask(subject.scheme, sent(subject, at % 2 === 0 ? subject.good.value : bad[at % bad.length]!))
+          ask(subject.scheme, sent(goodOf(subject), at % 2 === 0 ? undefined : bad[at % bad.length]))
         )
       )
       for (const [at, answer] of answers.entries()) {
-        if (at % 2 === 0) assert.equal(answer.value?.id, subject.good.id, String(answer.error))
+        if (at % 2 === 0) assert.equal(answer.value?.id, id, String(answer.error))
         else assertRefused(answer, `one of ${AT_ONCE}`)
       }
     }),
     make('does not begin what is aborted already', async subject => {
       const { ctx, abort } = abortable()
       abort()
-      const { failed, error } = await ask(subject.scheme, sent(subject, subject.good.value), ctx)
+      const { failed, error } = await ask(subject.scheme, sent(goodOf(subject)), { ctx })
       assert.ok(failed, 'it answered a request that was aborted before')
       assert.notEqual(codeOf(error), 'AUTHENTICATION_FAILED', 'who leaves has not been refused')
     }),
     make('does not care who else asks at the same time and leaves', async subject => {
       const { ctx, abort } = abortable()
-      const left = ask(subject.scheme, sent(subject, subject.good.value), ctx)
+      const left = ask(subject.scheme, sent(goodOf(subject)), { ctx })
       const stays = assertAccepted(subject)
       abort()
       await Promise.all([left, stays])

@@ -26,8 +26,11 @@ export function watchReach({ name: plugin, folder, manifest: { permissions = {} 
   const isOwn = stackOf(folder)
   const module = pathToFileURL(folder + sep).href
   const real = process.env
+  // `<tools.x.key_env>`: the configuration of the samples names the variable
+  const isDeclared = (name: string) =>
+    declares(permissions.env, name) || (hasReference(permissions.env) && given.includes(JSON.stringify(name)))
   const note = (name: string) => {
-    if (COMMON_VARIABLES.test(name) || declares(permissions.env, name) || !isOwn() || isNode()) return
+    if (COMMON_VARIABLES.test(name) || isDeclared(name) || !isOwn() || isNode()) return
     const by = packageOfCaller(module, callers().filter(isForeign).join('\n'))
     if (by === undefined) seen.add(`it reads the variable ${name}: add it to "permissions": { "env": ["${name}"] }`)
     else looked.add(lookText(name, by))
@@ -65,8 +68,10 @@ export function watchReach({ name: plugin, folder, manifest: { permissions = {} 
 
 const declares = (declared: readonly string[] = [], name: string) => declared.some(item => matchesPattern(item, name))
 
+const hasReference = (declared: readonly string[] = []) => declared.some(item => item.startsWith('<'))
+
 /** A host from the configuration can be any. The sandbox knows its value. */
-const hostsOf = (network: readonly string[] = []) => (network.some(one => one.startsWith('<')) ? ['*'] : network)
+const hostsOf = (network: readonly string[] = []) => (hasReference(network) ? ['*'] : network)
 
 const isLoopback = (host: string) => /^(127\.0\.0\.1|localhost|\[::1\]|::1):\d+$/.test(host)
 

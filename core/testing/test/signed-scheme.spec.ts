@@ -1,3 +1,4 @@
+import { rejects } from 'node:assert/strict'
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { svcError } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
@@ -20,6 +21,23 @@ const scheme: AuthScheme = {
   },
 }
 
+/** The same, for requests with a nonce, each accepted once. */
+function acceptingOnce(): AuthScheme {
+  const used = new Set<string>()
+  return {
+    ...scheme,
+    headers: [...scheme.headers, 'x-nonce'],
+    async authenticate(request, ctx) {
+      const holder = await scheme.authenticate(request, ctx)
+      const nonce = request.headers['x-nonce'] ?? ''
+      if (!request.bodyDigest || request.isRecheck) return holder
+      if (used.has(nonce)) throw svcError('AUTHENTICATION_FAILED', 'the request was received before')
+      used.add(nonce)
+      return holder
+    },
+  }
+}
+
 const empty = createHash('sha256').digest('hex')
 const value = createHmac('sha256', SECRET).update(['GET', '/', '', empty].join('\n')).digest('hex')
 
@@ -27,4 +45,15 @@ describe('authKit for signed requests', () => {
   const good = { header: 'x-signature', value, id: 'signed:anna', scopes: ['read'], beside: { 'x-key': 'anna' } }
   const bad = { 'with another secret': createHmac('sha256', 'other').update('x').digest('hex') }
   for (const testCase of authKit(() => ({ scheme, good, bad }))) it(testCase.title, testCase.run)
+
+  describe('that are accepted once', () => {
+    let count = 0
+    const fresh = () => ({ ...good, beside: { ...good.beside, 'x-nonce': String(count++) } })
+    for (const testCase of authKit(() => ({ scheme: acceptingOnce(), good: fresh, bad }))) it(testCase.title, testCase.run)
+
+    it('fails a scheme that accepts a repeated request', async () => {
+      const [again] = authKit(() => ({ scheme, good: fresh, bad })).filter(({ title }) => title.startsWith('answers the same'))
+      await rejects(again!.run.call(undefined), /a credential was taken: a credential that it accepts once/)
+    })
+  })
 })

@@ -1,26 +1,39 @@
 import { definePlugin, schema, svcError, systemContext } from '@svc/core'
 import { Routes, Store, Tools } from '@svc/core/contracts'
-import { openInbox } from './inbox.js'
+import { Inbox } from './inbox.js'
 import { readGithub, readStripe } from './senders.js'
 
 /** @typedef {import('@svc/core/contracts').Route} Route */
-/** @typedef {import('./inbox.js').Inbox} Inbox */
 /** @typedef {(request: import('@svc/core/contracts').RouteRequest, secret: string) => import('./senders.js').HookEvent} Read */
 
-/** @type {import('@svc/core').Schema<{ tolerance_s: number }>} */
+/** @type {import('@svc/core').Schema<{ tolerance_s: number, keep_days: number }>} */
 const config = schema({
   type: 'object',
   additionalProperties: false,
   properties: {
-    tolerance_s: { type: 'integer', minimum: 1, maximum: 3600, default: 300, description: 'Seconds that the time of a Stripe signature can differ from the clock' },
+    keep_days: { type: 'integer', minimum: 1, maximum: 3650, default: 90, description: 'Days after which an event is deleted' },
+    tolerance_s: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 3600,
+      default: 300,
+      description: 'Seconds that the time of a Stripe signature can differ from the clock',
+    },
   },
 })
 
+const HOUR = 3_600_000
 const SOURCES = ['github', 'stripe']
 const LIMIT = { type: 'integer', minimum: 1, maximum: 100, default: 20, description: 'Maximum number of events' }
 const EVENT = {
   type: 'object',
-  properties: { event: { type: 'string' }, source: { enum: SOURCES }, kind: { type: 'string' }, received_at: { type: 'number' }, body: {} },
+  properties: {
+    event: { type: 'string' },
+    source: { enum: SOURCES },
+    kind: { type: 'string' },
+    received_at: { type: 'number' },
+    body: {},
+  },
   required: ['event', 'source', 'kind', 'received_at', 'body'],
 }
 const PAGE = {
@@ -36,7 +49,9 @@ const receive = (source, variable, read, inbox) => ({
   summary: `Receive a signed webhook of ${source}`,
   rawBody: true,
   body: { type: 'object' },
-  responses: { 202: { description: 'The event is stored', schema: { type: 'object', properties: { stored: { type: 'boolean' } } } } },
+  responses: {
+    202: { description: 'The event is stored', schema: { type: 'object', properties: { stored: { type: 'boolean' } } } },
+  },
   async handle(request, ctx) {
     const secret = process.env[variable]
     if (!secret) throw svcError('UNAVAILABLE', `webhooks of ${source} are not configured`)
@@ -54,7 +69,11 @@ const listRoute = inbox => ({
   query: {
     type: 'object',
     additionalProperties: false,
-    properties: { source: { enum: SOURCES }, limit: LIMIT, cursor: { type: 'string', maxLength: 2000, description: '`next` of the previous page' } },
+    properties: {
+      source: { enum: SOURCES },
+      limit: LIMIT,
+      cursor: { type: 'string', maxLength: 2000, description: '`next` of the previous page' },
+    },
   },
   responses: { 200: { description: 'The events', schema: PAGE } },
   async handle({ query: { source, limit = '20', cursor } }, ctx) {
@@ -64,10 +83,15 @@ const listRoute = inbox => ({
 
 /** @type {(inbox: Inbox) => import('@svc/core/contracts').Tool} */
 const listTool = inbox => ({
-  description: 'Lists the webhook events of GitHub and Stripe that this server received, newest first. Bodies are data of strangers.',
+  description:
+    'Lists the webhook events of GitHub and Stripe that this server received, newest first. Bodies are data of strangers.',
   category: 'webhooks',
   effects: ['read'],
-  parameters: { type: 'object', additionalProperties: false, properties: { source: { enum: SOURCES, description: 'Sender' }, limit: LIMIT } },
+  parameters: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { source: { enum: SOURCES, description: 'Sender' }, limit: LIMIT },
+  },
   result: PAGE,
   async call(args, ctx) {
     ctx.signal.throwIfAborted()
@@ -82,13 +106,19 @@ export default definePlugin({
   config,
   requires: { store: Store },
   async setup(scope, { store }) {
-    const toleranceMs = scope.config.tolerance_s * 1000
-    const inbox = await openInbox(store, systemContext(scope.signal))
+    const { tolerance_s: tolerance, keep_days: days } = scope.config
+    // Work that no request asked for. In its own process, the plugin acts as itself.
+    const ctx = systemContext(scope.signal)
+    const inbox = await Inbox.open(store, ctx)
+    const prune = () =>
+      inbox.prune(Date.now() - days * 24 * HOUR, ctx).catch(err => scope.log.warn({ err }, 'old events could not be deleted'))
+    const timer = setInterval(prune, HOUR)
+    scope.defer(() => clearInterval(timer))
     scope.add(Routes, 'github', receive('github', 'GITHUB_WEBHOOK_SECRET', readGithub, inbox))
     scope.add(
       Routes,
       'stripe',
-      receive('stripe', 'STRIPE_WEBHOOK_SECRET', (request, secret) => readStripe(request, secret, toleranceMs), inbox)
+      receive('stripe', 'STRIPE_WEBHOOK_SECRET', (request, secret) => readStripe(request, secret, tolerance * 1000), inbox)
     )
     scope.add(Routes, 'hook_events', listRoute(inbox))
     scope.add(Tools, 'list_hook_events', listTool(inbox))

@@ -26,7 +26,8 @@ function isSame(expected, hex) {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-const textOf = (/** @type {unknown} */ value) => (typeof value === 'string' && value !== '' && value.length <= 200 ? value : undefined)
+const textOf = (/** @type {unknown} */ value) =>
+  typeof value === 'string' && value !== '' && value.length <= 200 ? value : undefined
 
 /** https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries. @type {(request: RouteRequest, secret: string) => HookEvent} */
 export function readGithub({ headers, body, rawBody = new Uint8Array() }, secret) {

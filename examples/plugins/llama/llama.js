@@ -6,7 +6,7 @@ import { createReader, modelsIn, toRequest } from './protocol.js'
 /**
  * Creates the provider of one entry. Opens no connection.
  *
- * @type {(name: string, entry: LlamaEntry, signal: AbortSignal) => Promise<{ provider: import('@svc/core/contracts').Provider, close(): Promise<void> }>}
+ * @type {(name: string, entry: LlamaEntry, signal: AbortSignal) => Promise<{ provider: import('@svc/core/contracts').Provider, close: () => Promise<void> }>}
  */
 export async function openLlama(name, entry, signal) {
   const key = await readKey(entry, { provider: name, required: false })
@@ -28,8 +28,8 @@ export async function openLlama(name, entry, signal) {
     countTokens: async (/** @type {import('@svc/core/contracts').ModelRequest} */ request) => estimateTokens(request),
     /** @type {import('@svc/core/contracts').Provider['chat']} */
     chat: (request, ctx) => {
-      const ask = request.gathered ? upstream.whole : upstream.stream
-      return ask('/api/chat', toRequest(request), createReader(name, upstream), ctx)
+      const kind = request.gathered ? 'whole' : 'stream'
+      return upstream[kind]('/api/chat', toRequest(request), createReader(name, upstream), ctx)
     },
     /** @type {import('@svc/core/contracts').Provider['probe']} */
     probe: async ctx => void (await upstream.json('GET', '/api/tags', undefined, ctx)),

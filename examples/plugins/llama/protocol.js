@@ -14,7 +14,16 @@ import { cutShort, ToolCalls } from '@svc/provider-http'
  */
 
 /** The body of `POST /api/chat`. JSON leaves out what is undefined. @type {(request: ModelRequest) => object} */
-export const toRequest = ({ model, messages, tools = [], toolChoice, temperature, maxTokens, responseSchema, gathered = false }) => ({
+export const toRequest = ({
+  model,
+  messages,
+  tools = [],
+  toolChoice,
+  temperature,
+  maxTokens,
+  responseSchema,
+  gathered = false,
+}) => ({
   model,
   stream: !gathered,
   messages: messages.flatMap(toMessages),
@@ -26,7 +35,9 @@ export const toRequest = ({ model, messages, tools = [], toolChoice, temperature
 /** Each tool result is a message of its own. @type {(message: ModelMessage) => object[]} */
 function toMessages({ role, parts }) {
   if (role === 'tool') return parts.flatMap(part => (part.type === 'tool_result' ? [toResult(part)] : []))
-  const calls = parts.flatMap(part => (part.type === 'tool_call' ? [{ function: { name: part.tool, arguments: part.arguments } }] : []))
+  const calls = parts.flatMap(part =>
+    part.type === 'tool_call' ? [{ function: { name: part.tool, arguments: part.arguments } }] : []
+  )
   const images = parts.flatMap(part => (part.type === 'image' ? [part.data] : []))
   return [
     {

@@ -9,7 +9,13 @@ const config = schema({
   type: 'object',
   additionalProperties: false,
   properties: {
-    window_s: { type: 'integer', minimum: 1, maximum: 3600, default: 300, description: 'Seconds that the time of a request can differ from the clock of the server' },
+    window_s: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 3600,
+      default: 300,
+      description: 'Seconds that the time of a request can differ from the clock of the server',
+    },
     keys: {
       type: 'object',
       propertyNames: { pattern: '^[a-z][a-z0-9]{0,31}$' },

@@ -44,9 +44,13 @@ export const createSigned = ({ keys, windowMs, store }) => ({
   async prepare() {
     for (const [id, { secret = '', variable }] of keys)
       if (secret.length < LEAST_SECRET)
-        throw svcError('SIGNED_SECRET_MISSING', `the secret of the key ${id} is missing or shorter than ${LEAST_SECRET} characters`, {
-          hint: `Set the environment variable ${variable}, for example to the output of: openssl rand -hex 32`,
-        })
+        throw svcError(
+          'SIGNED_SECRET_MISSING',
+          `the secret of the key ${id} is missing or shorter than ${LEAST_SECRET} characters`,
+          {
+            hint: `Set the environment variable ${variable}, for example to the output of: openssl rand -hex 32`,
+          }
+        )
   },
   async authenticate(request, ctx) {
     const { headers, bodyDigest, isRecheck } = request
@@ -57,7 +61,8 @@ export const createSigned = ({ keys, windowMs, store }) => ({
     if (!bodyDigest) return { needs: 'sha256' }
     if (!isSignature(key.secret, signedText(request, bodyDigest.hex), signature)) throw rejected()
     // Counts the nonce once, over all workers. The store forgets it when its time is outside of the window anyway.
-    if (!isRecheck && !(await store.count(`signed/${id}/${nonce}`, [{ ms: 2 * windowMs, limit: 1 }], ctx)).counted) throw rejected()
+    if (!isRecheck && !(await store.count(`signed/${id}/${nonce}`, [{ ms: 2 * windowMs, limit: 1 }], ctx)).counted)
+      throw rejected()
     return { id: `signed:${id}`, scopes: [...key.scopes] }
   },
 })

@@ -15,7 +15,11 @@ const samples = {
   routes: {
     github: [
       {
-        headers: { 'x-hub-signature-256': `sha256=${hmac(JSON.stringify(PUSH))}`, 'x-github-delivery': 'd1', 'x-github-event': 'push' },
+        headers: {
+          'x-hub-signature-256': `sha256=${hmac(JSON.stringify(PUSH))}`,
+          'x-github-delivery': 'd1',
+          'x-github-event': 'push',
+        },
         body: PUSH,
         rawBody: bytes(PUSH),
       },
@@ -29,7 +33,12 @@ const samples = {
     ],
     hook_events: [{}, { query: { source: 'github', limit: '1' } }],
   },
-  tools: { list_hook_events: { good: [{ args: {} }, { args: { source: 'stripe', limit: 5 } }], bad: [{ args: { limit: 0 } }, { args: { source: 'x' } }] } },
+  tools: {
+    list_hook_events: {
+      good: [{ args: {} }, { args: { source: 'stripe', limit: 5 } }],
+      bad: [{ args: { limit: 0 } }, { args: { source: 'x' } }],
+    },
+  },
 }
 
 export default samples

@@ -36,12 +36,20 @@ const samples = {
           messages: [
             ...ask('calls').messages,
             { role: 'assistant', parts: calls },
-            { role: 'tool', parts: calls.map(({ id, tool }) => ({ type: 'tool_result', id, tool, content: [], isError: false })) },
+            {
+              role: 'tool',
+              parts: calls.map(({ id, tool }) => ({ type: 'tool_result', id, tool, content: [], isError: false })),
+            },
           ],
         }),
     },
     badArguments: ask('text_arguments', { tools }),
-    failures: { overloaded: ask('busy'), authentication: ask('unauthorized'), rate_limited: ask('limited'), bad_request: ask('unknown') },
+    failures: {
+      overloaded: ask('busy'),
+      authentication: ask('unauthorized'),
+      rate_limited: ask('limited'),
+      bad_request: ask('unknown'),
+    },
     retryAfter: { request: ask('limited'), ms: 2000 },
     midway: { request: ask('error_inside'), kind: 'overloaded' },
     cut: ask('cut'),

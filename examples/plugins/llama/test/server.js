@@ -9,8 +9,14 @@ const thinks = (/** @type {string} */ thinking) => line({ message: { role: 'assi
 const calls = (/** @type {string} */ name, /** @type {unknown} */ args) =>
   line({ message: { role: 'assistant', content: '', tool_calls: [{ function: { name, arguments: args } }] }, done: false })
 const TYPE = { 'content-type': 'application/x-ndjson' }
-const ends = (reason = 'stop') =>
-  line({ message: { role: 'assistant', content: '' }, done: true, done_reason: reason, prompt_eval_count: 3, eval_count: 2 })
+const ends = (reason = 'stop', written = 2) =>
+  line({
+    message: { role: 'assistant', content: '' },
+    done: true,
+    done_reason: reason,
+    prompt_eval_count: 3,
+    eval_count: written,
+  })
 
 const begin = (/** @type {Reply} */ reply) => {
   reply.begin(TYPE)
@@ -22,7 +28,7 @@ const LINES = {
   plain: [says('Hello, '), says('you'), ends()],
   reasoning: [thinks('First '), thinks('this'), says('Done'), ends()],
   unicode: [says('Grüße '), says('👋🏽 世界'), ends()],
-  length: [says('Hel'), ends('length')],
+  length: [says('Hel'), ends('length', 1)],
   calls: [calls('weather', { city: 'Ulm' }), calls('news', {}), ends()],
   text_arguments: [calls('weather', '{"city"'), ends()],
   error_inside: [says('Hm'), line({ error: 'an error was encountered while running the model: out of memory' })],
@@ -34,8 +40,14 @@ const LINES = {
 const BREAKS = {
   endless: reply => begin(reply).endless(at => says(`${at} `)),
   silent: reply => reply.silence(),
-  stalled: reply => begin(reply).write(says('Hm')).then(() => reply.silence()),
-  cut: reply => begin(reply).write(says('Hm')).then(() => reply.cut()),
+  stalled: reply =>
+    begin(reply)
+      .write(says('Hm'))
+      .then(() => reply.silence()),
+  cut: reply =>
+    begin(reply)
+      .write(says('Hm'))
+      .then(() => reply.cut()),
   busy: reply => reply.json(503, { error: 'server busy, please try again.  maximum pending requests exceeded' }),
   unauthorized: reply => reply.json(401, { error: 'unauthorized: key-of-the-test' }),
   limited: reply => reply.json(429, { error: 'too many requests' }, { 'retry-after': '2' }),
@@ -46,7 +58,12 @@ function whole(lines) {
   const all = lines.map(text => JSON.parse(text))
   const join = (/** @type {string} */ key) => all.map(({ message }) => message?.[key] ?? '').join('')
   const tool_calls = all.flatMap(({ message }) => message?.tool_calls ?? [])
-  const message = { role: 'assistant', content: join('content'), thinking: join('thinking'), ...(tool_calls.length > 0 && { tool_calls }) }
+  const message = {
+    role: 'assistant',
+    content: join('content'),
+    thinking: join('thinking'),
+    ...(tool_calls.length > 0 && { tool_calls }),
+  }
   return { ...all.at(-1), message }
 }
 
@@ -59,7 +76,8 @@ function chat({ body, text }, reply) {
   if (!lines) return reply.json(404, { error: `model "${model}" not found, try pulling it first` })
   const isWhole = lines.every(part => !part.includes('"error"') && part.endsWith('}\n')) && lines.at(-1)?.includes('"done":true')
   if (!stream && isWhole) return reply.json(200, whole(lines))
-  return begin(reply).split(lines.join(''), 7)
+  return begin(reply)
+    .split(lines.join(''), 7)
     .then(() => reply.end())
 }
 

@@ -137,6 +137,11 @@ withSandbox('client libraries in an isolated plugin', () => {
     expect((await run('connect', at('closed'))).failed).to.match(/^ECONNREFUSED: connect ECONNREFUSED localhost:9/)
   })
 
+  it('lose a connection to a declared server, which is no refusal', async () => {
+    // not HTTP: the client breaks its connection to the proxy
+    expect((await run('fetch', { url: `http://localhost:${ports.echo}/` })).failed).to.be.a('string')
+  })
+
   it('reach nothing else; svc reports each by name and counts it', async () => {
     const before = refusals()
     const port = ports.echo!
@@ -160,5 +165,6 @@ withSandbox('client libraries in an isolated plugin', () => {
         lines.filter(line => line.includes(`tried to reach ${name},`)),
         name
       ).to.have.length(1)
+    expect(lines.filter(line => line.includes('tried to reach 127.0.0.1:3128'))).to.deep.equal([])
   })
 })

@@ -50,7 +50,7 @@ for (const testCase of await pluginKit(new URL('..', import.meta.url), samples))
 function ownTests(kind: string, text: string): [path: string, text: string][] {
   const rest = text
     .replace(/^import samples from .*\n/m, '')
-    .replace(/^\/\/ the kits? .*\nfor \(const \w+ of await pluginKit.*\n\n?/m, '')
+    .replace(/^(?:\/\/ .*\n)?for \(const .* of await pluginKit\(.*\n\n?/m, '')
     .replace(/^import \{ pluginKit \} from .*\n/m, '')
     .replace(/\bpluginKit, /, '')
     .replace(/, pluginKit\b/, '')
