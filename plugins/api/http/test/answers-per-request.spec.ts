@@ -99,7 +99,7 @@ describe('a route that decides per request', () => {
     const ended: string[] = []
     const work: Route = {
       method: 'GET',
-      path: '/work/:as',
+      path: '/task/:as',
       summary: 'Works on',
       async *stream({ params }) {
         try {
@@ -113,7 +113,7 @@ describe('a route that decides per request', () => {
     }
     await using one = await serve({ work }, {}, { level: 'silent' })
     for (const as of ['data', 'status', 'both', 'late'])
-      await fetch(`${one.url}/work/${as}`)
+      await fetch(`${one.url}/task/${as}`)
         .then(answer => answer.text())
         .catch(() => {})
     expect(ended).to.deep.equal(['data', 'status', 'both', 'late'])
