@@ -4,7 +4,7 @@ import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
-import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
+import type { IsolatedName, Isolation, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
 import type { OpenHandle } from './open-handles.ts'
 import type { PermissionValues } from './permission-values.ts'
@@ -114,5 +114,30 @@ function realUrl(module: string): string {
     return pathToFileURL(realpathSync(fileURLToPath(module))).href
   } catch {
     return module
+  }
+}
+
+const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
+
+/** A plain Node process without restrictions: for a program's own plugins and their tests. */
+export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: IsolateOptions): Isolation {
+  const passed = env ?? Object.fromEntries(PASSED_ON.map(key => [key, process.env[key]]))
+  const restarts = respawn ? Number.POSITIVE_INFINITY : 0
+  return {
+    prepare: async ({ args }) => ({
+      id: '',
+      file: process.execPath,
+      args,
+      env: Object.fromEntries(Object.entries(passed).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+      hold: 'nothing',
+      hangMs,
+      restarts,
+      windowMs: Number.POSITIVE_INFINITY,
+    }),
+    release: async () => [],
+    refused: async () => {},
+    look: async () => ({ cpuMs: 0, memoryBytes: 0, refusals: {} }),
+    quarantine: async () => {},
+    async *quarantined() {},
   }
 }
