@@ -14,7 +14,7 @@ import { contractMismatch, differenceOf, isWithinSize, withSyntaxErrorPlace } fr
 import { type PluginDescription, PluginRunner } from './contract.ts'
 import { declaresInvalid, notIsolable, valueNotAccepted } from './errors.ts'
 import { untrustedSchema } from './untrusted-schema.ts'
-import { startProcess } from './isolated-process.ts'
+import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
 import {
   CLOSE_MS,
   type Isolated,
@@ -23,7 +23,6 @@ import {
   instanceRequest,
   requestFor,
   START_MS,
-  unrestrictedIsolation,
 } from './isolated-ref.ts'
 import { IsolatedInstance } from './isolated-instance.ts'
 import { checkServicePermissions } from './contributions.ts'

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import process from 'node:process'
 import type { Readable } from 'node:stream'
 import { type CallContext, systemContext, withTimeout } from '@svc/core'
 import type { Isolation, IsolationRequest, PreparedProcess } from '@svc/core/contracts'
@@ -137,5 +138,40 @@ async function endOf(child: ChildProcess): Promise<string> {
   } finally {
     // Node ends this process for an error without a listener.
     child.on('error', () => {})
+  }
+}
+
+const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
+
+/** The options of a process without confinement. */
+export interface UnrestrictedOptions {
+  /** The whole environment. Default: PATH, time zone and language. */
+  readonly env?: NodeJS.ProcessEnv
+  /** Restarts the process after its death, with growing delays. */
+  readonly respawn?: boolean
+  /** Milliseconds without a heartbeat after which it is killed. Default: never. */
+  readonly hangMs?: number
+}
+
+/** A plain Node process without restrictions: for a program's own plugins and their tests. */
+export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: UnrestrictedOptions): Isolation {
+  const passed = env ?? Object.fromEntries(PASSED_ON.map(key => [key, process.env[key]]))
+  const restarts = respawn ? Number.POSITIVE_INFINITY : 0
+  return {
+    prepare: async ({ args }) => ({
+      id: '',
+      file: process.execPath,
+      args,
+      env: Object.fromEntries(Object.entries(passed).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+      hold: 'nothing',
+      hangMs,
+      restarts,
+      windowMs: Number.POSITIVE_INFINITY,
+    }),
+    release: async () => [],
+    refused: async () => {},
+    look: async () => ({ cpuMs: 0, memoryBytes: 0, refusals: {} }),
+    quarantine: async () => {},
+    async *quarantined() {},
   }
 }

@@ -4,8 +4,9 @@ import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
-import type { IsolatedName, Isolation, IsolationRequest } from '@svc/core/contracts'
+import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
+import type { UnrestrictedOptions } from './isolated-process.ts'
 import type { OpenHandle } from './open-handles.ts'
 import type { PermissionValues } from './permission-values.ts'
 import type { Prestarts } from './prestart.ts'
@@ -25,11 +26,10 @@ export interface IsolatedRef {
   }
 }
 
-export interface IsolateOptions {
+/** `env`, `respawn` and `hangMs` apply without confinement. */
+export interface IsolateOptions extends UnrestrictedOptions {
   /** Instances that are not started, because their messages ended or blocked processes like this one. */
   readonly excluded?: readonly IsolatedName[]
-  /** Without confinement: the whole environment. Default: PATH, time zone and language. */
-  readonly env?: NodeJS.ProcessEnv
   /** Node flags. Default: those of this process without the inspector's. */
   readonly execArgv?: readonly string[]
   /** Tokens of the host. A token of the plugin with the same name must have the same form. */
@@ -38,10 +38,6 @@ export interface IsolateOptions {
   readonly startLimitMs?: number
   /** Milliseconds that its cleanup can take before it is killed. Default 2000. */
   readonly closeLimitMs?: number
-  /** Without confinement: restarts the process after its death, with growing delays. */
-  readonly respawn?: boolean
-  /** Without confinement: milliseconds without a heartbeat after which it is killed. Default: never. */
-  readonly hangMs?: number
   /** Called when its process has ended and its contributions are removed. `delayMs` is the delay before its restart, if any. */
   readonly onGone?: (how: string, delayMs: number | undefined) => void
   readonly onBack?: () => void
@@ -114,30 +110,5 @@ function realUrl(module: string): string {
     return pathToFileURL(realpathSync(fileURLToPath(module))).href
   } catch {
     return module
-  }
-}
-
-const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
-
-/** A plain Node process without restrictions: for a program's own plugins and their tests. */
-export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: IsolateOptions): Isolation {
-  const passed = env ?? Object.fromEntries(PASSED_ON.map(key => [key, process.env[key]]))
-  const restarts = respawn ? Number.POSITIVE_INFINITY : 0
-  return {
-    prepare: async ({ args }) => ({
-      id: '',
-      file: process.execPath,
-      args,
-      env: Object.fromEntries(Object.entries(passed).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
-      hold: 'nothing',
-      hangMs,
-      restarts,
-      windowMs: Number.POSITIVE_INFINITY,
-    }),
-    release: async () => [],
-    refused: async () => {},
-    look: async () => ({ cpuMs: 0, memoryBytes: 0, refusals: {} }),
-    quarantine: async () => {},
-    async *quarantined() {},
   }
 }

@@ -3,8 +3,8 @@ import { codeOf, type CallContext } from '@svc/core'
 import type { Isolation } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { TaskRunner } from './contract.ts'
-import { startProcess } from './isolated-process.ts'
-import { CLOSE_MS, type IsolatedRef, requestFor, unrestrictedIsolation } from './isolated-ref.ts'
+import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
+import { CLOSE_MS, type IsolatedRef, requestFor } from './isolated-ref.ts'
 
 /** The export `run` of a task module. It is called in the process of the plugin, with the URL of the plugin's module. */
 export type TaskRun = (module: string, input: unknown, channel: Channel, ctx: CallContext) => Promise<unknown>

@@ -45,8 +45,9 @@ export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing
  * fixtures. It is strict by default, so that a plugin that passes also works in its own process. `close` throws LEFTOVERS when
  * the plugins leave timers, sockets or processes open.
  */
-export const testHost = async (plugins: readonly PluginRef[], options: TestHostOptions = {}): Promise<RunningHost> =>
-  (await openTestHost(plugins, options)).host
+export async function testHost(plugins: readonly PluginRef[], options: TestHostOptions = {}): Promise<RunningHost> {
+  return (await openTestHost(plugins, options)).host
+}
 
 /** A test host, and what its plugins do. */
 export interface OpenTestHost {

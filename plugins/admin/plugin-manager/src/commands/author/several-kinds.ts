@@ -43,14 +43,14 @@ import { pluginKit } from '@svc/testing'
 import samples from './samples.ts'
 
 // the kits of every plugin and of each kind: manifest, generated calls, samples, abort, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 `
 
 /** The tests of a template without the kit, which runs once. */
 function ownTests(kind: string, text: string): [path: string, text: string][] {
   const rest = text
     .replace(/^import samples from .*\n/m, '')
-    .replace(/^\/\/ the kits? .*\nfor \(const one of await pluginKit.*\n\n?/m, '')
+    .replace(/^(?:\/\/ .*\n)?for \(const .* of await pluginKit\(.*\n\n?/m, '')
     .replace(/^import \{ pluginKit \} from .*\n/m, '')
     .replace(/\bpluginKit, /, '')
     .replace(/, pluginKit\b/, '')
