@@ -69,7 +69,7 @@ export function entryOf(plugin: LockedPlugin, folder: string): PluginEntry {
     name,
     use: pathToFileURL(join(folder, '/')).href,
     ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
-    ...(isolation === 'process' ? { permissions, values } : {}),
+    ...(isolation === 'process' ? { permissions, ...(process.env.SVC_ACCEPT_VALUES === '1' ? {} : { values }) } : {}),
     // a link has none: svc loads the files as they are
     ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),

@@ -11,7 +11,7 @@ import {
 } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { type IsolatedName, Isolation } from '@svc/core/contracts'
-import type { IsolatedRef } from '@svc/runtime/isolation'
+import type { IsolatedRef, Prestarts } from '@svc/runtime/isolation'
 import { onlyInProcess } from './errors.ts'
 import { OURS } from './plugin-places.ts'
 
@@ -22,21 +22,23 @@ const isToken = (value: unknown): value is AnyService | AnySlot =>
 const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
 /** Runs packages in their own processes through the service `Isolation`, except those in `excluded`. Throws NOT_ISOLABLE. */
-export const isolateWith =
-  (config: Config, excluded: readonly IsolatedName[] = []): Isolate =>
-  async ({ name, module, folder, manifest }, entry) => {
+export const isolateWith = (config: Config, excluded: readonly IsolatedName[] = []): Isolate => {
+  let shared: Prestarts | undefined
+  return async ({ name, module, folder, manifest }, entry) => {
     const why = whyInProcess(manifest)
     if (why) throw onlyInProcess(name, why)
     const { files, values, permissions = manifest.permissions ?? {} } = entry
     const ref = { name, module, confinement: { folder, permissions, ...(values ? { values } : {}) } }
-    const { isolate } = await import('@svc/runtime/isolation')
+    const { isolate, Prestarts: Shared } = await import('@svc/runtime/isolation')
+    const prestarts = (shared ??= new Shared())
     // it can be restarted long after the start of the server
     const verify = async () => (await import('@svc/plugin-manager/installed')).verifyFiles(name, folder, files!)
-    const options = { contracts: TOKENS, excluded, ...(files === undefined ? {} : { verify }) }
+    const options = { contracts: TOKENS, excluded, prestarts, ...(files === undefined ? {} : { verify }) }
     const describe = () =>
       excluded.some(isolatedName => isolatedName.plugin === name) ? NOTHING : describeInSandbox(ref, config.value)
     return isolate(ref, options, entry.declares ?? (await describe()))
   }
+}
 
 /** A plugin that is kept out does not even run to be described. */
 const NOTHING = { requires: {}, optional: {} }

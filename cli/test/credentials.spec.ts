@@ -119,9 +119,9 @@ process.exitCode = ${code}
       env: { SVC_CREDENTIAL_HELPER: line, SVC_API_KEY: 'unused' },
     })
     expect(code, err).to.equal(0)
-    expect(server.asked.map(one => one.headers['x-api-key'])).to.deep.equal([undefined, undefined])
+    expect(server.asked.map(request => request.headers['x-api-key'])).to.deep.equal([undefined, undefined])
     const words = ['--for', 'a b', '$(touch pwned)', ';touch', 'pwned2', '`touch', 'pwned3`']
-    expect((await calls()).map(one => one.args)).to.deep.equal([
+    expect((await calls()).map(call => call.args)).to.deep.equal([
       [...words, 'get'],
       [...words, 'erase'],
       [...words, 'get'],

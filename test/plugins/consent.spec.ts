@@ -2,6 +2,7 @@ import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { create } from 'tar'
+import { runSvc } from '../support/command.ts'
 import { itWith } from '../support/needs.ts'
 import { inWorkspace, type PluginWorkspace } from '../support/plugin-workspace.ts'
 import { startService } from '../support/service.ts'
@@ -80,6 +81,8 @@ describe('consent to the permissions of a plugin', function () {
         .to.contain('could connect to other.internal:6000, which you have not accepted')
         .and.not.contain('s3cret')
     }
+    const trusting = await runSvc(['config', 'check'], { home: workspace.home, cwd: folder, env: { SVC_ACCEPT_VALUES: '1' } })
+    expect(trusting.code, trusting.err).to.equal(0)
     const asked = await svc('plugins', 'update', TIDES)
     expect(asked.err).to.contain('CONSENT_MISSING')
     expect(asked.out).to.contain('for MORE: connect to other.internal:6000')
@@ -148,8 +151,9 @@ describe('consent to the permissions of a plugin', function () {
     expect(JSON.parse(await workspace.lock()).plugins[0].origin.spec).to.equal(join(folder, 'elsewhere.tgz'))
   })
 
-  it('recognises a bundle by its content, whatever its name is', async workspace => {
+  it('recognises a bundle by its content, whatever its name is, and takes no consent from it', async workspace => {
     const { svc, folder } = workspace
+    await configure(workspace, { url: 'tcp://a.internal:1' })
     expect((await svc('plugins', 'install', await tidesFile(folder, tides('1.0.0')), '--yes')).code).to.equal(0)
     expect((await svc('plugins', 'pack', 'plugins.tgz')).code).to.equal(0)
     const names = ['backup', 'plugins.bundle', 'svc-plugin-weather-1.0.0.zip']
@@ -160,6 +164,13 @@ describe('consent to the permissions of a plugin', function () {
       expect(code, err).to.equal(0)
       expect(out).to.contain(`restored ${TIDES} 1.0.0`)
     }
+    await configure(workspace, { url: 'tcp://b.internal:1' })
+    const there = join(folder, 'there')
+    const restored = await runSvc(['plugins', 'install', './backup', '--yes'], { home: there, cwd: folder })
+    expect(restored.code, restored.err).to.equal(0)
+    expect(await readFile(join(there, 'svc-plugins.lock'), 'utf8'))
+      .to.contain('b.internal:1')
+      .and.not.contain('a.internal')
     // in a folder of another author, a bundle could have the name of a package
     const taken = await svc('plugins', 'install', 'backup', '--yes')
     expect(taken.err).to.contain('COMMAND_LINE_INVALID').and.contain('./backup')

@@ -9,6 +9,8 @@ const tool = name => ({ description: name, category: 'text', effects: [], parame
 export default definePlugin({
   setup(scope) {
     for (const name of ['pgquery', 'secret_tool']) scope.add(Tools, name, tool(name))
+    const failing = async () => { throw new Error('called') }
+    scope.add(Providers, 'secret_provider', { features: { streaming: true }, models: async () => ({ models: [], complete: false }), countTokens: async () => 1, chat: failing, probe: async () => {} })
     setTimeout(() => scope.add(Tools, 'late_tool', tool('late_tool')), 500)
   },
 })`
@@ -33,7 +35,7 @@ export default definePlugin({
             tried[key + ' ' + name] = item ? (await item.call({}, ctx)).content[0].text : 'none'
           }
         }
-        tried.providers = providers.names()
+        tried.providers = [...providers.names(), ...(providers.get('secret_provider') ? ['secret_provider, by its name'] : [])]
         tried.seen = seen
         return { body: tried }
       },
@@ -52,7 +54,12 @@ describeIsolated('an isolated plugin that names single tools and providers', fun
   before(async () => {
     attacked = await startAttacked({
       plugins: [
-        { name: 'svc-plugin-owner', code: OWNER, isolation: 'in-process', svc: { contributes: { tools: ['*'] } } },
+        {
+          name: 'svc-plugin-owner',
+          code: OWNER,
+          isolation: 'in-process',
+          svc: { contributes: { tools: ['*'], providers: ['*'] } },
+        },
         {
           name: 'svc-plugin-attack',
           code: ATTACK,
@@ -89,7 +96,7 @@ describeIsolated('an isolated plugin that names single tools and providers', fun
     it(`does not start with ${title}`, async () => {
       const svc = { permissions }
       const failed = await startAttacked({ plugins: [{ name: 'svc-plugin-greedy', code, svc }] }).then(
-        async one => (await one[Symbol.asyncDispose](), 'it started'),
+        async item => (await item[Symbol.asyncDispose](), 'it started'),
         (error: Error) => error.message
       )
       expect(failed).to.include('NOT_PERMITTED').and.include('svc-plugin-greedy')

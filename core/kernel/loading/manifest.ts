@@ -275,7 +275,7 @@ type Permissions = NonNullable<Manifest['permissions']>
  */
 export function grantedItems(permissions: Permissions, slot: string): readonly string[] | undefined {
   const { services = [] } = permissions
-  const key = SLOTS_BY_ITEM.find(one => one === slot)
+  const key = SLOTS_BY_ITEM.find(item => item === slot)
   return key === undefined || services.some(word => matchesPattern(word, slot)) ? undefined : permissions[key]
 }
 

@@ -63,7 +63,7 @@ describe('a wait that a signal ends', () => {
     const [ending, left] = [new AbortController(), new Error('left')]
     const waiting = [abortable(never(), ending.signal), pause(60_000, ending.signal)]
     ending.abort(left)
-    for (const one of waiting) expect(await thrown(one)).to.equal(left)
+    for (const item of waiting) expect(await thrown(item)).to.equal(left)
     expect(await thrown(abortable(Promise.reject(new Error('broken')), ending.signal))).to.equal(left)
     expect(await thrown(pause(60_000, ending.signal))).to.equal(left)
   })

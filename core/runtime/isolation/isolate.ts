@@ -15,7 +15,15 @@ import { type PluginDescription, PluginRunner } from './contract.ts'
 import { declaresInvalid, notIsolable, valueNotAccepted } from './errors.ts'
 import { untrustedSchema } from './untrusted-schema.ts'
 import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
-import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
+import {
+  CLOSE_MS,
+  type Isolated,
+  type IsolatedRef,
+  type IsolateOptions,
+  instanceRequest,
+  requestFor,
+  START_MS,
+} from './isolated-ref.ts'
 import { IsolatedInstance } from './isolated-instance.ts'
 import { checkServicePermissions } from './contributions.ts'
 import { filledIn, ownSettings, settingIn, VALUE_KINDS } from './permission-values.ts'
@@ -54,7 +62,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(type === undefined ? {} : { type }),
     ...(plugin.config === undefined ? {} : { config: plugin.config }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
-    ...(ref.confinement?.values ? { check: async (value: unknown) => notAcceptedIn(plugin, value) } : {}),
+    ...(ref.confinement ? { check: async (value: unknown, instance?: string) => planned(plugin, value, instance) } : {}),
     requires: { ...plugin.requires, ...(ref.confinement ? { [POLICY]: Isolation } : {}) },
     // The optional entry of two with the same key would win, so a plugin with this key could bring its own policy.
     optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
@@ -76,9 +84,19 @@ function permittedDescription({ name, confinement: held }: IsolatedRef, said: un
   return description
 }
 
+/** Plans the process of an instance whose configuration is accepted. Returns the problems of the others. */
+function planned(plugin: Isolated, value: unknown, instance: string | undefined): SvcError[] {
+  const { ref, options } = plugin
+  const problems = notAcceptedIn(plugin, value)
+  const isExcluded = options.excluded?.some(name => name.plugin === ref.name && name.instance === instance)
+  if (problems.length === 0 && isExcluded !== true) options.prestarts?.plan(instanceRequest(plugin, value, instance))
+  return problems
+}
+
 /** The values of this configuration that a person has not accepted, as problems of a start. */
 function notAcceptedIn({ ref, config, section }: Isolated, value: unknown): SvcError[] {
-  const { permissions, values: accepted = {} } = ref.confinement ?? { permissions: {} }
+  const { permissions, values: accepted } = ref.confinement ?? { permissions: {} }
+  if (accepted === undefined) return []
   const lookup = ownSettings({ section: section ?? '', value: config ? config.written(value) : value })
   return VALUE_KINDS.flatMap(kind =>
     (permissions[kind] ?? []).flatMap(entry => {

@@ -6,8 +6,10 @@ import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
+import type { UnrestrictedOptions } from './isolated-process.ts'
 import type { OpenHandle } from './open-handles.ts'
 import type { PermissionValues } from './permission-values.ts'
+import type { Prestarts } from './prestart.ts'
 import type { UntrustedSchema } from './untrusted-schema.ts'
 
 /** A reference to a plugin before it runs. */
@@ -24,11 +26,10 @@ export interface IsolatedRef {
   }
 }
 
-export interface IsolateOptions {
+/** `env`, `respawn` and `hangMs` apply without confinement. */
+export interface IsolateOptions extends UnrestrictedOptions {
   /** Instances that are not started, because their messages ended or blocked processes like this one. */
   readonly excluded?: readonly IsolatedName[]
-  /** Without confinement: the whole environment. Default: PATH, time zone and language. */
-  readonly env?: NodeJS.ProcessEnv
   /** Node flags. Default: those of this process without the inspector's. */
   readonly execArgv?: readonly string[]
   /** Tokens of the host. A token of the plugin with the same name must have the same form. */
@@ -37,10 +38,6 @@ export interface IsolateOptions {
   readonly startLimitMs?: number
   /** Milliseconds that its cleanup can take before it is killed. Default 2000. */
   readonly closeLimitMs?: number
-  /** Without confinement: restarts the process after its death, with growing delays. */
-  readonly respawn?: boolean
-  /** Without confinement: milliseconds without a heartbeat after which it is killed. Default: never. */
-  readonly hangMs?: number
   /** Called when its process has ended and its contributions are removed. `delayMs` is the delay before its restart, if any. */
   readonly onGone?: (how: string, delayMs: number | undefined) => void
   readonly onBack?: () => void
@@ -51,6 +48,8 @@ export interface IsolateOptions {
    * The result changes with every write to them.
    */
   readonly verify?: () => Promise<string>
+  /** Starts the processes of all confined plugins of a host at a time. */
+  readonly prestarts?: Prestarts
 }
 
 /** Hears of the handles of a plugin. */
@@ -94,6 +93,15 @@ export function requestFor({ name, module, confinement: held }: IsolatedRef, { e
     args: [...flags, ENTRY, realUrl(module), name],
     hostFolders: HOST_FOLDERS,
   }
+}
+
+/**
+ * Creates the request for a process of one instance. Permissions can refer to values that a person has configured. Defaults come
+ * from the plugin itself and could grant it anything.
+ */
+export function instanceRequest(plugin: Isolated, config: unknown, instance: string | undefined): IsolationRequest {
+  const own = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(config) : config }
+  return { ...requestFor(plugin.ref, plugin.options), ...(instance === undefined ? {} : { instance }), config: own }
 }
 
 /** A sandbox contains real paths and no links to them. The import reports a missing file. */

@@ -26,5 +26,5 @@ const value = createHmac('sha256', SECRET).update(['GET', '/', '', empty].join('
 describe('authKit for signed requests', () => {
   const good = { header: 'x-signature', value, id: 'signed:anna', scopes: ['read'], beside: { 'x-key': 'anna' } }
   const bad = { 'with another secret': createHmac('sha256', 'other').update('x').digest('hex') }
-  for (const one of authKit(() => ({ scheme, good, bad }))) it(one.title, one.run)
+  for (const testCase of authKit(() => ({ scheme, good, bad }))) it(testCase.title, testCase.run)
 })

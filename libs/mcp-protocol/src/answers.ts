@@ -9,7 +9,7 @@ type JsonObject = { readonly [key: string]: unknown }
 type InputMethod = InputRequest['method']
 
 /** The outcome of a call: its result, or questions (stateless servers). */
-export type Outcome =
+type Outcome =
   | { readonly type: 'result'; readonly result: ToolResult }
   | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
 
@@ -32,7 +32,7 @@ export function readOutcome(server: string, tool: string, raw: unknown): Outcome
   if (deeper(raw, MAX_DEPTH)) throw protocolError(server, `its result has more than ${MAX_DEPTH} levels`)
   if (isError === true && saysUnknownTool(textOfPart(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
   const hidden = new Set<string>()
-  const clean = <T>(value: T): T => stripped(value, found => found.forEach(one => hidden.add(one)))
+  const clean = <T>(value: T): T => stripped(value, found => found.forEach(item => hidden.add(item)))
   const result: ToolResult = {
     content: clean(parts) as unknown as ToolResult['content'],
     ...(structuredContent !== undefined && { structured: clean(structuredContent) as Json }),
@@ -57,13 +57,13 @@ const textOfPart = (part: JsonObject | undefined) => (typeof part?.['text'] === 
 /** Reads questions. Removes hidden characters from them, not from their keys: the server identifies its questions by these. */
 function readInput(server: string, { inputRequests = {}, requestState }: JsonObject): Outcome {
   const entries = Object.entries((inputRequests ?? {}) as JsonObject)
-  const isKnown = ([key, one]: readonly [string, unknown]) =>
-    isInputMethod((one as JsonObject | null)?.['method']) && stripResult(key).found.length === 0
+  const isKnown = ([key, item]: readonly [string, unknown]) =>
+    isInputMethod((item as JsonObject | null)?.['method']) && stripResult(key).found.length === 0
   if (!entries.every(isKnown) || deeper(inputRequests, MAX_DEPTH))
     throw protocolError(server, 'it asks for something that the protocol does not define')
   return {
     type: 'input',
-    requests: Object.fromEntries(entries.map(([key, one]) => [key, stripped(one as InputRequest, () => {})])),
+    requests: Object.fromEntries(entries.map(([key, entry]) => [key, stripped(entry as InputRequest, () => {})])),
     ...(typeof requestState === 'string' && { state: requestState }),
   }
 }

@@ -25,7 +25,7 @@ describe('a response of the web', () => {
     const failures: unknown[] = []
     const failed = (error: unknown) => failures.push(error)
     const answer = webResponse(await web.fetch(server.url, { signal }), { bodyBytes: 1_000, failed })
-    const error = await answer.text().catch((one: unknown) => one)
+    const error = await answer.text().catch((item: unknown) => item)
     expect(error).to.have.property('code', 'BODY_TOO_LARGE')
     expect(failures).to.deep.equal([error])
   })
@@ -44,7 +44,7 @@ describe('a response of the web', () => {
     const whole = webResponse(await web.fetch(server.url, { signal }), { bodyBytes: 1_000 })
     expect((await whole.text()).length).to.equal(3_080)
     const endless = webResponse(await web.fetch(`${server.url}/endless`, { signal }), { bodyBytes: 1_000 })
-    expect(await endless.text().catch((one: unknown) => one)).to.have.property('code', 'BODY_TOO_LARGE')
+    expect(await endless.text().catch((error: unknown) => error)).to.have.property('code', 'BODY_TOO_LARGE')
   })
 
   it('ends the request when it is cancelled, also before it is read', async () => {

@@ -45,6 +45,9 @@ export function createDigestBody(limit: number, most: number = MOST_BYTES): Dige
   }
 }
 
+/** Memory of a chunk beside its content, so that many tiny chunks count too. */
+const CHUNK_BYTES = 512
+
 const hasBody = ({ headers, readableEnded }: IncomingMessage) =>
   !readableEnded && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
 
@@ -68,7 +71,7 @@ function peekBody(req: IncomingMessage, limit: number, take: (bytes: number) => 
       for (let chunk = req.read() as Buffer | null; chunk !== null; chunk = req.read() as Buffer | null) {
         size += chunk.length
         if (size > limit) throw payloadTooLarge(limit)
-        take(chunk.length)
+        take(chunk.length + CHUNK_BYTES)
         chunks.push(chunk)
       }
     }

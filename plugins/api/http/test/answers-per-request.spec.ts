@@ -110,8 +110,8 @@ describe('a route that decides per request', () => {
         for (; made < 64; made++) yield chunk
       },
     }
-    await using one = await serve({ large })
-    const response = await fetch(`${one.url}/large`)
+    await using server = await serve({ large })
+    const response = await fetch(`${server.url}/large`)
     const reader = response.body!.getReader()
     await reader.read()
     await wait(200)

@@ -187,8 +187,10 @@ describe('a signed request', () => {
 describe('a scheme that asks for a digest', () => {
   const answering = async (answer: unknown) => {
     const scheme = { ...hmac, authenticate: async () => answer } as unknown as AuthScheme
-    await using one = await serve({ find }, { auth: { enabled: true } }, { level: 'silent' }, [item(AuthSchemes, 'odd', scheme)])
-    return (await call(`${one.url}/find/1`, { headers: { 'x-signature': 'x' } })).status
+    await using server = await serve({ find }, { auth: { enabled: true } }, { level: 'silent' }, [
+      item(AuthSchemes, 'odd', scheme),
+    ])
+    return (await call(`${server.url}/find/1`, { headers: { 'x-signature': 'x' } })).status
   }
   it('of an unknown kind, or twice, rejects the request', async () => {
     for (const answer of [
@@ -241,14 +243,14 @@ describe('an open stream of a signed request', () => {
         await new Promise(resolve => signal.addEventListener('abort', resolve))
       },
     }
-    await using one = await serve({ ticks }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'once', scheme)])
+    await using server = await serve({ ticks }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'once', scheme)])
     const init = { method: 'POST', body: 'abc', headers: signed('POST', '/ticks', 'abc') }
-    const response = await fetch(`${one.url}/ticks`, init)
+    const response = await fetch(`${server.url}/ticks`, init)
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
     expect([response.status, (await reader.read()).value]).to.deep.equal([200, 'data: 3\n\n'])
     await accepted.promise
     expect(rechecked[0]?.bodyDigest?.hex).to.equal(sha256('abc'))
-    expect((await fetch(`${one.url}/ticks`, init)).status, 'a replay').to.equal(401)
+    expect((await fetch(`${server.url}/ticks`, init)).status, 'a replay').to.equal(401)
     isRevoked = true
     revoked.resolve()
     expect(
@@ -262,7 +264,7 @@ describe('an open stream of a signed request', () => {
 
 describe('unverified bodies', () => {
   it('together take no more memory than their limit, and give it back', async () => {
-    const digestBody = createDigestBody(1000, 1500)
+    const digestBody = createDigestBody(10_000, 15_000)
     const answers: string[] = []
     const server = createServer((req, res) => {
       digestBody({ req, res, state: createState() } as unknown as Context, 'sha256').then(
@@ -277,17 +279,24 @@ describe('unverified bodies', () => {
       socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${'x'.repeat(sent)}`)
       return socket
     }
-    const first = await send(1000, 900)
+    const first = await send(10_000, 9_000)
     await wait(50)
-    const second = await send(1000, 1000)
+    const second = await send(10_000, 10_000)
     await once(second.resume(), 'close')
     expect(answers).to.deep.equal(['UNAVAILABLE'])
-    first.write('x'.repeat(100))
+    first.write('x'.repeat(1_000))
     await once(first.resume(), 'close')
-    const third = await send(1000, 1000)
+    const third = await send(10_000, 10_000)
     await once(third.resume(), 'close')
-    const digest = sha256('x'.repeat(1000))
+    const digest = sha256('x'.repeat(10_000))
     expect(answers).to.deep.equal(['UNAVAILABLE', digest, digest])
+    const tiny = await send(10_000, 0)
+    for (let at = 0; at < 100 && answers.length === 3; at++) {
+      tiny.write('x')
+      await wait(2)
+    }
+    expect(answers[3], 'tiny chunks').to.equal('UNAVAILABLE')
+    tiny.destroy()
     server.close()
   })
 })

@@ -69,14 +69,14 @@ const SERIES = ['', '_bucket', '_sum', '_count']
 
 function withPrefix(source: string, prefix: string, family: MetricFamily): MetricFamily {
   const { name, values } = family
-  const named = (one: string) => (one.startsWith(prefix) ? one : prefix + one)
+  const named = (text: string) => (text.startsWith(prefix) ? text : prefix + text)
   const own = new Set(SERIES.map(end => name + end))
   const strange = values.find(({ metricName = name }) => !own.has(metricName))
   if (strange) throw seriesInvalid(source, strange.metricName ?? '', name)
   return {
     ...family,
     name: named(name),
-    values: values.map(one => (one.metricName === undefined ? one : { ...one, metricName: named(one.metricName) })),
+    values: values.map(value => (value.metricName === undefined ? value : { ...value, metricName: named(value.metricName) })),
   }
 }
 

@@ -34,8 +34,8 @@ describe('the metrics of a plugin', () => {
 
   it('have their prefix in each series of a histogram', () => {
     const values = ['_bucket', '_sum', '_count'].map(end => ({ labels: {}, value: 1, metricName: `calls_total${end}` }))
-    const [one] = names().named('s', 'svc-plugin-weather', [family({ type: 'histogram', values })])
-    expect(one!.values.map(({ metricName }) => metricName)).to.deep.equal([
+    const [first] = names().named('s', 'svc-plugin-weather', [family({ type: 'histogram', values })])
+    expect(first!.values.map(({ metricName }) => metricName)).to.deep.equal([
       'plugin_weather_calls_total_bucket',
       'plugin_weather_calls_total_sum',
       'plugin_weather_calls_total_count',
@@ -43,10 +43,10 @@ describe('the metrics of a plugin', () => {
   })
 
   it('are left out where another plugin has their prefix', () => {
-    const one = names()
-    one.named('s', '@me/svc-plugin-weather', [family()])
-    expect(() => one.named('s', 'svc-plugin-me-weather', [family()])).to.throw('like those of @me/svc-plugin-weather')
-    expect(one.named('s', '@me/svc-plugin-weather', [family()])).to.have.length(1)
+    const found = names()
+    found.named('s', '@me/svc-plugin-weather', [family()])
+    expect(() => found.named('s', 'svc-plugin-me-weather', [family()])).to.throw('like those of @me/svc-plugin-weather')
+    expect(found.named('s', '@me/svc-plugin-weather', [family()])).to.have.length(1)
   })
 
   it('have no label whose name would write lines of its own', () => {

@@ -54,7 +54,7 @@ describe('a call', () => {
     expect(await replyOf(client, 'cancelled')).to.have.length(1)
   })
 
-  it('that is late has one class and one set of details on both sides, and no retry: it can have run', async () => {
+  it('that is late has one class and one set of details, whichever side counts the time, and no retry: it can have run', async () => {
     const detailsOf = (how: { timeoutMs?: number }, signal: AbortSignal) =>
       steps(client.call('never', {}, how, { signal })).then(
         () => undefined,
@@ -73,8 +73,8 @@ describe('a call', () => {
 
   it('that has not reached the server can be retried, and any other not', async () => {
     await using dying = hostile({ diesEach: 1 })
-    const failureOf = (one: McpClient, timeoutMs = 10_000) =>
-      steps(one.call('echo', {}, { timeoutMs }, forever())).catch((error: SvcError) => error.details)
+    const failureOf = (mcpClient: McpClient, timeoutMs = 10_000) =>
+      steps(mcpClient.call('echo', {}, { timeoutMs }, forever())).catch((error: SvcError) => error.details)
     expect(await failureOf(dying)).to.include({ class: 'connection_refused', retryable: false, delivered: 'maybe' })
     await using missing = hostile({}, { command: '/there/is/no/such/program', args: [], retryAttempts: 0 })
     expect(await failureOf(missing)).to.include({ class: 'connection_refused', retryable: true, delivered: 'no' })
@@ -112,7 +112,7 @@ describe('a call', () => {
   it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
     const options = resolveOptions({ command: 'x', timeout: 0.2, maxTimeout: 0.5 })
     const call = new RunningCall(options, { tool: 'ask', args: {}, trace: {} }, 200, () => '')
-    const late = call.next().catch((one: Error) => one.message)
+    const late = call.next().catch((error: Error) => error.message)
     const begun = performance.now()
     const progress = { type: 'progress', progress: 1 } as const
     call.pause()
@@ -125,7 +125,7 @@ describe('a call', () => {
     expect((await call.next()).value).to.deep.equal(progress)
     await call.next()
     expect(await late).to.deep.equal({ done: false, value: progress })
-    expect(await call.next().catch((one: Error) => one.message)).to.equal('x: it did not answer within 0.5 s')
+    expect(await call.next().catch((error: Error) => error.message)).to.equal('x: it did not answer within 0.5 s')
     expect(performance.now() - begun).to.be.within(1_050, 1_600)
   })
 

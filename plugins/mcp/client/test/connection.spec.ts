@@ -252,7 +252,7 @@ describe('a connection to a program', () => {
       const mark = `SVC_TEST=${randomUUID()}`
       const env = { SVC_TEST: mark.slice('SVC_TEST='.length) }
       await using client = hostile(problems, { connectMs, retryAttempts: 0, env })
-      const error = await client.connect().catch((one: unknown) => one)
+      const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.be.an('error').with.property('code', 'MCP_CALL_FAILED')
       expect((error as Error).message).to.match(words)
       await client.close()

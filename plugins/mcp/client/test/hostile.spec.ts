@@ -165,7 +165,7 @@ describe('a server over HTTP that', () => {
       await client.connect()
       await pause(600)
       timers.mock.restore()
-      const waits = timers.mock.calls.map(one => one.arguments[1])
+      const waits = timers.mock.calls.map(call => call.arguments[1])
       expect(waits.filter(ms => ms === 250).length).to.be.within(1, 3)
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
@@ -186,7 +186,7 @@ describe('a server over HTTP that', () => {
     await using aim = await openHostile()
     await withServer({ status: 307, location: aim.url }, async ({ url }) => {
       await using client = remote(url, { retryAttempts: 0 })
-      const error = await client.connect().catch((one: unknown) => one)
+      const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
     })
   })

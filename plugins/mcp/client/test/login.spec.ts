@@ -138,7 +138,7 @@ describe('logging in', () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
     const options = { url: server.url, oauth: { issuer: login.url } }
-    const late = await loginMcp(options, { show: () => {}, waitMs: 300 }).catch((one: unknown) => one)
+    const late = await loginMcp(options, { show: () => {}, waitMs: 300 }).catch((error: unknown) => error)
     expect(late).to.have.nested.property('details.class', 'timeout')
     expect(login.grants).to.deep.equal([])
   })

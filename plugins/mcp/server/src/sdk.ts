@@ -88,7 +88,7 @@ const ASKABLE = Object.entries(INPUT_CAPABILITIES) as [InputRequest['method'], o
 /** Returns the questions that a client with these capabilities supports. */
 export function askable(capabilities: unknown): InputRequest['method'][] {
   const can = isTree(capabilities) ? capabilities : {}
-  return ASKABLE.flatMap(([method, needed]) => (Object.keys(needed).every(one => can[one] !== undefined) ? [method] : []))
+  return ASKABLE.flatMap(([method, needed]) => (Object.keys(needed).every(key => can[key] !== undefined) ? [method] : []))
 }
 
 /** Returns the questions that the caller of a request supports, and its answers. */

@@ -7,13 +7,13 @@ const MAX_REPORTED = 3
 
 /** Logs the problems of workflow files when they appear: otherwise a person sees them only when a run fails to start. */
 export class ProblemLog {
-  readonly #library: Pick<Library, 'all'>
+  readonly #library: Pick<Library, 'files'>
   readonly #log: Log
   /** The problems that are already in the log, by file. */
   #logged = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(library: Pick<Library, 'all'>, log: Log) {
+  constructor(library: Pick<Library, 'files'>, log: Log) {
     this.#library = library
     this.#log = log
   }
@@ -29,7 +29,7 @@ export class ProblemLog {
 
   async #look(): Promise<void> {
     try {
-      const broken = (await this.#library.all()).filter(({ file, problems }) => file !== undefined && problems.length > 0)
+      const broken = (await this.#library.files()).filter(({ file, problems }) => file !== undefined && problems.length > 0)
       const known = this.#logged
       this.#logged = new Map(broken.map(({ file, problems }) => [file!, JSON.stringify(problems)]))
       for (const loaded of broken) if (known.get(loaded.file!) !== this.#logged.get(loaded.file!)) this.#report(loaded)

@@ -10,8 +10,8 @@ import {
 import { type Faults, hostileCommand } from '../../../../../test/support/hostile.ts'
 
 /** A client of a hostile server over stdio. */
-export const hostile = (faults: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
-  createMcpClient({ name: 'hostile', ...hostileCommand(faults), backoff: () => 0, ...options })
+export const hostile = (problems: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
+  createMcpClient({ name: 'hostile', ...hostileCommand(problems), backoff: () => 0, ...options })
 
 export const remote = (url: string, options: Partial<Omit<HttpOptions, 'url'>> = {}): McpClient =>
   createMcpClient({ name: 'remote', url, backoff: () => 0, ...options })

@@ -43,14 +43,14 @@ import { pluginKit } from '@svc/testing'
 import samples from './samples.ts'
 
 // the kits of every plugin and of each kind: manifest, generated calls, samples, abort, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 `
 
 /** The tests of a template without the kit, which runs once. */
 function ownTests(kind: string, text: string): [path: string, text: string][] {
   const rest = text
     .replace(/^import samples from .*\n/m, '')
-    .replace(/^\/\/ the kits? .*\nfor \(const one of await pluginKit.*\n\n?/m, '')
+    .replace(/^(?:\/\/ .*\n)?for \(const .* of await pluginKit\(.*\n\n?/m, '')
     .replace(/^import \{ pluginKit \} from .*\n/m, '')
     .replace(/\bpluginKit, /, '')
     .replace(/, pluginKit\b/, '')
@@ -59,10 +59,10 @@ function ownTests(kind: string, text: string): [path: string, text: string][] {
 
 /** A manifest has one kind: the first. The kit checks permissions only of plugins that are set up, which a command is not. */
 function joinManifests(all: readonly Omit<Manifest, 'api'>[]): Omit<Manifest, 'api'> {
-  const { kind } = all.find(one => one.kind !== 'command') ?? all[0]!
+  const { kind } = all.find(manifest => manifest.kind !== 'command') ?? all[0]!
   return {
     kind,
-    contributes: Object.assign({}, ...all.map(one => one.contributes)) as NonNullable<Manifest['contributes']>,
+    contributes: Object.assign({}, ...all.map(manifest => manifest.contributes)) as NonNullable<Manifest['contributes']>,
     permissions: joinLists(all.map(({ permissions = {} }) => permissions as Lists)),
   }
 }
@@ -70,8 +70,8 @@ function joinManifests(all: readonly Omit<Manifest, 'api'>[]): Omit<Manifest, 'a
 type Lists = Readonly<Record<string, readonly string[]>>
 
 function joinLists(all: readonly Lists[]): Lists {
-  const keys = new Set(all.flatMap(one => Object.keys(one)))
-  return Object.fromEntries([...keys].map(key => [key, all.flatMap(one => one[key] ?? [])]))
+  const keys = new Set(all.flatMap(lists => Object.keys(lists)))
+  return Object.fromEntries([...keys].map(key => [key, all.flatMap(lists => lists[key] ?? [])]))
 }
 
 interface Imported {
@@ -98,7 +98,7 @@ interface Index {
 
 /** One `definePlugin` with the members of all. Names that two modules export get the kind as suffix. */
 function joinIndexes(all: readonly Index[]): string {
-  const own = all.map(one => importsIn(one.text).flatMap(({ from, names }) => (from.startsWith('.') ? names : [])))
+  const own = all.map(index => importsIn(index.text).flatMap(({ from, names }) => (from.startsWith('.') ? names : [])))
   const isTaken = (name: string) => own.filter(names => names.includes(name)).length > 1
   const parts = all.map(({ kind, text }) =>
     partOf(text, name => (isTaken(name) ? `${name}${kind[0]!.toUpperCase()}${kind.slice(1)}` : name))

@@ -151,7 +151,11 @@ async function copyInstalled(to: string): Promise<readonly LockedPlugin[]> {
 
 /** A lock without times and without paths of this machine, so that builds are identical. */
 function builtLock({ version, plugins, dependencies }: Lock): Lock {
-  const plain = plugins.map(plugin => ({ ...plugin, origin: { ...plugin.origin, spec: plainSpec(plugin) } }))
+  // a start of the build accepts the values of its configuration
+  const plain = plugins.map(({ values: _accepted, ...plugin }) => ({
+    ...plugin,
+    origin: { ...plugin.origin, spec: plainSpec(plugin) },
+  }))
   const id = createHash('sha256')
     .update(JSON.stringify([plain, dependencies.files]))
     .digest('hex')
@@ -172,6 +176,7 @@ process.env.SVC_PLUGINS = import.meta.dirname
 process.env.SVC_HOME ??= import.meta.dirname + '/home'
 // the configuration is part of the build
 process.env.SVC_TRUST_CONFIG ??= '1'
+process.env.SVC_ACCEPT_VALUES ??= '1'
 process.chdir(import.meta.dirname)
 const [first = '-'] = process.argv.slice(2)
 if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) process.argv.splice(2, 0, 'serve')

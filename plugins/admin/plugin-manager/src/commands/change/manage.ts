@@ -79,7 +79,11 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
   const chosen = names.length === 0 ? before.plugins : names.map(name => named(before.plugins, name))
   const found = await newAccess(chosen, before, asked.config)
   const facts = { plugins: found.map(({ plugin, access }) => ({ name: plugin.name, new_permission_values: newValues(access) })) }
-  if (found.length === 0) return printSuccess(asked, { text: 'nothing to accept', facts: { ...facts, servers: [] } })
+  if (found.length === 0)
+    return printSuccess(asked, {
+      text: 'nothing to accept in this configuration; --config names another',
+      facts: { ...facts, servers: [] },
+    })
   const stream = asked.json ? process.stderr : process.stdout
   if (!(asked.json && yes)) stream.write(`${found.map(accessText).join('\n\n')}\n\n`)
   if (!yes && !(await consent('Accept?', 'accept', signal))) {

@@ -31,8 +31,8 @@ export async function checkConfig(options: ServeOptions, { json, start }: CheckA
     ...uncheckedWords(plan, start),
   ]
   if (json) {
-    const faults = [...all(server), ...all(ofTools).map(facts => ({ ...facts, command: 'svc mcp serve' }))]
-    print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults, notes: all(plan.notes), unchecked }, null, 2))
+    const problems = [...all(server), ...all(ofTools).map(facts => ({ ...facts, command: 'svc mcp serve' }))]
+    print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: problems, notes: all(plan.notes), unchecked }, null, 2))
     return good ? 0 : 1
   }
   if (good) print(`The configuration is valid (${sourceNames(config).join(', ') || 'defaults only'}).`)

@@ -5,7 +5,7 @@ import { createSampleWord } from '../src/check.ts'
 import samples from './samples.ts'
 
 // the kit of every plugin: manifest, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 test('is degraded without free memory', async () => {
   equal((await createSampleWord(() => 1e9).probe(testContext())).status, 'healthy')

@@ -5,7 +5,7 @@ import { sampleWord } from '../src/hook.ts'
 import samples from './samples.ts'
 
 // the kit of every plugin: manifest, declared hooks, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 const CALL = { conversationId: 'c', tool: 'write_file', callId: '1', arguments: {}, category: 'files', mode: 'act' }
 

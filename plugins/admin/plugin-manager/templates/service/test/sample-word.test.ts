@@ -6,7 +6,7 @@ import { SampleWord } from '../src/service.ts'
 import samples from './samples.ts'
 
 // the kit of every plugin: manifest, permissions, leftovers
-for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+for (const testCase of await pluginKit(new URL('..', import.meta.url), samples)) test(testCase.title, testCase.run)
 
 test('writes a text in capital letters', async () => {
   await using host = await testHost([{ name: 'sample-word', use: plugin }])
